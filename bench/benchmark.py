@@ -32,6 +32,8 @@ class Option:
     least: float | None = None
     most: float | None = None
     positional: bool = False
+    time: bool = False
+    """Whether it is a length of time: 500ms, 3s, 2m; a bare number is in seconds."""
 
 
 @dataclass(frozen=True)

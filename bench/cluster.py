@@ -54,7 +54,7 @@ class ClusterRuns(Benchmark):
     policies: Annotated[str, Option("Policies, separated by commas.")] = "tail-aware"
     seeds: Annotated[int, Option("Runs of each, with seeds 1, 2, …", least=1)] = 1
     order: Annotated[int, Option("Seed of the order of the runs.")] = 1
-    duration: Annotated[int, Option("Send only these first seconds of the workload; 0: all.", least=0)] = 0
+    duration: Annotated[float, Option("Send only the first part of the load; 0: all.", time=True)] = 0.0
     context: Annotated[str, Option("Context of the kubeconfig; by default its current one.")] = ""
     overlay: Annotated[str, Option("Folder of kustomize that is applied.")] = str(MANIFESTS / "overlays" / "kind")
     image: Annotated[str, Option("Image of services, autoscaler and load.")] = "tailpack:0.1.0"
@@ -75,7 +75,7 @@ class ClusterRuns(Benchmark):
         """Run it there, and fetch its files."""
         name, policy, seed = case.split()
         changes = {"autoscaler.policy": policy, "seed": int(seed)} | (
-            {"duration_s": self.duration} if self.duration else {}
+            {"duration_s": round(self.duration)} if self.duration else {}
         )
         images = {"tailpack": self.image, "tailpack-report": self.report_image}
         there = Cluster(context=self.context, overlay=Path(self.overlay), images=images)
@@ -272,7 +272,7 @@ def _patches(scenario: Scenario) -> Iterator[dict[str, Any]]:
     """Yield the patches that set topics, load and policy."""
     named = ("bootstrap-servers", "namespace", "client-properties")
     kafka = " ".join(f'--{one} "$TAILPACK_{one.upper().replace("-", "_")}"' for one in named)
-    asked = f"--policy {scenario.autoscaler.policy} --seed {scenario.seed} --duration-s {scenario.duration_s:.0f}"
+    asked = f"--policy {scenario.autoscaler.policy} --seed {scenario.seed} --duration {scenario.duration_s:.0f}s"
     words = {
         ("topics", "containers"): f"exec tailpack topics create {scenario.name} {kafka}",
         ("run", "initContainers"): f"exec tailpack dev load {scenario.name} {asked} {kafka} --out /out",

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,10 @@ from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
-WORLDS: Final = "worlds"
-"""Folder in it."""
+STRESS: Final = FOLDER / "stress.toml"
+"""One table for each stress scenario."""
+DEFAULT_POLICY: Final = "tail-aware"
+DEFAULT_PARTITIONS: Final = 5
 SIMULATION: Final = "simulation"
 
 
@@ -141,6 +144,8 @@ class Scenario(Heading):
 
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
+        if self.payment.delivery is Delivery.SHARE:
+            return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
             said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
             return [(STAGES, said)]
@@ -167,14 +172,25 @@ class Scenario(Heading):
         }
 
 
+ALIASES: Final = {"latency": "target.latency_target_s", "max": "autoscaler.max_replicas"}
+"""Short names of settings, for --set."""
+
+
 def scenario_names() -> list[str]:
-    """Return the names of the scenarios that are delivered, the hard worlds last."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml")) + world_names()
+    """Return the names of the delivered scenarios, the stress scenarios last."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path != STRESS) + stress_names()
 
 
-def world_names() -> list[str]:
-    """Return the names of the hard worlds: scenarios that are made to break policies, each in a way of its own."""
-    return sorted(path.stem for path in (FOLDER / WORLDS).glob("*.toml"))
+def stress_names() -> list[str]:
+    """Return the names of the stress scenarios: each is made to break policies in one way."""
+    return sorted(_read(STRESS))
+
+
+def scenario_text(name_or_path: str) -> str:
+    """Return a scenario as its file has it. Raises InvalidSettingsError."""
+    path, name = _place(name_or_path)
+    text = _text(path)
+    return text if path != STRESS else f"[{name}]" + text.partition(f"[{name}]")[2].partition("\n[")[0].rstrip() + "\n"
 
 
 def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
@@ -184,9 +200,10 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     where only one has that key ("policy"). None leaves the file's value.
     Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
     """
-    path = _path(name_or_path)
-    raw = _read(path)
+    path, name = _place(name_or_path)
+    raw = _read(path)[name] if path == STRESS else _read(path)
     problems = _override(raw, overrides or {})
+    _add_defaults(raw, name)
     options = raw.pop(OPTIONS, {})
     if not isinstance(options, dict):
         problems.append(
@@ -207,7 +224,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     dotted |= {STAGES: stages} if not wrong_stages else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
     if problems:
-        raise InvalidSettingsError([f"{path.name}: {problem}" for problem in problems])
+        raise InvalidSettingsError([f"{name}.toml: {problem}" for problem in problems])
     parts: dict[str, Any] = {section: into(**good[section]) for section, into in SECTIONS.items() if section}
     return Scenario(**good[""], **parts, stages=stages, policy=options)
 
@@ -225,22 +242,44 @@ def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:
     return tuple(stages), problems
 
 
-def _path(name_or_path: str) -> Path:
+def _place(name_or_path: str) -> tuple[Path, str]:
+    """Return the file and the name of a scenario. Names ignore case."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
-        return Path(name_or_path)
-    if name_or_path not in scenario_names():
-        said = unknown(name_or_path, scenario_names())
-        raise InvalidSettingsError([f"scenario {name_or_path!r} is {said}; or name a .toml file"])
-    return FOLDER / (WORLDS if name_or_path in world_names() else "") / f"{name_or_path}.toml"
+        return Path(name_or_path), Path(name_or_path).stem
+    name, names = name_or_path.lower(), scenario_names()
+    if name not in names:
+        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, names)}"])
+    return STRESS if name in stress_names() else FOLDER / f"{name}.toml", name
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except UnicodeDecodeError as wrong:
+        raise InvalidSettingsError([f"{path}: is not TOML: {wrong}"]) from wrong
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
+        return tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as wrong:
         raise InvalidSettingsError([f"{path}: is not TOML: {wrong}"]) from wrong
+
+
+def _add_defaults(raw: dict[str, Any], name: str) -> None:
+    """Add what follows from the file's name and the workload, where the file leaves it out."""
+    load = raw.get("load")
+    workload = WORKLOADS.get(str(load.get("workload"))) if isinstance(load, dict) else None
+    raw.setdefault("name", name)
+    if workload:
+        raw.setdefault("duration_s", workload.duration_s)
+    partitions = (workload and workload.partitions) or DEFAULT_PARTITIONS
+    for section, key, value in (("payment", "partitions", partitions), ("autoscaler", "policy", DEFAULT_POLICY)):
+        table = raw.setdefault(section, {})
+        if isinstance(table, dict):
+            table.setdefault(key, value)
 
 
 def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
@@ -252,11 +291,12 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         if key.startswith(f"{STAGES}."):
             problems += _override_stage(raw.get(STAGES), key, value)
             continue
-        matching = [(OPTIONS, key.removeprefix(f"{OPTIONS}."))] if key.startswith(f"{OPTIONS}.") else _matching(key)
+        option = key.removeprefix(f"{OPTIONS}.")
+        matching = [(OPTIONS, option)] if option != key else _matching(ALIASES.get(key, key))
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
-            said = f"is ambiguous; known are {', '.join(known)}" if matching else unknown(key, known)
-            problems.append(f"override {key}: {said}")
+            said = f"is ambiguous; known are {', '.join(known)}" if matching else _no_setting(key, known)
+            problems.append(f"--set {key}: {said}")
             continue
         section, name = matching[0]
         table = raw.setdefault(section, {}) if section else raw
@@ -267,12 +307,20 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
     return problems
 
 
+def _no_setting(key: str, known: list[str]) -> str:
+    """Return that no setting has this name, the nearest one, and the command that finds others."""
+    names = {one.rpartition(".")[2]: one for one in reversed(known)} | {one: one for one in known} | ALIASES
+    near = [names[one] for one in get_close_matches(key, names, n=1)] or [one for one in known if key in one][:1]
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"unknown; {meant}`tailpack show setting {key}` lists similar ones"
+
+
 def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
     """Change the stage that `key`, stages.NAME.FIELD, names; return a problem where there is none of that name."""
     _, name, field_name = (key + "..").split(".", 2)
     stages = {one.get("name"): one for one in tables or [] if isinstance(one, dict)}
     if name not in stages:
-        return [f"override {key}: {unknown(name, map(str, stages))}; it is {STAGES}.NAME.KEY"]
+        return [f"--set {key}: {unknown(name, map(str, stages))}; it is {STAGES}.NAME.KEY"]
     stages[name][field_name.rstrip(".")] = value
     return []
 
@@ -306,8 +354,6 @@ def _sections_known(problem: str, section: str) -> str:
     return f", and the sections {', '.join([*filter(None, SECTIONS), OPTIONS])}" if unknown else ""
 
 
-BY_RATE_ALONE: Final = ("linear", "static")
-"""Policies that look at arrival rates, or at nothing."""
 AS_ONE: Final = "tail-aware"
 """The policy that uses what it is told of the stages before."""
 
@@ -360,12 +406,6 @@ def _order_is_kept(values: Values) -> str | None:
     return splits_keys(values["payment.key_order"], values["load.grouping"])
 
 
-def _policy_sees_lag(values: Values) -> str | None:
-    blind = values["payment.runtime"] == "share" and values["autoscaler.policy"] not in BY_RATE_ALONE
-    known = ", ".join(BY_RATE_ALONE)
-    return f"share: no client can read a share group's lag; policies that do without are {known}" if blind else None
-
-
 def _grace_is_ours(values: Values) -> str | None:
     runtime, grace_s = values["payment.runtime"], values["autoscaler.absence_grace_s"]
     means_nothing = runtime and grace_s
@@ -404,7 +444,6 @@ def _told_upstream(values: Values) -> str | None:
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.grouping", _order_is_kept),
     ("load.entry", _orders_have_a_service),
-    ("payment.runtime", _policy_sees_lag),
     ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),
     ("autoscaler.max_replicas", _enough_partitions),

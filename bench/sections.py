@@ -22,13 +22,14 @@ class Heading(KeyedTopics):
     """What stands above the sections."""
 
     name: str
-    """Begins the names of the run's folder and topics: small letters, digits and dashes, 41 at most."""
-    description: str
-    """The question, in a sentence."""
-    topology: Topology
+    """Begins the names of the run's folder and topics: small letters, digits and dashes, 41 at most. In a file without
+    it: the file's name."""
+    description: str = ""
+    """What the scenario tests, in a sentence."""
+    topology: Topology = setting(Topology.PAYMENT_ONLY)
     """Where the load enters, and which stages the run has."""
     duration_s: int = required("s", least=1, most=DAY_S)
-    """Seconds of the workload that are sent."""
+    """Seconds of the workload that are sent. In a file without it: all of them."""
     seed: int = setting(1, least=0, most=2**31 - 1)
     """Of the load and of all chance in a simulated world."""
 
@@ -46,9 +47,9 @@ class Load(Bursts):
     """A name in loadgen.workloads."""
     trace: str = setting("")
     """CSV or Parquet file whose events are sent in place of the workload's; as `--trace`."""
-    spacing: Spacing
+    spacing: Spacing = setting(Spacing.BURST)
     """How the events of a second lie in it."""
-    split: Split
+    split: Split = setting(Split.EVEN)
     """How they are shared out among partitions."""
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
     """When the first burst comes, within its period; `random`: drawn by the seed."""
@@ -69,7 +70,7 @@ class Payment(Membership, Work):
     """The scaled group."""
 
     partitions: int = required(least=1, most=10_000)
-    """Partitions of payments.requested."""
+    """Partitions of payments.requested. In a file without it: those of the workload's table, else 5."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime does the work instead of ours, and places the partitions itself: plans are counts only."""
     key_order: bool = setting(False)

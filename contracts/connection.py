@@ -1,14 +1,14 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from contracts.settings import Rule, Settings, Values, declaration, setting
-from contracts.validation import InvalidSettingsError, from_environment, parse
+from contracts.validation import ConfigFile, InvalidSettingsError, parse
 
 T = TypeVar("T", bound=Settings)
 
@@ -19,28 +19,21 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
-    """Client security in librdkafka's property names. Empty text means unset. Its text shows no secret."""
+    """Client security in librdkafka's property names. Empty: unset. Its text shows no secret.
+
+    docs/contracts.md has the meaning of each property.
+    """
 
     security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS, key="security.protocol")
-    """How clients and brokers talk."""
     ssl_ca_location: str = setting("", key="ssl.ca.location")
-    """File with the certificates that brokers are checked against."""
     ssl_certificate_location: str = setting("", key="ssl.certificate.location")
-    """File with the client's own certificate."""
     ssl_key_location: str = setting("", key="ssl.key.location")
-    """File with its key …"""
     ssl_key_password: str = setting("", key="ssl.key.password")
-    """… and the password of that file."""
     ssl_key_password_file: str = setting("", key="ssl.key.password.file")
-    """File that holds that password and nothing else, in place of `ssl.key.password`."""
     sasl_mechanism: str = setting("", known=("", *MECHANISMS), key="sasl.mechanism")
-    """How the client proves who it is."""
     sasl_username: str = setting("", key="sasl.username")
-    """Who it is."""
     sasl_password: str = setting("", key="sasl.password")
-    """Its secret."""
     sasl_password_file: str = setting("", key="sasl.password.file")
-    """File that holds that secret and nothing else, in place of `sasl.password`."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
@@ -120,20 +113,32 @@ class Connection(Settings):
         return arguments
 
 
-def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection, T]:
-    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both."""
-    read: list[Any] = []
-    problems: list[str] = []
-    for record in (Connection, kind):
-        try:
-            read.append(from_environment(environ, record))
-            if record is Connection:
-                read[0].aiokafka()  # whatever client the process uses, its certificates must be there
-        except InvalidSettingsError as wrong:
-            problems += wrong.problems
+def read_settings(
+    environ: Mapping[str, str],
+    kind: type[T],
+    config: Path | None = None,
+    check: Callable[[T, ConfigFile], object] = lambda *_: None,
+) -> tuple[Connection, T]:
+    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both.
+
+    config: a TOML file below the environment. check: called with settings that are right by themselves.
+    """
+    file = ConfigFile(config, environ)
+    problems = file.strangers(Connection, kind)
+    found: list[Any] = []
+    try:
+        found.append(file.read(Connection))
+        found[0].aiokafka()  # whatever client the process uses, its certificates must be there
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
+    try:
+        found.append(file.read(kind))
+        check(found[-1], file)
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
     if problems:
         raise InvalidSettingsError(problems)
-    connection, settings = read
+    connection, settings = found
     return connection, settings
 
 

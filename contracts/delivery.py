@@ -16,9 +16,7 @@ class Delivery(StrEnum):
     KIP848 = "kip848"
     """confluent-kafka, consumer protocol: the broker assigns (KIP-848)."""
     SHARE = "share"
-    """confluent-kafka, share group: any replica takes events of any partition, in no order (KIP-932)."""
-    FAUST = "faust"
-    """Faust as it comes: aiokafka, eager rebalancing."""
+    """Share group: any replica takes events of any partition, in no order (KIP-932). Only simulated."""
 
 
 class Guarantee(StrEnum):
@@ -32,5 +30,5 @@ class Guarantee(StrEnum):
 
 OUR_DELIVERIES: Final = (Delivery.INCREMENTAL, Delivery.EAGER)
 """What our own consumer does: it follows plans that name the owner of each partition."""
-RUNTIMES: Final = tuple(one for one in Delivery if one not in OUR_DELIVERIES)
-"""Other runtimes that can do Payment's work. They place the partitions themselves: plans are counts only."""
+RUNTIMES: Final = (Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
+"""Other clients that can do Payment's work. They place the partitions themselves: plans are counts only."""

@@ -1,5 +1,7 @@
 """The events of the pipeline. Values are JSON; every record carries `v`, its schema version.
 
+docs/contracts.md has the meaning of every field.
+
 Times are integer microseconds since the epoch (UTC), read from the wall clock of the machine that stamps them.
 """
 
@@ -26,27 +28,17 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When an event passed each stage; every stage adds its own and passes the rest on."""
 
     intended_us: Moment
-    """When the schedule wanted the event sent. Latency starts here."""
     placed_us: Moment
-    """When the generator or the API handed it to its Kafka client."""
     accepted_us: Moment | None = None
-    """When Order accepted it; absent in payment-only runs."""
     received_us: Moment | None = None
-    """When a Payment replica polled it."""
     done_us: Moment | None = None
-    """When that replica finished serving it. Latency of the SLA stage ends here."""
     shipped_us: Moment | None = None
     notified_us: Moment | None = None
     partition: int | None = None
-    """Partition, offset: where the event lay in payments.requested."""
     offset: int | None = None
     replica: Text | None = None
-    """Name of the Payment replica that served it."""
     epoch: int | None = None
-    """Epoch of the plan in force at that replica; 0 without a plan."""
     generation: int | None = None
-    """Generation of the group in which that replica took the partition. With the epoch it is the record's fencing
-    token; absent where no group of ours hands partitions over."""
 
 
 class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +46,6 @@ class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
     customer: Id
     merchant: Id
     country: Id
-    """ISO 3166 alpha-2 code of the customer's country."""
     currency: Id
     amount_minor: Amount
 
@@ -85,7 +76,6 @@ class PaymentSettled(_Purchase, frozen=True, kw_only=True):
     accepted: bool
     decline_reason: Text | None
     risk_score: float
-    """0 (harmless) to 1."""
     timeline: Timeline
     v: int = SCHEMA_VERSION
 
@@ -101,7 +91,6 @@ class ShipmentScheduled(msgspec.Struct, frozen=True, kw_only=True):
     parcel: Id
     carrier: Id
     promised_on: Id
-    """ISO date."""
     timeline: Timeline
     v: int = SCHEMA_VERSION
 
@@ -113,7 +102,6 @@ class NotificationSent(msgspec.Struct, frozen=True, kw_only=True):
     order_id: Id
     payment_id: Id
     shipment_id: Id | None
-    """Absent where the payment was declined."""
     customer: Id
     accepted: bool
     text: Text
@@ -137,13 +125,10 @@ class OrderStatus(msgspec.Struct, frozen=True, kw_only=True):
     order_id: Id
     status: Status
     at_us: Moment
-    """When the stage that told us stamped it."""
     payment_accepted: bool | None = None
     shipment_id: str | None = None
     reasons: tuple[str, ...] = ()
-    """Why it was rejected."""
     fingerprint: str = ""
-    """Hash of what was ordered: it tells a repeat from another order under the same id."""
     v: int = SCHEMA_VERSION
 
 
@@ -151,7 +136,6 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """A record that a stage refused, and every reason why."""
 
     letter_id: str
-    """Topic, partition and offset of the refused record: a repeat is recognised."""
     stage: str
     topic: str
     partition: int
@@ -159,11 +143,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     order_id: str | None
     payload: str
-    """The refused value as text, cut to 4 KiB, digits of card numbers masked."""
     payload_bytes: int = 0
-    """Length of the refused value."""
     payload_hash: str = ""
-    """BLAKE2b of the whole refused value, 16 bytes as hexadecimal digits."""
     at_us: int
     v: int = SCHEMA_VERSION
 

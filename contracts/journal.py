@@ -1,7 +1,7 @@
 """What the autoscaler saw, decided and did: entries of the journal, and the records that hold them.
 
-A record of a tick has what changed, and no record is larger than a broker takes. A whole tick is written once the
-changes since the last whole one have become as large: the journal is at most twice what changes.
+A record of a tick has what changed, and none is larger than a broker takes. A whole tick is written once the changes
+since the last whole one have become as large: the journal is at most twice what changes. docs/contracts.md has fields.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,9 +18,7 @@ class PartitionSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     partition: int
     arrival_rate: float
-    """Events/s over the last decision interval."""
     lag: int
-    """Events produced and not committed."""
     owner: str | None
 
 
@@ -29,11 +27,8 @@ class AlternativeWeighed(msgspec.Struct, frozen=True, kw_only=True):
 
     replicas: int
     moved: int
-    """Partitions that it would move."""
     in_sla: float
-    """Predicted share of events in time."""
     cost_s: float
-    """Predicted replica-seconds, late events at their price included."""
 
 
 class _Tick(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,24 +38,16 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     tick: int
     policy: str
     action: str
-    """up, down, reassign or hold."""
     reason: str
     service_rate: float
-    """Events/s of one replica, as learned."""
     partitions: tuple[PartitionSeen, ...]
-    """Empty where not all could be observed."""
     ready_replicas: int
     requested_replicas: int
     planned_replicas: int
-    """What the decision wants; differs from requested until the group has acted."""
     epoch: int
-    """Plan in force."""
     alternatives: tuple[AlternativeWeighed, ...] = ()
-    """The chosen plan first, then the others by cost; empty for policies that follow a rule."""
     missing: str | None = None
-    """What could not be observed, on a hold for want of data."""
     troubles: tuple[str, ...] = ()
-    """What is wrong with the autoscaler now, a sentence each: its policy fails, replicas are silent …"""
     v: int = JOURNAL_VERSION
 
 
@@ -72,7 +59,6 @@ class TickChanges(_Tick, frozen=True, kw_only=True, tag="tick-changes", tag_fiel
     """A TickRecord with those partitions alone that differ from the tick before."""
 
     since_us: int
-    """`at_us` of that tick."""
 
 
 class PlanWritten(msgspec.Struct, frozen=True, kw_only=True, tag="plan", tag_field="kind"):
@@ -85,7 +71,6 @@ class PlanWritten(msgspec.Struct, frozen=True, kw_only=True, tag="plan", tag_fie
     replicas: tuple[str, ...]
     assignment: dict[int, str] | None
     moved: int
-    """Partitions whose owner differs from the plan before."""
     v: int = JOURNAL_VERSION
 
 
@@ -109,7 +94,6 @@ class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", t
     replica: str
     change: ReplicaChange
     detail: str = ""
-    """Exit status, why a start failed, when it is tried again."""
     v: int = JOURNAL_VERSION
 
 
@@ -117,12 +101,9 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="k
     """A part of a record that is larger than a broker takes. The others follow it at once."""
 
     at_us: int
-    """The record's."""
     part: int
-    """From 0."""
     parts: int
     text: str
-    """The record as JSON, cut; all texts together are whole."""
     v: int = JOURNAL_VERSION
 
 

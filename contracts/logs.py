@@ -5,8 +5,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -122,15 +121,3 @@ def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
         sys.excepthook = lambda kind, failure, where: own.critical("ended", exc_info=(kind, failure, where))
         threading.excepthook = lambda ended: own.error("a thread ended", exc_info=ended.exc_value)
     return own
-
-
-@contextmanager
-def quiet_aiokafka() -> Iterator[None]:
-    """Hide what aiokafka's clients complain of: whoever waits for the broker tells it in one line, at the deadline."""
-    log = logging.getLogger("aiokafka")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(level)

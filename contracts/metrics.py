@@ -16,11 +16,8 @@ class Kind(StrEnum):
     """What may be done with its value."""
 
     COUNTER = "counter"
-    """It grows over the life of a process: take its rate."""
     GAUGE = "gauge"
-    """A state of this moment."""
     HISTOGRAM = "histogram"
-    """How many observations were up to each of several bounds, with their sum and number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,18 +21,13 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Value of the plan topic. Unknown fields are tolerated, so that older replicas can read newer plans."""
 
     epoch: int
-    """Strictly growing, from 1."""
     at_us: int
     replicas: tuple[str, ...]
-    """Names of the replicas that shall be members of the group; their number is the planned count."""
     assignment: dict[int, str] | None
-    """Partition → replica. None: the group's own assignor places the partitions (sticky by count)."""
     reason: str
     evictions: tuple[Eviction, ...] = ()
     grace_s: float = 0.0
-    """How long the partitions of a planned replica that is absent wait for its return before others take them."""
     wanted: int = 0
-    """How many replicas there shall be, where more are awaited than `replicas` can name yet."""
     v: int = PLAN_VERSION
 
     @property

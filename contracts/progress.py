@@ -1,4 +1,4 @@
-"""What each Payment replica tells of itself, every 250 ms and at each change of state."""
+"""What each replica reports, every 250 ms and at each change of state. docs/contracts.md has every field's meaning."""
 
 from enum import StrEnum
 from typing import Final
@@ -44,23 +44,14 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     generation: int
     epoch: int
-    """Plan epoch that the assignment was made from; 0 without a plan."""
     kind: RoundKind
     members: int
-    """Members of the group."""
     moved: int
-    """Partitions of the whole group that were granted to another replica than their last owner."""
     taken: int
-    """Partitions that this replica took over."""
     released: int
-    """Partitions that this replica gave up."""
     pause_us: int
-    """Longest time that a partition taken here was served by nobody: from the moment its last owner stopped serving it
-    until this replica could start. 0: nothing was taken, or nobody said when it was given up (a crash)."""
     plan_us: int
-    """From the moment the plan was written until this round was complete; 0 without a plan."""
     at_us: int
-    """When it was complete."""
 
 
 class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,39 +67,23 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     replica: str
     incarnation: str
-    """New with every start of the process."""
     pid: int
     member_id: str
-    """The group's id of this member; empty when not a member."""
     generation: int
-    """Generation of the group; -1 when not a member."""
     epoch: int
-    """Newest plan epoch that this replica has read; 0 without a plan."""
     assigned_epoch: int
-    """Plan epoch that the present assignment was made from; 0 without a plan."""
     state: ReplicaState
     partitions: tuple[int, ...]
     positions: dict[int, int]
-    """Partition → next offset to serve, for the partitions owned."""
     processed: int
-    """Events served."""
     busy_us: int
-    """Time spent serving them, waiting for input left out."""
     late: int | None = None
-    """Events that were done more than W after they had been fetched, by its own clock alone; None: not counted."""
     latencies: tuple[int, ...] = ()
-    """Events by what they took from their fetch on: up to each of LATENCY_BOUNDS · W, and beyond the last; empty: not
-    counted. `late` is the sum of those after the first IN_TIME."""
     rebalances: int
-    """Rounds it took part in."""
     at_us: int
     service: ServiceTimes = ServiceTimes()
     rounds: tuple[Round, ...] = ()
-    """Rounds since the report before that changed what this replica owns, oldest first."""
     unwell: tuple[str, ...] = ()
-    """The first reasons why the replica is not well, one sentence each: a partition is cut off, its lease is out."""
     host: str = ""
-    """Name of the host it runs on: the short id of its container, the name of its pod. Empty: it did not say."""
     pages: str = ""
-    """HOST:PORT of its `/healthz` and `/metrics`; empty where it has none."""
     v: int = PROGRESS_VERSION

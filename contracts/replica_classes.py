@@ -43,8 +43,3 @@ def class_of(replica: str, classes: Sequence[ReplicaClass]) -> ReplicaClass:
     """Return the class of `payment-large-3`, which is large; a name that says nothing has the first one."""
     before_ordinal = replica.rpartition("-")[0]
     return next((one for one in classes if one.name and before_ordinal.endswith(f"-{one.name}")), classes[0])
-
-
-def prefix_of(prefix: str, one: ReplicaClass, classes: Sequence[ReplicaClass]) -> str:
-    """Return what the names of its replicas begin with: the first class needs no word in them."""
-    return prefix if one == classes[0] else f"{prefix}-{one.name}"

@@ -189,9 +189,9 @@ _PLAIN: Final = Setting()
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """Return that a name is unknown, which one may have been meant, and which there are."""
+    """Return that a name is unknown, and the nearest one; without a near one, those that exist, ten at most."""
     names = list(known)
     whole = {one.rpartition(".")[2]: one for one in names} | {one: one for one in names}
     near = [whole[one] for one in difflib.get_close_matches(name, whole, n=1)]
-    there = f"known are {', '.join(names) or 'none'}"
-    return f"unknown; did you mean {near[0]}? K{there[1:]}" if near else f"unknown; {there}"
+    there = ", ".join([*names[:10], "…"] if len(names) > 10 else names)
+    return f"unknown; did you mean {near[0]}?" if near else f"unknown; known are {there or 'none'}"

@@ -8,28 +8,18 @@ from contracts.settings import Settings, setting
 
 
 class Topic(StrEnum):
-    """Names without the run's namespace."""
+    """Names without the run's namespace. docs/contracts.md has their records, keys and partitions."""
 
     ORDERS_PLACED = "orders.placed"
-    """OrderPlaced; key: order id; headers `intended_at` and `placed_at` (µs), `partition` where the load chooses it."""
     PAYMENTS_REQUESTED = "payments.requested"
-    """PaymentRequested; key: order id; partition: by the grouping. The topic whose consumers are scaled."""
     PAYMENTS_SETTLED = "payments.settled"
-    """PaymentSettled; key: order id. Timeline topic of payment-only runs."""
     SHIPMENTS_SCHEDULED = "shipments.scheduled"
-    """ShipmentScheduled; key: order id. Accepted payments only."""
     NOTIFICATIONS_SENT = "notifications.sent"
-    """NotificationSent; key: order id. Timeline topic of pipeline runs."""
     ORDERS_STATUS = "orders.status"
-    """OrderStatus, Order's own memory of what became of each order; key: order id."""
     DEAD_LETTERS = "dead.letters"
-    """DeadLetter; key: as the refused record's."""
     PLANS = "autoscaler.plans"
-    """PlanRecord; key: group; compacted, one partition, transactional writer."""
     JOURNAL = "autoscaler.journal"
-    """JournalEntry; one partition."""
     PROGRESS = "autoscaler.progress"
-    """Progress; key: replica; one partition, short retention."""
 
 
 class Group(StrEnum):
@@ -45,6 +35,11 @@ CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)
 """Those between an autoscaler and the group that it scales, whatever service that is."""
 AUTO_OFFSET_RESET: Final = "earliest"
 """For all groups: with `latest` the first events of a new partition would be lost to the group."""
+
+
+LARGEST: Final = "max.message.bytes"
+"""Property of a topic: bytes of the largest batch that its brokers take."""
+DEFAULT_LARGEST: Final = 1_048_576
 
 
 def qualified(namespace: str, name: str) -> str:

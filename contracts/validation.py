@@ -127,7 +127,7 @@ class ConfigFile:
 
     def __init__(self, path: Path | None, environ: Mapping[str, str]) -> None:
         """Read the file. Raises InvalidSettingsError: it cannot be read, or is no TOML."""
-        self._path, self._environ = path, environ
+        self.path, self._environ = path, environ
         try:
             self._values = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
         except OSError as missing:
@@ -138,7 +138,7 @@ class ConfigFile:
     def strangers(self, *kinds: type[Settings]) -> list[str]:
         """Return a sentence for each key that none of `kinds` has."""
         known = _names(*kinds)
-        return [f"{self._path}: {key}: {_why_not(key, known)}" for key in self._values if key not in known]
+        return [f"{self.path}: {key}: {_why_not(key, known)}" for key in self._values if key not in known]
 
     def swallowed(self, table: str, *kinds: type[Settings]) -> str:
         """Return that settings of `kinds` are below [table], where TOML takes them for the table's; empty: none are."""
@@ -153,11 +153,11 @@ class ConfigFile:
         """
 
         def spelt(one: "Field[Any]") -> str:
-            is_in_file = self._path and not self._environ.get(variable(one))
-            return f"{self._path}: {in_files(one)}" if is_in_file else variable(one)
+            is_in_file = self.path and not self._environ.get(variable(one))
+            return f"{self.path}: {in_files(one)}" if is_in_file else variable(one)
 
         texts = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in self._values.items()}
-        values = {f"{self._path}: {key}": value for key, value in texts.items()}
+        values = {f"{self.path}: {key}": value for key, value in texts.items()}
         values |= {name: text for name, text in self._environ.items() if text != ""}
         names = map(spelt, fields(into))
         return parse({name: values[name] for name in names if name in values}, into, strict=False, spelt=spelt)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Make the environment: find a Python and a Java that will do, then install with uv if it is there, else venv and pip.
-#   bootstrap.sh VENV        everything, for tests and development
-#   bootstrap.sh VENV demo   what the demo needs, then the demo; the report's part is installed while the demo runs
+# Make the environment with uv, else venv and pip. bootstrap.sh VENV: everything, for tests and development
+#   bootstrap.sh VENV demo   what the demo needs, then the demo; Spark is installed meanwhile, but not beside the load
 set -euo pipefail
 venv=${1:-.venv} what=${2:-all}
 
@@ -22,15 +21,8 @@ version=$("$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9][0-9
 [ "${version:-0}" -ge 17 ] || fail "Java 17 or newer is needed, $java is version ${version:-unknown}; $java_hint"
 
 install() {  # with the arguments of `pip install`
-  if command -v uv >/dev/null; then
-    uv pip install --quiet --python "$venv/bin/python" "$@"
-  else
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
-  fi
-}
-requirements() {  # of an extra, without tailpack itself: what runs is not to be installed anew
-  "$venv/bin/python" -c 'import sys, tomllib
-print("\n".join(tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]]))' "$1"
+  if command -v uv >/dev/null; then uv pip install --quiet --python "$venv/bin/python" "$@"
+  else "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; fi
 }
 newer() { [ -e "$venv/$1" ] && [ "$venv/$1" -nt pyproject.toml ] && [ "$venv/$1" -nt infra/bootstrap.sh ]; }
 
@@ -40,32 +32,40 @@ if [ ! -x "$venv/bin/python" ]; then
   fi
 fi
 
+compile() {  # what policies and simulator need, where their sources are newer
+  if [ ! -e "$venv/.compiled" ] || [ -n "$(find autoscaler -name '*.py' -newer "$venv/.compiled" -print -quit)" ]; then
+    echo "tailpack: compiling once, about 30 s"
+    "$venv/bin/python" -m tailpack.warm_up && touch "$venv/.compiled" || true  # the first run would compile, then
+  fi
+}
+
 if [ "$what" = all ]; then
   echo "tailpack: installing into $venv (about 1.5 GB, a third of it Spark; once)"
   install -e '.[load,bench,keda,kubernetes,traces,dev]'
+  compile
   touch "$venv/.demo" "$venv/.report" "$venv/.ready"
   exit
 fi
 
 if ! newer .demo; then
   echo "tailpack: installing what the demo needs into $venv (about 400 MB; once)"
-  mapfile -t fetching < <(sed -nE 's/^ *"((jgo|truststore)[^"]*)".*/\1/p' pyproject.toml)
-  install "${fetching[@]}"
-  "$venv/bin/python" -m tailpack.local.jars kafka &  # 46 MB, beside the packages
-  jars=$!
   install -e '.[load]'
-  wait "$jars" || true  # the demo tries again, and says why
+  "$venv/bin/python" -m tailpack.local.jars kafka || true  # the demo tries again, and prints why
   touch "$venv/.demo"
 fi
 spark=""
 if ! newer .report; then
-  echo "tailpack: Spark, for the report (480 MB), is installed while the demo runs; log: $venv/report.log"
-  (
-    requirements bench >"$venv/report.txt" && install -r "$venv/report.txt" &&
-      "$venv/bin/python" -m tailpack.local.jars spark && touch "$venv/.report"
-  ) >"$venv/report.log" 2>&1 &
+  echo "tailpack: Spark, for the report (480 MB), is installed meanwhile, but not beside the load; log: $venv/report.log"
+  export -f install; export venv
+  mapfile -t of_report < <("$venv/bin/python" -c 'import tomllib
+print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"], sep="\n")')
+  set -m  # a process group of its own, which the run stops while its load is on
+  # shellcheck disable=SC2016,SC2046
+  nice -n 19 $(command -v ionice >/dev/null && echo ionice -c 3) bash -ec 'install "$@"
+    "$venv/bin/python" -m tailpack.local.jars spark; touch "$venv/.report"' report "${of_report[@]}" >"$venv/report.log" 2>&1 &
   spark=$!
-  renice -n 19 "$spark" >/dev/null || true  # the demo is measured meanwhile
-  trap 'pkill -P "$spark" || true' EXIT  # whoever interrupts the demo interrupts that too
+  set +m
+  trap '{ kill -TERM -- "-$spark"; kill -CONT -- "-$spark"; } 2>/dev/null || true' EXIT  # Ctrl-C ends it, too
 fi
+compile
 TAILPACK_SPARK_SETUP=$spark "$venv/bin/tailpack" demo

@@ -1,6 +1,7 @@
-"""The curves of the workloads: those of the autoscaling papers, and our own, each of which asks one question.
+"""The curves of the workloads: events in each second, as integer arrays of shape (seconds,) or (seconds, partitions).
 
-Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022. Our own stay below 500 events/s.
+Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are our own: each
+tests one kind of change.
 """
 
 from typing import Any, Final, TypeAlias
@@ -14,64 +15,28 @@ Knots: TypeAlias = tuple[tuple[float, float], ...]
 """(t in s, rate in events/s) each, t growing from 0."""
 
 W1_KNOTS: Final[Knots] = ((0, 0), (125, 200), (212.5, 150), (300, 275), (387.5, 150), (475, 350), (600, 0))
-W3_RAMPS_S: Final = (120, 120, 240, 360)
-"""When partitions 0 to 3 of W3 begin to grow; partition 4 never does."""
 W4_SHARES: Final = (0.27, 0.27, 0.153, 0.153, 0.153)
-
 TAXI_S: Final = 7207
-TAXI_MEAN: Final = 228.7
-"""Events/s."""
 TAXI_DAY_S: Final = 2160.0
 """A real hour is 90 s."""
+TAXI_MEAN: Final = 228.7
+"""Events/s."""
 TAXI_DAILY: Final = (
-    (-304.5, -606.2),
-    (-142.9, 236.7),
-    (5.0, 9.7),
-    (-9.0, 9.3),
-    (11.5, -9.8),
-    (2.4, -5.6),
-    (-5.7, -3.8),
-    (-2.2, 4.6),
-    (-0.4, -0.9),
-    (1.0, 0.5),
+    *((-304.5, -606.2), (-142.9, 236.7), (5.0, 9.7), (-9.0, 9.3), (11.5, -9.8)),
+    *((2.4, -5.6), (-5.7, -3.8), (-2.2, 4.6), (-0.4, -0.9), (1.0, 0.5)),
 )
 """Weights of cos and sin of 1, 2, … periods per day."""
 TAXI_TREND: Final = (
-    (103.4, -21.6),
-    (153.6, -3.3),
-    (488.1, 37.2),
-    (-241.6, 6.7),
-    (-119.3, 25.4),
-    (-175.5, 49.7),
-    (239.3, 18.1),
-    (25.5, 14.0),
+    *((103.4, -21.6), (153.6, -3.3), (488.1, 37.2), (-241.6, 6.7)),
+    *((-119.3, 25.4), (-175.5, 49.7), (239.3, 18.1), (25.5, 14.0)),
 )
 """The same, of 1, 2, … periods in the whole run."""
-
-SHAPE_S: Final = 600
-"""Seconds that each lasts, but for the week."""
-
 HOUR_S: Final = 30
-"""Of the week, so that seven days take 84 minutes."""
-DAY_S: Final = 24 * HOUR_S
+"""An hour of the week, so that seven days take 84 minutes."""
 DAY: Final = ((0, 60), (4, 25), (9, 210), (13, 160), (19, 300), (24, 60))
-"""A working day, (hour, events/s): night, morning peak, noon, evening peak."""
-WEEKEND: Final = 0.6
-"""Of the rate of a working day."""
-WEEK_SEED: Final = 7
-
-LANDAU_MOST: Final = 100
-"""Of a partition's load; what a consumer takes, in the paper."""
-LANDAU_PARTITIONS, LANDAU_S, LANDAU_SEED = 32, 100, 2402
-HOT_PARTITIONS: Final = 9
-CALM_RATE: Final = 18
-"""Events/s of a partition without the hot key: five of them fill a bin of 100."""
-HOT_RATE: Final = 70
-"""Events/s of the hot key on top: 88 together, so that one more calm partition is too much for the bin."""
-STAY_S: Final = 60
-WANDER_S: Final = 10
-"""Seconds in which the hot key's events go over from one partition to the next."""
-WANDER_SEED: Final = 9
+"""A working day, (hour, events/s): night, morning peak, noon, evening peak. A day of the weekend has 60 % of it."""
+LANDAU_MAX: Final = 100
+"""Largest load of a partition, and the capacity of a consumer, in the paper."""
 
 
 def half_cosine(knots: Knots) -> FloatArray:
@@ -87,12 +52,14 @@ def half_cosine(knots: Knots) -> FloatArray:
 
 
 def straight(knots: Knots) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second of a curve of straight lines from knot to knot.
-
-    Two knots at the same time make a step.
-    """
+    """Return the rate (events/s) in the middle of each second of straight lines from knot to knot."""
     times, rates = np.array(knots, dtype=np.float64).T
     return np.asarray(np.interp(np.arange(0.5, times[-1]), times, rates))
+
+
+def levels(*pieces: tuple[int, int]) -> IntArray:
+    """Return constant rates, one after the other: (seconds, events/s) each."""
+    return np.repeat(np.array([rate for _, rate in pieces]), [seconds for seconds, _ in pieces])
 
 
 def whole_events(rate: npt.NDArray[np.floating[Any]]) -> IntArray:
@@ -108,7 +75,7 @@ def w1() -> IntArray:
 def w3() -> IntArray:
     """Return 15 events/s in each of five partitions; four grow by 1 a second to 60, and fall back at 480 s."""
     table = np.full((600, 5), 15)
-    for partition, ramp_s in enumerate(W3_RAMPS_S):
+    for partition, ramp_s in enumerate((120, 120, 240, 360)):
         table[ramp_s:480, partition] = np.minimum(15 + np.arange(480 - ramp_s), 60)
     return table
 
@@ -142,11 +109,6 @@ def _harmonics(t: FloatArray, period_s: float, weights: tuple[tuple[float, float
     return np.asarray(np.cos(angle) @ cosine + np.sin(angle) @ sine)
 
 
-def step() -> IntArray:
-    """Return 80 events/s, 330 from one second to the next at 200 s, 130 from 400 s on."""
-    return np.repeat(np.array([80, 330, 130]), 200)
-
-
 def ramp() -> IntArray:
     """Return a straight climb from 30 to 450 events/s in 420 s, a minute there, and the way down in half the time."""
     return whole_events(straight(((0, 30), (420, 450), (480, 450), (600, 30))))
@@ -154,50 +116,30 @@ def ramp() -> IntArray:
 
 def sine() -> IntArray:
     """Return five periods of 120 s between 40 and 400 events/s."""
-    t = np.arange(0.5, SHAPE_S)
-    return whole_events(220 - 180 * np.cos(2 * np.pi * t / 120))
-
-
-def spike() -> IntArray:
-    """Return 60 events/s with spikes that nothing announces: 400 for 30 s, 450 for 5 s, 480 for a single second."""
-    counts = np.full(SHAPE_S, 60)
-    counts[150:180] = 400
-    counts[300:305] = 450
-    counts[450] = 480
-    return counts
-
-
-def silence() -> IntArray:
-    """Return 150 events/s, three minutes of nothing, 300 at once, ten seconds of nothing, 100 to the end."""
-    counts = np.full(SHAPE_S, 100)
-    counts[:200] = 150
-    counts[200:380] = 0
-    counts[380:480] = 300
-    counts[480:490] = 0
-    return counts
+    return whole_events(220 - 180 * np.cos(2 * np.pi * np.arange(0.5, 600) / 120))
 
 
 def diurnal_week() -> IntArray:
-    """Return seven days, Monday first, each like the other but for the weekend; counts are Poisson around the rate."""
+    """Return seven days, Monday first; counts are Poisson around the rate."""
     day = half_cosine(tuple((hour * HOUR_S, rate) for hour, rate in DAY))
-    week = np.concatenate([day] * 5 + [WEEKEND * day] * 2)
-    return np.random.default_rng(WEEK_SEED).poisson(week).astype(np.int64)
+    week = np.concatenate([day] * 5 + [0.6 * day] * 2)
+    return np.random.default_rng(7).poisson(week).astype(np.int64)
 
 
 def hot_key() -> IntArray:
-    """Return nine equal partitions, and a key as hot as four of them that wanders: each minute it is another's.
+    """Return nine partitions of 18 events/s, and a key of 70 events/s that moves every minute, within ten seconds.
 
-    The next one is chosen at random among the others.
+    Five calm partitions fill a bin of 100; one calm partition is too much beside the hot one.
     """
-    random = np.random.default_rng(WANDER_SEED)
-    table = np.full((SHAPE_S, HOT_PARTITIONS), CALM_RATE)
-    here = int(random.integers(HOT_PARTITIONS))
-    table[:STAY_S, here] += HOT_RATE
-    gone = HOT_RATE * np.minimum(np.arange(1, STAY_S + 1), WANDER_S) // WANDER_S
-    for begin_s in range(STAY_S, SHAPE_S, STAY_S):
-        there = int((here + random.integers(1, HOT_PARTITIONS)) % HOT_PARTITIONS)
-        table[begin_s : begin_s + STAY_S, here] += HOT_RATE - gone
-        table[begin_s : begin_s + STAY_S, there] += gone
+    random = np.random.default_rng(9)
+    table = np.full((600, 9), 18)
+    here = int(random.integers(9))
+    table[:60, here] += 70
+    gone = 70 * np.minimum(np.arange(1, 61), 10) // 10
+    for begin_s in range(60, 600, 60):
+        there = int((here + random.integers(1, 9)) % 9)
+        table[begin_s : begin_s + 60, here] += 70 - gone
+        table[begin_s : begin_s + 60, there] += gone
         here = there
     return table
 
@@ -210,13 +152,51 @@ def wander(
     Landau et al. 2024, section VI. start: of every partition; None draws each. Shape (seconds, partitions).
     """
     loads = np.empty((seconds, partitions), np.int64)
-    loads[0] = chance.integers(0, LANDAU_MOST, partitions, endpoint=True) if start is None else start
+    loads[0] = chance.integers(0, LANDAU_MAX, partitions, endpoint=True) if start is None else start
     steps = chance.integers(-delta, delta, (seconds - 1, partitions), endpoint=True)
     for second, step in enumerate(steps, start=1):
-        loads[second] = np.clip(loads[second - 1] + step, 0, LANDAU_MOST)
+        loads[second] = np.clip(loads[second - 1] + step, 0, LANDAU_MAX)
     return loads
 
 
 def landau(delta: int) -> IntArray:
     """Return such a walk as events/s: 32 partitions for 100 s, which is one of the paper's sizes."""
-    return wander(np.random.default_rng(LANDAU_SEED), partitions=LANDAU_PARTITIONS, seconds=LANDAU_S, delta=delta)
+    return wander(np.random.default_rng(2402), partitions=32, seconds=100, delta=delta)
+
+
+def flash_crowd() -> IntArray:
+    """Return 40 events/s and, at 240 and 600 s, 800 for a minute; then e-fold of the crowd leaves in 45 s."""
+    t = np.arange(900)[:, None] - np.array((240, 600))
+    crowd = np.where(t < 0, 0.0, np.exp(-np.maximum(0, t - 60) / 45)).max(axis=1)
+    return whole_events(40 * (1 + 19 * crowd))
+
+
+def square(half_s: int) -> IntArray:
+    """Return 280 and 60 events/s in turn, each for `half_s` seconds: three replicas are needed, then one."""
+    return np.where(np.arange(900) // half_s % 2, 280, 60)
+
+
+def sawtooth() -> IntArray:
+    """Return climbs from 46 to 400 events/s in a minute, each followed by a fall from one second to the next."""
+    return 40 + 6 * (np.arange(900) % 60) + 6
+
+
+def heavy() -> IntArray:
+    """Return independent seconds whose events are Pareto (tail index 2) with mean 130, at most 800."""
+    drawn = np.random.default_rng(15).pareto(2.0, 900) + 1
+    return np.minimum(whole_events(drawn * 130 * (2.0 - 1) / 2.0), 800)
+
+
+def zipf_100() -> IntArray:
+    """Return waves of five minutes between 150 and 450 events/s; the partition at rank r has a share ∝ 1/r of them."""
+    random = np.random.default_rng(100)
+    totals = whole_events(300 - 150 * np.cos(2 * np.pi * np.arange(0.5, 900) / 300))
+    weights = random.permutation(1 / np.arange(1, 101))
+    return np.asarray(random.multinomial(totals, weights / weights.sum()))
+
+
+def hot_partition() -> IntArray:
+    """Return nine partitions of 40 events/s; one has 240 from 300 to 420 s, more than a replica of 200 serves."""
+    table = np.full((900, 9), 40)
+    table[300:420, 4] = 240
+    return table

@@ -55,7 +55,7 @@ class EventTrace:
 
     path: Path
     partitions: int
-    """As the file says of its topic, else as the caller wants, else as many as the events name."""
+    """As the file says of its topic; else as the caller wants, and more if the events name more."""
     duration_s: int
     counts: IntArray
     """Events by second and partition."""
@@ -92,7 +92,7 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
 
     Events per second: `second,events` (the second name is free) or `second,p0,p1,…`; seconds count from 0, one row
     each. Single events: times never fall; without a partition column a hash of the key chooses the partition.
-    partitions: of the topic, where the file does not say. first_s: only the first seconds.
+    partitions: of the topic, where the file names no more. first_s: only the first seconds.
     Raises InvalidSettingsError with the first mistake, by its file and row.
     """
     file = TraceFile.open(path)
@@ -153,10 +153,10 @@ _TOO_LONG: Final = f"is {LONGEST_S:,} or more; seconds count from the start of t
 
 def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -> EventTrace:
     declared = file.metadata.get(PARTITIONS)
-    limit = partitions if declared is None else int(declared)
-    counts = np.zeros((1, limit or 1), dtype=np.int64)
+    width = partitions if declared is None else int(declared)
+    counts = np.zeros((1, width or 1), dtype=np.int64)
     end_s = 0
-    for part in _schedules(file, limit, first_s):
+    for part in _schedules(file, None if declared is None and PARTITION in file.names else width, first_s):
         second = part.offset_us // SECOND_US
         end_s, width = int(second[-1]) + 1, max(counts.shape[1], int(part.partition.max()) + 1)
         if end_s * width > MAX_CELLS:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from loadgen import hard_shapes, shapes
+from loadgen import shapes
 from loadgen.shapes import IntArray, half_cosine, skew_9, whole_events
 
 
@@ -72,78 +72,73 @@ def _demo() -> IntArray:
     return whole_events(half_cosine(tuple((t, share * DEMO_PEAK) for t, share in DEMO_SHAPE)))
 
 
-def _smoke() -> IntArray:
-    return np.repeat(np.array([10, 60, 10]), 5)
+def _of(name: str, description: str, counts: Callable[[], IntArray]) -> Workload:
+    shape = counts().shape
+    return Workload(name, description, shape[0], shape[1] if len(shape) > 1 else None, counts)
 
 
-def _steady(rate: int) -> Workload:
-    """`rate` events/s, second after second: what the cost of the processes is measured at."""
-    name, description = f"steady-{rate}", f"{rate} events/s for 60 s"
-    return Workload(name, description, 60, None, lambda: np.full(60, rate, dtype=np.int64))
-
-
-def _shape(name: str, description: str, counts: Callable[[], IntArray]) -> Workload:
-    return Workload(name, description, shapes.SHAPE_S, None, counts)
-
-
-def _hard(name: str, description: str, counts: Callable[[], IntArray], partitions: int | None = None) -> Workload:
-    return Workload(name, description, hard_shapes.HARD_S, partitions, counts)
+def _levels(name: str, description: str, *pieces: tuple[int, int]) -> Workload:
+    return _of(name, description, lambda: shapes.levels(*pieces))
 
 
 def _ruled(
-    name: str, description: str, duration_s: int, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray]
+    name: str, description: str, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray]
 ) -> Workload:
-    """`counts`, spread over partitions by `rule`."""
-    partitions = rule(np.zeros(1, dtype=np.int64)).shape[1]
-    return Workload(name, description, duration_s, partitions, lambda: rule(counts()), rule)
+    """Return `counts`, spread over partitions by `rule`."""
+    seconds, partitions = rule(counts()).shape
+    return Workload(name, description, seconds, partitions, lambda: rule(counts()), rule)
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
-        Workload("w1", "three growing waves to 350 events/s in 600 s", 600, None, shapes.w1),
-        _ruled("w1-skew9", "w1 with half of its events in 2 of 9 partitions", 600, shapes.w1, skew_9),
-        Workload("taxi", "New York's taxi trips, 3.3 days in two hours", shapes.TAXI_S, None, shapes.taxi),
-        _ruled("taxi-skew9", "taxi with half of its events in 2 of 9 partitions", shapes.TAXI_S, shapes.taxi, skew_9),
-        Workload("w3", "four of five partitions grow fourfold, one after the other", 600, 5, shapes.w3),
-        _ruled("w4", "w1 with 54 % of its events in 2 of 5 partitions", 600, shapes.w1, shapes.w4_shares),
-        _ruled("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", 120, _demo, skew_9),
-        Workload("smoke", "10, 60, 10 events/s, five seconds each", 15, None, _smoke),
-        Workload("surge", "20, 110, 20 events/s, 30 s each", 90, None, lambda: np.repeat(np.array([20, 110, 20]), 30)),
-        _steady(150),
-        _steady(350),
-        _shape("step", "80, 330, 130 events/s, 200 s each", shapes.step),
-        _shape("ramp", "30 to 450 events/s in a straight line, and down again twice as fast", shapes.ramp),
-        _shape("sine", "five periods of two minutes between 40 and 400 events/s", shapes.sine),
-        _shape("spike", "60 events/s with spikes of 30 s, 5 s and one second to 400 and more", shapes.spike),
-        _shape("silence", "three minutes and ten seconds of nothing amid 100 to 300 events/s", shapes.silence),
-        Workload("diurnal-week", "seven days in 84 minutes", 7 * shapes.DAY_S, None, shapes.diurnal_week),
-        Workload(
-            "hot-key",
-            "a key with 70 of 232 events/s wanders among 9 partitions, one each minute",
-            shapes.SHAPE_S,
-            shapes.HOT_PARTITIONS,
-            shapes.hot_key,
+        _of("w1", "three growing waves to 350 events/s in 600 s", shapes.w1),
+        _ruled("w1-skew9", "w1 with half of its events in 2 of 9 partitions", shapes.w1, skew_9),
+        _of("taxi", "New York's taxi trips, 3.3 days in two hours", shapes.taxi),
+        _ruled("taxi-skew9", "taxi with half of its events in 2 of 9 partitions", shapes.taxi, skew_9),
+        _of("w3", "four of five partitions grow fourfold, one after the other", shapes.w3),
+        _ruled("w4", "w1 with 54 % of its events in 2 of 5 partitions", shapes.w1, shapes.w4_shares),
+        _ruled("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", _demo, skew_9),
+        _levels("smoke", "10, 60, 10 events/s, five seconds each", (5, 10), (5, 60), (5, 10)),
+        _levels("surge", "20, 110, 20 events/s, 30 s each", (30, 20), (30, 110), (30, 20)),
+        _levels("steady-150", "150 events/s for 60 s", (60, 150)),
+        _levels("steady-350", "350 events/s for 60 s", (60, 350)),
+        _levels("step", "80, 330, 130 events/s, 200 s each", (200, 80), (200, 330), (200, 130)),
+        _of("ramp", "30 to 450 events/s in a straight line, and down again twice as fast", shapes.ramp),
+        _of("sine", "five periods of two minutes between 40 and 400 events/s", shapes.sine),
+        _levels(
+            "spike",
+            "60 events/s with spikes of 30 s, 5 s and one second to 400 and more",
+            *((150, 60), (30, 400), (120, 60), (5, 450), (145, 60), (1, 480), (149, 60)),
         ),
+        _levels(
+            "silence",
+            "three minutes and ten seconds of nothing amid 100 to 300 events/s",
+            *((200, 150), (180, 0), (100, 300), (10, 0), (110, 100)),
+        ),
+        _of("diurnal-week", "seven days in 84 minutes", shapes.diurnal_week),
+        _of("hot-key", "a key with 70 of 232 events/s moves among 9 partitions every minute", shapes.hot_key),
         *(
-            Workload(
+            _of(
                 f"landau-{delta}",
                 f"32 partitions of 0 to 100 events/s, each a random walk of up to {delta} a second",
-                shapes.LANDAU_S,
-                shapes.LANDAU_PARTITIONS,
                 partial(shapes.landau, delta),
             )
             for delta in (5, 25)
         ),
-        _hard("flash-crowd", "40 events/s, twice 800 from one second to the next", hard_shapes.flash_crowd),
-        _hard("square-30", "60 and 280 events/s, 30 s each", partial(hard_shapes.square, 30)),
-        _hard("square-5", "60 and 280 events/s, 5 s each", partial(hard_shapes.square, 5)),
-        _hard("square-1", "60 and 280 events/s, second by second", partial(hard_shapes.square, 1)),
-        _hard("sawtooth", "46 to 400 events/s in a minute, and down at once", hard_shapes.sawtooth),
-        _hard("heavy-tails", "seconds of 65 to 800 events, Pareto, mean 130", hard_shapes.heavy),
-        _hard("zipf-100", "waves to 450 events/s, Zipf over partitions", hard_shapes.zipf_100, 100),
-        _hard("hot-partition", "one of nine partitions has more than μ", hard_shapes.hot_partition, 9),
-        _hard("zero-then-load", "nothing for minutes, then 400 events/s at once", hard_shapes.zero_then_load),
-        _hard("behind-a-limit", "160 events/s, 310 for 20 s of each 150", hard_shapes.behind_a_limit),
+        _of("flash-crowd", "40 events/s, twice 800 from one second to the next", shapes.flash_crowd),
+        _of("square-30", "60 and 280 events/s, 30 s each", partial(shapes.square, 30)),
+        _of("square-5", "60 and 280 events/s, 5 s each", partial(shapes.square, 5)),
+        _of("square-1", "60 and 280 events/s, second by second", partial(shapes.square, 1)),
+        _of("sawtooth", "46 to 400 events/s in a minute, and down at once", shapes.sawtooth),
+        _of("heavy-tails", "seconds of 65 to 800 events, Pareto, mean 130", shapes.heavy),
+        _of("zipf-100", "waves to 450 events/s, Zipf over partitions", shapes.zipf_100),
+        _of("hot-partition", "one of nine partitions has more than μ", shapes.hot_partition),
+        _levels(
+            "zero-then-load",
+            "nothing for minutes, then 400 events/s at once",
+            *((300, 0), (300, 400), (120, 0), (180, 300)),
+        ),
+        _levels("behind-a-limit", "160 events/s, 310 for 20 s of each 150", *((130, 160), (20, 310)) * 6),
     )
 }

@@ -1,6 +1,10 @@
-"""What a run came to: figures, causes, cost; the Spark job that finds them and the page that shows them."""
+"""What a run came to: figures, causes, cost; how they are found and the page that shows them."""
 
 from pathlib import Path
+
+
+class ReportError(Exception):
+    """There can be no report. The message is one line: what is wrong, where, and what to do."""
 
 
 def replace_file(path: Path, content: str | bytes) -> None:

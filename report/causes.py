@@ -78,10 +78,12 @@ class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODES_IN_JSON):
-    """Why events were late. Exhaustive and exclusive: `causes` sum up to `late`."""
+    """Why events were late. Exhaustive and exclusive: `causes` sum up to `late`, or to `explained`."""
 
     late: int
     """Events over the latency target, never done ones included."""
+    explained: int | None = None
+    """Of them, those that have a cause here: of more than a million only so many, at equal distances; null: all."""
     causes: tuple[CauseOfLateness, ...]
     """Most events first."""
     episodes: tuple[LateEpisode, ...]

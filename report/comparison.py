@@ -1,111 +1,235 @@
-"""The numbers of a comparison: comparison.json, the one record that tables and the page are made from.
+"""Runs that met one load against each other: means, differences from the first with intervals over seeds, the front."""
 
-Runs of the report and policies of the simulator are compared in it alike. Names and units are those of single results;
-differences are always one's own minus the reference's.
-"""
-
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from report import replace_file
-from report.statistics import Against, Interval
-from report.wording import dearer, duration, longer, minutes, points, share
+from contracts.validation import InvalidSettingsError
+from report.result import RESULT_FILE, Result
+from report.run_info import FORESEEING, RUN_FILE, RunInfo
+from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
+from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share
 
-COMPARISON_FILE: Final = "comparison.json"
-COMPARISON_VERSION: Final = 2
-MOST_SAID: Final = 3
-"""Differences that a verdict says; the table says all."""
+FIGURES: Final[dict[str, tuple[str, Callable[[float], str], Callable[[float], str]]]] = {
+    "in_sla": ("in time", share, points),
+    "p99_s": ("p99", duration, longer),
+    "p999_s": ("p99.9", duration, longer),
+    "replica_minutes": ("replica-minutes", minutes, dearer),
+}
+"""Field of a result → its title, how a value is said, and how a difference is."""
+LOAD: Final = ("name", "duration_s", "load.workload", "load.spacing", "payment.partitions", "target.latency_target_s")
+"""Settings that must agree: with others, other events come, or another promise is made."""
+UNTOLD: Final = frozenset({"description", "topology", "seed", "autoscaler.policy", "target.percentile", *LOAD})
+"""Settings that labels do not repeat."""
+SIMULATION: Final = "simulation."
+"""Settings that a live run has, and does not use."""
+METHOD: Final = (
+    "Intervals hold 95 % of 10,000 bootstrap draws over the runs; a difference pairs runs of one seed. In brackets: "
+    "not distinguishable from none, as every difference of a single pair."
+)
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of one policy under the same settings: means with 95 % intervals, and differences from the reference.
-
-    Of several runs the intervals are over runs, of a single one over its seconds (`report.statistics.draw`). None: not
-    known, and differences of the reference itself.
-    """
+    """Runs of one policy under the same settings."""
 
     label: str
     policy: str
     world: str
     """live or simulated."""
     runs: int
-    pairs: int = 0
+    pairs: int
     """Of them, those that meet one of the reference with the same seed."""
-    in_sla: Interval
-    in_sla_difference: Against | None = None
-    p99_s: Interval | None
-    p99_difference_s: Against | None = None
-    p999_s: Interval | None
-    p999_difference_s: Against | None = None
-    replica_minutes: Interval
-    replica_minutes_difference: Against | None = None
+    means: dict[str, Interval | None]
+    """Figure → mean with its interval; null: not known of every run."""
+    differences: dict[str, Against | None]
+    """Figure → mean difference from the reference; null also without pairs."""
     on_front: bool
-    """Nobody else keeps more events in SLA at the same cost, or as many at less."""
+    """No other contestant of its world keeps more events in time at the same cost, or as many at less."""
 
 
-class ScenarioCompared(msgspec.Struct, frozen=True, kw_only=True):
-    """Everybody who met the same load."""
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """All contestants; the first is the reference."""
 
     scenario: str
-    settings: tuple[str, ...]
-    """What tells it from the other loads of this name, key=value."""
-    latency_target_s: float
-    percentile: float
-    reference: str
-    """Label of the contestant of the run that was named first."""
-    packing_replica_minutes: float | None
     contestants: tuple[Contestant, ...]
-
-    @property
-    def title(self) -> str:
-        """Return the scenario with what tells it from its namesakes."""
-        return ", ".join([self.scenario, *self.settings])
-
-
-class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole comparison."""
-
-    verdict: str
-    scenarios: tuple[ScenarioCompared, ...]
     problems: tuple[str, ...]
-    """Runs that do not stand, are missing, or could not be compared."""
-    method: str
-    """How the intervals were made, and what they do not tell."""
-    command: str
-    v: int = COMPARISON_VERSION
-
-    def save(self, folder: Path) -> None:
-        """Write folder/comparison.json; a reader never sees half of it."""
-        replace_file(folder / COMPARISON_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+    """Runs that do not stand, or have no partner."""
+    method: str = METHOD
 
 
-def verdict(one: ScenarioCompared) -> str:
-    """Return who keeps the promise and for how much, and which differences are more than chance."""
-    promise = f"{share(one.percentile)} within {duration(one.latency_target_s)}"
-    keep = sorted(
-        (each.replica_minutes.mean, each.label) for each in one.contestants if each.in_sla.mean >= one.percentile
+@dataclass(frozen=True)
+class Entrant:
+    """A run that is to be compared."""
+
+    folder: Path
+    info: RunInfo
+    result: Result
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Dotted key → value of all that the run was told."""
+        live = self.info.world == "live"
+        return {key: value for key, value in _flat(self.info.scenario) if not (live and key.startswith(SIMULATION))}
+
+
+Pair = tuple[Entrant, Entrant]
+"""A run, and the one of the reference that it meets."""
+
+
+def entrant(folder: Path) -> Entrant:
+    """Return the run in `folder`. Raises InvalidSettingsError for one that cannot be compared."""
+    try:
+        one = Entrant(folder, RunInfo.load(folder), Result.load(folder))
+    except (OSError, msgspec.DecodeError) as broken:
+        raise InvalidSettingsError([f"{folder}: {RUN_FILE} or {RESULT_FILE} cannot be read ({broken})"]) from broken
+    if one.result.replica_minutes is None:
+        raise InvalidSettingsError([f"{folder}: without a journal it has no cost to compare"])
+    return one
+
+
+def compare(folders: Sequence[Path]) -> Comparison:
+    """Compare runs that met the same load and have a report. Raises InvalidSettingsError where that cannot be."""
+    entrants = [entrant(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
+    first = entrants[0].settings
+    for one in entrants:
+        if other := [
+            f"{key} is {one.settings.get(key)}, not {first.get(key)}"
+            for key in LOAD
+            if one.settings.get(key) != first.get(key)
+        ]:
+            raise InvalidSettingsError([f"{one.folder}: it met another load than the first ({', '.join(other)})"])
+    sides = labelled(entrants)
+    if len(sides) == 1:
+        raise InvalidSettingsError(["nothing to compare: these runs differ in no policy and no setting"])
+    reference = next(iter(sides))
+    pairs = {label: [] if label == reference else _pairs(runs, sides[reference]) for label, runs in sides.items()}
+    problems = [
+        f"{one.result.run}: not a valid measurement, because {' and '.join(one.result.problems)}"
+        for one in entrants
+        if not one.result.valid
+    ]
+    problems += [
+        f"{label} and {reference} have no seed in common"
+        for label, some in pairs.items()
+        if not some and label != reference
+    ]
+    means = {label: {name: _mean(runs, name) for name in FIGURES} for label, runs in sides.items()}
+    front = _front(sides, means)
+    return Comparison(
+        scenario=entrants[0].result.scenario,
+        contestants=tuple(
+            Contestant(
+                label=label,
+                policy=runs[0].info.policy,
+                world=runs[0].info.world,
+                runs=len(runs),
+                pairs=len(pairs[label]),
+                means=means[label],
+                differences={name: _difference(pairs[label], name) for name in FIGURES},
+                on_front=label in front,
+            )
+            for label, runs in sides.items()
+        ),
+        problems=tuple(problems),
     )
-    best = max(one.contestants, key=lambda each: each.in_sla.mean)
-    said = f"{one.title}: nobody keeps {promise}; {best.label} comes closest with {share(best.in_sla.mean)}."
-    if keep:
-        said = (
-            f"{one.title}: {len(keep)} of {len(one.contestants)} keep {promise}, {keep[0][1]} for the least "
-            f"({minutes(keep[0][0])} replica-minutes)."
-        )
-    others = [each for each in one.contestants if each.pairs]
-    if len(others) > MOST_SAID:
-        return said
-    return " ".join([said, *(f"{each.label} against {one.reference}: {_told(each)}." for each in others)])
 
 
-def _told(one: Contestant) -> str:
-    differences = (
-        ("{} in time", one.in_sla_difference, points),
-        ("p99 {}", one.p99_difference_s, longer),
-        ("p99.9 {}", one.p999_difference_s, longer),
-        ("{} replica-minutes", one.replica_minutes_difference, dearer),
-    )
-    told = [text.format(say(found.mean)) for text, found, say in differences if found and found.distinguishable]
-    return ", ".join(told) or "not distinguishable"
+def labelled(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
+    """Return label → runs. A label says all in which its runs differ from others."""
+    both = len({one.info.world for one in entrants}) > 1
+    keys = sorted({key for one in entrants for key in one.settings} - UNTOLD)
+    differing = [key for key in keys if len({repr(one.settings[key]) for one in entrants if key in one.settings}) > 1]
+    found: dict[str, list[Entrant]] = {}
+    for one in entrants:
+        policy = one.info.policy + (f" ({one.info.world})" if both else "")
+        label = ", ".join([policy, *(f"{key}={one.settings[key]}" for key in differing if key in one.settings)])
+        found.setdefault(label, []).append(one)
+    return found
+
+
+def rows(found: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the header and a row for each contestant."""
+    header = ["policy", "runs"]
+    for title, *_ in FIGURES.values():
+        header += [title, "more"]
+    table = []
+    for one in found.contestants:
+        cells = [one.label, f"{one.runs:,}"]
+        for name, (_, say, say_more) in FIGURES.items():
+            cells += [_said(one.means[name], say), _said(one.differences[name], say_more)]
+        table.append((*cells, "yes" if one.on_front else "no"))
+    return (*header, "on the front"), table
+
+
+def markdown(found: Comparison) -> str:
+    """Return the comparison as a table in Markdown."""
+    header, table = rows(found)
+    lines = [" | ".join(row) for row in (header, ["---"] * len(header), *table)]
+    told = [f"# {found.scenario}", "\n".join(f"| {line} |" for line in lines), *found.problems, found.method]
+    return "\n\n".join(told) + "\n"
+
+
+def html(found: Comparison) -> str:
+    """Return the comparison as a table in HTML that needs nothing beside it."""
+    header, table = rows(found)
+    heads = "".join(f"<th>{escape(title)}</th>" for title in header)
+    lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table]
+    told = [f"<p>{escape(text)}</p>" for text in (*found.problems, found.method)]
+    title = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(found.scenario)}</title>'
+    return "\n".join([title, f"<table><tr>{heads}</tr>", *lines, "</table>", *told, "</html>\n"])
+
+
+def _said(value: Interval | Against | None, say: Callable[[float], str]) -> str:
+    if value is None:
+        return UNKNOWN
+    mean, low, high = (say(one) for one in (value.mean, value.low, value.high))
+    text = mean if low == high else f"{mean} ({low} to {high})"
+    return f"[{text}]" if isinstance(value, Against) and not value.distinguishable else text
+
+
+def _mean(runs: Sequence[Entrant], name: str) -> Interval | None:
+    values = [getattr(one.result, name) for one in runs]
+    return None if None in values else bootstrap_interval(values)
+
+
+def _difference(pairs: Sequence[Pair], name: str) -> Against | None:
+    values = [tuple(getattr(one.result, name) for one in pair) for pair in pairs]
+    if not values or any(None in pair for pair in values):
+        return None
+    ours, theirs = zip(*values, strict=True)
+    found = paired_difference(ours, theirs)
+    return msgspec.structs.replace(found, distinguishable=found.distinguishable and len(pairs) > 1)
+
+
+def _pairs(runs: Sequence[Entrant], reference: Sequence[Entrant]) -> list[Pair]:
+    """Return runs of both with the same seed; the k-th of a seed meets the k-th."""
+    unmet, found = list(reference), []
+    for one in runs:
+        if other := next((each for each in unmet if each.info.seed == one.info.seed), None):
+            unmet.remove(other)
+            found.append((one, other))
+    return found
+
+
+def _front(sides: Mapping[str, Sequence[Entrant]], means: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Return the labels that nobody beats by their means: live among live, simulated among simulated."""
+    front: set[str] = set()
+    first = {label: runs[0].info for label, runs in sides.items()}
+    for world in {info.world for info in first.values()}:
+        playing = [label for label, one in first.items() if one.world == world and one.policy not in FORESEEING]
+        at = [(means[one]["in_sla"].mean, means[one]["replica_minutes"].mean) for one in playing]
+        front |= {playing[place] for place in pareto_front(at)}
+    return front
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

@@ -4,15 +4,12 @@ Times are integer microseconds, so that both give the same value to the last dig
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-
-from autoscaler.packing.least_bins import least_bins
 
 IntArray = npt.NDArray[np.int64]
 MINUTE_US: Final = 60_000_000
@@ -57,45 +54,22 @@ def replica_minutes(changes: Sequence[tuple[int, float]], started_us: int, durat
     return (area_us + replicas * (ended_us - at_us)) / MINUTE_US
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PerSecondPacking:
-    """Bins that each second's own events need at least, shape (seconds,). What waits longer may need fewer."""
-
-    replicas: IntArray
-    """The least, at least 1; fewer are impossible."""
-    enough: IntArray
-    """Bins that do. More than `replicas` only in seconds in which the search for the least was given up."""
-
-    @property
-    def minutes(self) -> float:
-        """Replica-minutes of the least bins."""
-        return int(self.replicas.sum()) / 60
-
-    @property
-    def gap_minutes(self) -> float:
-        """Replica-minutes by which the least may lie above `minutes`; 0: they are the least."""
-        return int((self.enough - self.replicas).sum()) / 60
-
-
 def packing_replica_minutes(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> float:
-    """Return the replica-minutes of the least bins that hold each second's own events."""
-    return per_second_packing(
-        counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts
-    ).minutes
+    """Return the replica-minutes of the per-second packing."""
+    replicas = per_second_packing(counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
+    return int(replicas.sum()) / 60
 
 
-def per_second_packing(
-    counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool
-) -> PerSecondPacking:
-    """Return the least number of bins, at least 1, that hold each second's own events.
+def per_second_packing(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> IntArray:
+    """Return how many replicas each second's own events need at least: the larger of what all need and the largest.
 
-    With bursts and W ≤ 1 s a bin holds μ·W events, else μ; a partition above that has a bin of its own. Nothing is lost
-    to start-up, handover or hysteresis. counts: events, shape (seconds, partitions). service_rate: μ in events/s.
+    With bursts and W ≤ 1 s a replica holds c = μ·W events of a second, else c = μ. All need ⌈Σ min(n, c) / c⌉; the
+    largest partition needs one, however large it is, for nobody can share it. Nothing is lost to start-up, handover or
+    hysteresis. counts: events, shape (seconds, partitions). service_rate: μ in events/s.
     """
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
-    rows, kind = np.unique(np.sort(counts, axis=1)[:, ::-1], axis=0, return_inverse=True)
-    enough, least = least_bins(np.ascontiguousarray(rows, np.int64), capacity)
-    return PerSecondPacking(*(np.maximum(bins, 1)[kind.reshape(-1)] for bins in (least, enough)))
+    replicas: IntArray = np.maximum(1, -(-np.minimum(counts, capacity).sum(axis=1, dtype=np.int64) // capacity))
+    return replicas
 
 
 def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) -> int:

@@ -12,7 +12,6 @@ import msgspec
 from contracts.journal import AlternativeWeighed
 from report import replace_file
 from report.causes import Tail
-from report.rebalance_times import Rebalances
 
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
@@ -177,7 +176,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Requested ones, each at the price of its class; null where all cost the same."""
     packing_replica_minutes: float | None
     """Of the least bins that hold each second's own events; more slack than a second is not used."""
-    packing_gap_replica_minutes: float | None = None
     """By how much it may be too low: seconds in which the search for the least was given up; 0: it is exact."""
     over_packing: float | None
     """requested / packing − 1."""
@@ -205,6 +203,34 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     future: int
     """Events with a time after the report was made."""
     suspect: tuple[str, ...]
+
+
+class RebalanceRound(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions changed hands. Lengths are those that events met; null where none waited, so that nothing shows."""
+
+    at_s: float
+    """When the last of them was served again, since the start of the run."""
+    kind: str
+    """plan: it moved partitions; death: a plan gave away what a dead replica had; membership: the group itself."""
+    members: int
+    """Replicas of the newest plan."""
+    moved: int
+    """Partitions whose owner changed."""
+    pause_s: float | None
+    """Longest time that an event waited after its partition's old owner had done its last, and a plan was written."""
+    plan_to_ready_s: float | None
+    """From the plan until the last of these was served; null also where no plan caused the round."""
+
+
+class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
+    """All rounds of a run."""
+
+    delivery: str
+    """How replicas carry out plans: incremental, eager, or the runtime's name."""
+    rounds: tuple[RebalanceRound, ...]
+    """In order of time."""
+    rounds_left_out: int = 0
+    """Older ones that are not listed."""
 
 
 class Otherwise(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,7 +302,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Events that were done before an event that lay ahead of them in the same payment partition."""
     lateness: Lateness
     effects: Effects | None
-    """Null where nobody counted the effects: somebody's own events."""
+    """Null where nobody counted the effects: of simulated runs, and of somebody's own events."""
     topics: tuple[TopicRecords, ...]
     stages: tuple[Stage, ...]
     distribution: Distribution

@@ -1,13 +1,12 @@
-"""A stage behind Payment as a group that is scaled as Payment is, by plans.
+"""One replica of a stage that is scaled by plans: consume, take the service time, decide, write.
 
 It remembers nothing: a record that is repeated gives the same output again, under the same id; with
-`guarantee = exactly_once` in every group none is. Its control topics are those of a namespace of its own; what it
-writes lies beside what it reads.
+`guarantee = exactly_once` in every group none is. It writes next to what it reads.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,8 +16,8 @@ from contracts.validation import InvalidSettingsError
 from services.common.records import Refusal, decoder, encode
 from services.consumer import Event, PlanConsumer, Refused
 from services.consumer.environment import topics_of
-from services.payment.pace import Server, ServiceTimes
-from services.payment.settings import ReplicaSettings, options_of
+from services.consumer.metrics import Latencies
+from services.payment.replica import ReplicaSettings, Server, ServiceTimes, options_of
 
 
 class Written(Protocol):
@@ -30,17 +29,28 @@ class Written(Protocol):
         ...
 
 
-class Rule(NamedTuple):
-    """What records of a topic are, and what follows from one that was served at a moment (epoch µs), if anything."""
+Rule = Callable[[Event, str, int], "Written | None"]
+"""Event, name of the replica, when the event was served (epoch µs) → what follows from it. Raises Refused."""
 
-    kind: type[msgspec.Struct]
-    decide: Callable[[Any, int], Written | None]
+
+def decoded(kind: type[msgspec.Struct], decide: Callable[[Any, int], "Written | None"]) -> Rule:
+    """Return the rule that decides about records of one kind and refuses all others."""
+    decode = decoder(kind)
+
+    def rule(event: Event, _replica: str, done_us: int) -> "Written | None":
+        record = decode(event.value)
+        if isinstance(record, Refusal):
+            raise Refused(*record.reasons)
+        return decide(record, done_us)
+
+    return rule
 
 
 class PlanStage:
-    """One replica. rules: by the topic that it may be told to read, the namespace left out; writes: likewise.
+    """The replica. rules: by topics that it can be configured to read, without the namespace; writes: likewise.
 
-    Raises InvalidSettingsError where it is told to read another.
+    latency_of: latency of a written record, in seconds; None: the consumer measures from the event's timestamp.
+    Raises InvalidSettingsError if it is configured to read another topic.
     """
 
     def __init__(
@@ -50,42 +60,43 @@ class PlanStage:
         writes: Topic,
         settings: ReplicaSettings,
         connection: Connection,
+        *,
+        latency_of: Callable[[Any], float] | None = None,
     ) -> None:
         read = settings.topic_in(connection.namespace)
         topic = next((one for one in rules if f".{read}".endswith(f".{one}")), None)
         if topic is None:
             raise InvalidSettingsError([f"TAILPACK_TOPIC = {read!r}: must be a topic {' or '.join(rules)}"])
-        beside = read.removesuffix(topic)
-        kind, self._decide = rules[topic]
-        self._decode = decoder(kind)
-        self._target = beside + writes
+        namespace = read.removesuffix(topic)
+        self._rule = rules[topic]
+        self._replica = settings.replica
+        self._target = namespace + writes
         self._server = Server(ServiceTimes(settings))
+        self._latency_of = latency_of
+        options = options_of(settings)
+        self._latencies = Latencies(options)
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
             topics_of(
                 connection,
                 settings,
-                dead_letters=beside + Topic.DEAD_LETTERS,
+                dead_letters=namespace + Topic.DEAD_LETTERS,
                 stage=stage,
-                others={read: 1, self._target: 1},
+                others={read: max(1, settings.payment_partitions), self._target: 1},
             ),
             self.handle,
-            options=options_of(settings),
+            options=options,
             busy_s=lambda: self._server.busy_s,
+            latencies=self._latencies if latency_of else None,
         )
 
     async def handle(self, event: Event) -> "asyncio.Future[None] | None":
-        """Serve one record: it takes its service time, and what follows from it is written."""
+        """Serve one event; done once the broker has what follows from it."""
         done_us = await self._server.serve(event.received_us, event.key)
-        made = self.outcome(event.value, done_us)
+        made = self._rule(event, self._replica, done_us)
         if made is None:
             return None
+        if self._latency_of:
+            self._latencies.observe(self._latency_of(made))
         return await self.consumer.send(self._target, made.order_id.encode(), encode(made))
-
-    def outcome(self, value: bytes | None, done_us: int) -> Written | None:
-        """Return what follows from a record that was served at `done_us`. Raises Refused: it cannot be read."""
-        record = self._decode(value)
-        if isinstance(record, Refusal):
-            raise Refused(*record.reasons)
-        return self._decide(record, done_us)

@@ -1,44 +1,39 @@
-"""docs/settings.md and docs/metrics.md, made from the declarations: every setting with its default, its range and its
-sentence, every metric with its type, labels, unit and meaning.
-"""
+"""docs/settings.md and docs/metrics.md, made from the declarations of settings and metrics."""
 
 from collections.abc import Iterable
 from dataclasses import fields
 from types import ModuleType
 from typing import Final
 
-from autoscaler.keda import metrics as of_keda
+from autoscaler.keda import settings as of_keda
 from autoscaler.keda.settings import KedaSettings
 from autoscaler.live import metrics as of_autoscaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.registry import POLICIES
-from autoscaler.shadow import metrics as of_shadow
+from autoscaler.shadow import settings as of_shadow
 from autoscaler.shadow.settings import ShadowSettings
 from bench.sections import SECTIONS, STAGES, Stage
 from contracts.connection import Connection
 from contracts.logs import LogSettings
 from contracts.metrics import Declared, declared_in
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
-from loadgen.drivers import metrics as of_generator
+from loadgen.drivers import sender as of_generator
 from loadgen.spec import DriverSettings
-from services.common import metrics as of_services
+from services.common import process as of_services
 from services.common.faust_app import ServiceSettings
 from services.common.traces import TraceSettings
 from services.consumer import Options
 from services.consumer import metrics as of_replicas
 from services.consumer.environment import ConsumerSettings
-from services.order.app import OrderSettings
-from services.payment.settings import ReplicaSettings
+from services.order.__main__ import OrderSettings
+from services.payment.replica import ReplicaSettings
 
 SETTINGS: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "every process: the way to Kafka": (Connection, None),
     "every process: its log": (LogSettings, None),
     "the autoscaler (`tailpack autoscale`, `python -m autoscaler.live`)": (AutoscalerSettings, None),
-    "KEDA's external scaler (`python -m autoscaler.keda`)": (KedaSettings, None),
-    "the shadow (`python -m autoscaler.shadow`), what it has beside the autoscaler's": (
-        ShadowSettings,
-        AutoscalerSettings,
-    ),
+    "KEDA's external scaler (`tailpack scaler`, `python -m autoscaler.keda`)": (KedaSettings, None),
+    "the shadow (`tailpack shadow`), what it has beyond the autoscaler's": (ShadowSettings, AutoscalerSettings),
     "a replica of your own service": (ConsumerSettings, Options),
     "a Payment replica (`python -m services.payment`)": (ReplicaSettings, None),
     "Order, Shipment and Notification": (ServiceSettings, None),
@@ -51,7 +46,7 @@ ABOUT_SETTINGS: Final = """# Settings
 
 Each setting is declared once, as a field with its unit, its range and a sentence; scenario files, environments,
 `--set`, the simulator and live processes all read that declaration. This page is made from it, by
-`tailpack settings > docs/settings.md`.
+`tailpack dev docs settings > docs/settings.md`.
 
 In a scenario file a setting stands in its section; on the command line it is `--set SECTION.NAME=VALUE`, or
 `--set NAME=VALUE` where only one section has that name. A process reads it from the environment as `TAILPACK_NAME`.
@@ -68,8 +63,9 @@ METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
 """Process → the module that declares its metrics, and the labels that all of them have."""
 ABOUT_METRICS: Final = """# Metrics
 
-What `/metrics` of each process shows to Prometheus. Each metric is declared once, in a `metrics.py` beside its process;
-this page is made from the declarations, by `tailpack metrics > docs/metrics.md`. How they are scraped, drawn and
+What `/metrics` of each process shows to Prometheus. Each metric is declared once, next to its process;
+this page is made from the declarations, by
+`tailpack dev docs metrics > docs/metrics.md`. How they are scraped, drawn and
 watched over: [observability.md](observability.md).
 
 The autoscaler says at `/targets` where its replicas' metrics are, in the form of Prometheus' `http_sd_configs`."""
@@ -108,39 +104,31 @@ def _listed(record: type[Settings], without: type[Settings] | None = None) -> st
 
 
 def _rows(record: type[Settings], without: type[Settings] | None = None) -> list[tuple[str, str, str]]:
-    said, types = sentences(record), kinds(record)
+    texts, types = sentences(record), kinds(record)
     left_out = {one.name for one in fields(without)} if without else set()
     rows = []
-    for one in fields(record):
-        if one.name in left_out:
-            continue
+    for one in (one for one in fields(record) if one.name not in left_out):
         declared, words = declaration(one), choices(types[one.name])
-        known = " or ".join(filter(None, (declared.range(), f"one of {', '.join(words)}" if words else "")))
-        default = _default(None if is_required(one) else one.default, is_required(one), declared.unit)
-        rows.append((f"`{one.name}`", default, _described(said[one.name], known)))
+        limits = [declared.range().replace(f", at most {DAY_S:g} s", ""), f"one of {', '.join(words)}" if words else ""]
+        known = " or ".join(filter(None, limits))
+        text = f"{texts[one.name]} *{known[0].upper()}{known[1:]}.*" if known else texts[one.name]
+        default = "required" if is_required(one) else _default(one.default, declared.unit)
+        rows.append((f"`{one.name}`", default, text))
     return rows
 
 
-def _default(value: object, required: bool, unit: str) -> str:
-    if required:
-        return "must be told"
+def _default(value: object, unit: str) -> str:
     match value:
         case None:
-            text = "none"
+            return "none"
         case bool():
-            text = str(value).lower()
+            return str(value).lower()
         case tuple():
-            text = ", ".join(f"{one:g}" for one in value) or "none"
+            return ", ".join(f"{one:g}" for one in value) or "none"
         case int() | float():
-            text = f"{value:g}{f' {unit}' if unit in ('s', 'events/s') else ''}"
+            return f"{value:g}{f' {unit}' if unit in ('s', 'events/s') else ''}"
         case _:
-            text = str(value) or "empty"
-    return text
-
-
-def _described(sentence: str, limits: str) -> str:
-    limits = limits.replace(f", at most {DAY_S:g} s", "")
-    return f"{sentence} *{limits[0].upper()}{limits[1:]}.*" if limits else sentence
+            return str(value) or "empty"
 
 
 def metrics() -> dict[str, Declared]:

@@ -1,4 +1,4 @@
-"""The live view of a run: load, latency against the target, handovers, owners, each decision and why."""
+"""The live view of a run: load, latency against the target, handovers, owners, and each decision with its reason."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -67,19 +67,11 @@ class Screen:
 
 def render(state: LiveState, moment: Moment) -> RenderableType:
     """Return the whole view."""
-    beside = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
-    beside.add_row(_load(state), _latency(state))
-    return Group(
-        _header(moment, len(state.finished)),
-        beside,
-        _handovers(state.handovers, state.latency_target_s),
-        _owners(state.tick, state),
-        _decisions(state),
-        *(
-            Panel(Text(trouble, style="bold white on red"), title="trouble", border_style="bold red")
-            for trouble in state.troubles
-        ),
-    )
+    pair = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
+    pair.add_row(_load(state), _latency(state))
+    problems = (Panel(Text(one, style="bold white on red"), border_style="bold red") for one in state.troubles)
+    parts = (_handovers(state.handovers, state.latency_target_s), _owners(state.tick, state), _decisions(state))
+    return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
 
 
 def line(state: LiveState, moment: Moment) -> str:
@@ -107,117 +99,95 @@ def sparkline(values: Iterable[float], width: int, top: float | None = None) -> 
     return "".join(BLOCKS[min(8, max(0, round(value / highest * 8)))] for value in shown)
 
 
+def _panel(columns: int | tuple[Column, ...], rows: Iterable[Sequence[RenderableType]], **how: str) -> Panel:
+    shape = tuple(Column(no_wrap=True) for _ in range(columns)) if isinstance(columns, int) else columns
+    table = Table.grid(*shape, padding=(0, 1), expand=not isinstance(columns, int))
+    for row in rows:
+        table.add_row(*row)
+    return Panel(table, border_style="dim", **how)  # type: ignore[arg-type]
+
+
 def _header(moment: Moment, done: int) -> RenderableType:
     elapsed_s = min(max(0.0, moment.elapsed_s), moment.duration_s)
     table = Table.grid(Column(), Column(ratio=1), Column(justify="right"), expand=True, padding=(0, 1))
-    table.add_row(
-        Text(moment.title, style="bold"),
-        ProgressBar(total=moment.duration_s, completed=elapsed_s),
-        Text(
-            f"{elapsed_s:.0f}/{moment.duration_s:.0f} s · {moment.phase} · {done:,} done · "
-            f"{moment.memory_mib / 1024:.2f} GiB"
-        ),
-    )
+    bar, memory = ProgressBar(total=moment.duration_s, completed=elapsed_s), f"{moment.memory_mib / 1024:.2f} GiB"
+    figures = f"{elapsed_s:.0f}/{moment.duration_s:.0f} s · {moment.phase} · {done:,} done · {memory}"
+    table.add_row(Text(moment.title, style="bold"), bar, Text(figures))
     return table
 
 
 def _load(state: LiveState) -> Panel:
-    rates = [sum(p.arrival_rate for p in tick.partitions) for tick in state.ticks if tick.partitions]
-    lags = [sum(p.lag for p in tick.partitions) for tick in state.ticks if tick.partitions]
-    replicas = [tick.requested_replicas for tick in state.ticks if tick.partitions]
-    table = Table.grid(padding=(0, 1))
-    for name, values, unit, style in (
-        ("arrival rate", rates, "ev/s", "cyan"),
-        ("lag", lags, "events", "yellow"),
-        ("replicas", replicas, "requested", "green"),
-    ):
-        newest = f"{values[-1]:.0f}" if values else "–"
-        table.add_row(name, Text(f"{newest:>5}", style="bold"), unit, Text(sparkline(values, 28), style=style))
-    return Panel(table, title="load", border_style="dim")
+    ticks = [tick for tick in state.ticks if tick.partitions]
+    curves = (
+        ("arrival rate", [sum(one.arrival_rate for one in tick.partitions) for tick in ticks], "ev/s", "cyan"),
+        ("lag", [sum(one.lag for one in tick.partitions) for tick in ticks], "events", "yellow"),
+        ("replicas", [tick.requested_replicas for tick in ticks], "requested", "green"),
+    )
+    rows = [
+        (name, Text(f"{values[-1]:5.0f}" if values else "    –", style="bold"), unit,
+         Text(sparkline(values, 28), style=style))
+        for name, values, unit, style in curves
+    ]  # fmt: skip
+    return _panel(4, rows, title="load")
 
 
 def _latency(state: LiveState) -> Panel:
-    target_ms = state.latency_target_s * 1e3
-    table = Table.grid(padding=(0, 1))
-    figures = state.percentiles()
-    for name, value in zip(("p50", "p99", "max"), figures or (None, None, None), strict=True):
-        if value is None:
-            table.add_row(name, "    –", "ms", "")
-            continue
-        style = "green" if value <= state.latency_target_s else "bold red"
-        bar = "█" * min(30, max(1, round(value / state.latency_target_s * 20)))
-        table.add_row(name, Text(f"{value * 1e3:5.0f}", style="bold " + style), "ms", Text(bar, style=style))
+    rows: list[tuple[RenderableType, ...]] = []
+    for name, value in zip(("p50", "p99", "max"), state.percentiles() or (None, None, None), strict=True):
+        style = "green" if value is None or value <= state.latency_target_s else "bold red"
+        bar = "█" * min(30, max(1, round(value / state.latency_target_s * 20))) if value is not None else ""
+        shown = Text("    –" if value is None else f"{value * 1e3:5.0f}", style=f"bold {style}")
+        rows.append((name, shown, "ms", Text(bar, style=style)))
     done = len(state.finished)
     in_time = share(state.in_sla / done if done else None)
-    return Panel(
-        table,
-        title=f"latency, last {WINDOW_S:.0f} s · target {target_ms:.0f} ms",
+    return _panel(
+        4, rows, title=f"latency, last {WINDOW_S:.0f} s · target {state.latency_target_s * 1e3:.0f} ms",
         subtitle=f"{in_time} in time, worst {state.worst_s * 1e3:.0f} ms",
-        border_style="dim",
-    )
+    )  # fmt: skip
 
 
 def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
     """The worst latency of each second, and beneath it how many partitions moved in that second."""
     latency, moves = Text(), Text()
-    for second in handovers.curve():
-        late = second.worst_s > latency_target_s
-        latency.append(sparkline([second.worst_s], 1, latency_target_s), style="bold red" if late else "green")
-        moves.append(
-            "·" if not second.moved else str(min(second.moved, 9)), style="bold yellow" if second.moved else "dim"
-        )
-    table = Table.grid(padding=(0, 1))
-    table.add_row("worst", latency)
-    table.add_row("moved", moves)
-    pause = f", nobody served one for at most {handovers.longest_pause_s * 1e3:.0f} ms" if handovers.pauses_s else ""
-    return Panel(
-        table,
+    for worst_s, moved in handovers.curve():
+        style = "bold red" if worst_s > latency_target_s else "green"
+        latency.append(sparkline([worst_s], 1, latency_target_s), style=style)
+        moves.append(str(min(moved, 9)) if moved else "·", style="bold yellow" if moved else "dim")
+    pause = f", not served for at most {handovers.longest_pause_s * 1e3:.0f} ms" if handovers.pauses_s else ""
+    return _panel(
+        2, (("worst", latency), ("moved", moves)),
         title=f"each second: worst latency (full block {latency_target_s * 1e3:.0f} ms), partitions moved",
         subtitle=f"{handovers.moved} partitions moved by {handovers.plans} plans{pause}",
-        border_style="dim",
-    )
+    )  # fmt: skip
 
 
 def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
-    table = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1), padding=(0, 1), expand=True)
-    owned: dict[str, list[int]] = {}
-    rates = {seen.partition: seen.arrival_rate for seen in tick.partitions} if tick else {}
-    for seen in tick.partitions if tick else ():
-        owned.setdefault(seen.owner or "nobody", []).append(seen.partition)
-    for replica in sorted({*owned, *state.replicas}):
-        partitions = owned.get(replica, [])
-        rate = sum(rates[partition] for partition in partitions)
-        of_capacity = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and partitions else ""
-        table.add_row(
-            replica, Text(of_capacity or str(state.replicas.get(replica, "")), style="dim"), _cells(partitions, rates)
-        )
-    return Panel(table, title="who owns which partition (events/s)", border_style="dim")
-
-
-def _cells(partitions: Sequence[int], rates: dict[int, float]) -> Text:
-    cells = Text()
-    for partition in partitions:
-        cells.append(f" p{partition} {rates[partition]:.0f} ", style=f"black on {PALETTE[partition % len(PALETTE)]}")
-        cells.append(" ")
-    return cells
+    partitions = tick.partitions if tick else ()
+    rows = []
+    for replica in sorted({*(seen.owner or "none" for seen in partitions), *state.replicas}):
+        owned = [seen for seen in partitions if (seen.owner or "none") == replica]
+        rate = sum(seen.arrival_rate for seen in owned)
+        used = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and owned else ""
+        cells = Text()
+        for seen in owned:
+            colour = PALETTE[seen.partition % len(PALETTE)]
+            cells.append(f" p{seen.partition} {seen.arrival_rate:.0f} ", style=f"black on {colour}")
+            cells.append(" ")
+        rows.append((replica, Text(used or str(state.replicas.get(replica, "")), style="dim"), cells))
+    columns = (Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1))
+    return _panel(columns, rows, title="which replica owns which partition (events/s)")
 
 
 def _decisions(state: LiveState) -> Panel:
-    reason = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-    table = Table.grid(*(Column(no_wrap=True) for _ in range(3)), reason, padding=(0, 1), expand=True)
+    rows: list[tuple[RenderableType, ...]] = []
     for plan in list(state.plans)[-6:]:
         pause_s = state.handovers.pauses_s.get(plan.epoch)
-        table.add_row(
-            f"epoch {plan.epoch}",
-            Text(plan.action, style=ACTION_STYLES.get(plan.action, "")),
-            Text(f"{plan.moved} moved" + (f", {pause_s * 1e3:.0f} ms" if pause_s else ""), style="yellow"),
-            plan.reason,
-        )
-    newest = state.ticks[-1] if state.ticks else None
-    if newest:
-        table.add_row(
-            "now", Text(newest.action, style=ACTION_STYLES.get(newest.action, "")), "", Text(newest.reason, style="dim")
-        )
-    for incident in state.incidents:
-        table.add_row("", Text("incident", style="bold red"), "", incident)
-    return Panel(table, title="decisions", border_style="dim")
+        moved = f"{plan.moved} moved" + (f", {pause_s * 1e3:.0f} ms" if pause_s else "")
+        action = Text(plan.action, style=ACTION_STYLES.get(plan.action, ""))
+        rows.append((f"epoch {plan.epoch}", action, Text(moved, style="yellow"), plan.reason))
+    if newest := state.ticks[-1] if state.ticks else None:
+        action = Text(newest.action, style=ACTION_STYLES.get(newest.action, ""))
+        rows.append(("now", action, "", Text(newest.reason, style="dim")))
+    rows += [("", Text("incident", style="bold red"), "", incident) for incident in state.incidents]
+    columns = (*(Column(no_wrap=True) for _ in range(3)), Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    return _panel(columns, rows, title="decisions")

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -39,34 +40,6 @@ def wait_for_spark(announce: Callable[[str], None]) -> None:
         expect_spark()
 
 
-@contextlib.contextmanager
-def spark_job(
-    words: Sequence[str],
-    announce: Callable[[str], None],
-    *,
-    output: IO[bytes] | None = None,
-    end_within_s: float = STOP_DEADLINE_S,
-) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run `python -m report.spark` with `words`; when it is left, the process and its JVM have ended.
-
-    output: takes what it writes; None: the terminal. Raises TailpackError without Java or Spark.
-    """
-    java()
-    wait_for_spark(announce)
-    command = [sys.executable, "-m", "report.spark", *words, "--jars", str(ensure("spark", announce))]
-    job: subprocess.Popen[bytes] | None = None
-    try:
-        with uninterrupted():
-            job = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
-        yield job
-    finally:
-        if job:
-            with uninterrupted():
-                end_family(job, end_within_s)
-
-
 def write_report(
     run: Path,
     *,
@@ -81,23 +54,29 @@ def write_report(
     Raises TailpackError with the job's own line when it fails, or when it takes longer than half an hour.
     """
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
-    words = [str(run), *extra, "--master", master]
-    waited_s = 0.0
+    java()
+    wait_for_spark(announce)
+    words = [str(run), *extra, "--master", master, "--jars", str(ensure("spark", announce))]
+    job: subprocess.Popen[bytes] | None = None
     with tempfile.TemporaryFile() as output:  # not yet the log: a full disk would keep the line that says so
         try:
-            with spark_job(words, announce, output=output) as started:
-                while waited_s < DEADLINE_S:
-                    try:
-                        status = started.wait(0.5)
-                    except subprocess.TimeoutExpired:
-                        waited_s += 0.5
-                        while_waiting(_named(family(started)))
-                        continue
-                    if status:
+            with uninterrupted():
+                job = subprocess.Popen(
+                    [sys.executable, "-m", "report.spark", *words],
+                    stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                )  # fmt: skip
+            deadline_s = time.monotonic() + DEADLINE_S
+            while time.monotonic() < deadline_s:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    if job.wait(0.5):
                         raise TailpackError(f"the report failed: {_last_line(output)}")
                     return
-                raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
+                while_waiting(_named(family(job)))
+            raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
         finally:
+            if job:
+                with uninterrupted():
+                    end_family(job, STOP_DEADLINE_S)
             _keep(output, log)
 
 

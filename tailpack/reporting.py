@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +16,10 @@ from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.places import new_folder
+from tailpack.local.places import new_folder, newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
-    from autoscaler.estimation.rebalance_time import RebalanceTiming
-    from report.rebalance_times import RebalanceRound
     from report.result import Result
 
 
@@ -71,18 +69,46 @@ def reported(
         raise TailpackError("--journal and --jars go with --events")
     if not Path(source).is_dir():
         address = bootstrap_servers or Broker().address()
-        if not address:
-            raise TailpackError(
-                f"{source} is no folder; to read it as a topic, name a Kafka with --bootstrap-servers, "
-                "or start one: tailpack kafka start"
-            )
+        if os.sep in source or not address:
+            hint = "" if os.sep in source else ", and no Kafka is named whose topic it could be (--bootstrap-servers)"
+            raise TailpackError(f"{source}: no such run{hint}; {_newest()}")
         servers = ("--bootstrap-servers", address, "--client-properties", client_properties)
         return write(new_folder(out, "report"), ("--topic", source, *servers, *asked.promise()))
     if asked.promise():
         raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
     check_run(Path(source))
-    with _own_broker(Path(source), console):
-        return write(Path(source))
+    folder = Path(source)
+    if not _without_spark(folder):
+        with _own_broker(folder, console):
+            write(folder)
+    return folder
+
+
+def _without_spark(folder: Path) -> bool:
+    """Report on a run whose events lie in its folder, unless they are too many. Raises TailpackError."""
+    from report import ReportError  # noqa: PLC0415  numpy only where it is needed
+    from report.job import needs_spark, report_stored  # noqa: PLC0415
+    from report.page import page  # noqa: PLC0415
+
+    try:
+        if needs_spark(folder):
+            return False
+        page.write(report_stored(folder), folder / page.PAGE_FILE)
+    except ReportError as wrong:
+        raise TailpackError(f"the report failed: {wrong}") from wrong
+    return True
+
+
+def newest_in(out: Path) -> Path:
+    """Return the newest run in `out`. Raises TailpackError where there is none."""
+    if (found := newest_run(out)) is None:
+        raise TailpackError(f"there is no run in {out}: name the folder of one, or make one: tailpack demo")
+    return found
+
+
+def _newest() -> str:
+    found = newest_run(Path("out"))
+    return f"newest: {found}" if found else "there is none in out; make one: tailpack demo"
 
 
 def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
@@ -145,8 +171,6 @@ def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result"
     from bench.replay.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
 
-    if result.world == "unknown":
-        return result
     try:
         with console.status("the same events under other policies"):
             found = otherwise(folder)
@@ -181,21 +205,5 @@ def hand_over(text: str) -> None:
 
 def whole(result: "Result") -> int:
     """Return the exit status that tells whether every order had each of its effects exactly once."""
-    return 0 if result.effects and result.effects.orders > 0 and result.whole else 1
-
-
-def lessons(rounds: "Iterable[RebalanceRound]") -> "list[RebalanceTiming]":
-    """Return what rounds teach the autoscaler's learner of rebalance times: those of which a length is known."""
-    from autoscaler.estimation.rebalance_time import RebalanceTiming  # noqa: PLC0415  numpy only where it is needed
-
-    return [
-        RebalanceTiming(
-            kind=one.kind,
-            members=one.members,
-            moved=one.moved,
-            pause_s=one.pause_s or 0.0,
-            plan_to_ready_s=one.plan_to_ready_s or 0.0,
-        )
-        for one in rounds
-        if one.pause_s or one.plan_to_ready_s
-    ]
+    counted = result.effects.orders > 0 if result.effects else result.world == "simulated" and not result.lost
+    return 0 if counted and result.whole else 1

@@ -1,11 +1,13 @@
 """One live run from start to report: broker, stack, load, drain, Spark."""
 
 import contextlib
+import dataclasses
 import importlib.util
 import os
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +19,9 @@ from contracts.children import uninterrupted
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
+from loadgen.workloads import WORKLOADS
 from report import replace_file
+from tailpack.demo import carried_share, measure_cores, paused
 from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
@@ -29,6 +33,7 @@ from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import command, describe, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
+from tailpack.warm_up import is_compiled
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -39,43 +44,37 @@ LEAD_S: Final = 1.0
 METER_EVERY_S: Final = 2.0
 
 
+@dataclass
 class Run:
-    """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind.
+    """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind."""
 
-    bootstrap_servers: "" is the broker of `tailpack kafka start`, else one of the run's own. name: of its folder and
-    the namespace of its topics; "": a fresh one. watch: called about four times a second with what the live view shows.
-    """
+    scenario: Scenario
+    console: Console
+    out: Path
+    bootstrap_servers: str = ""
+    """"": the broker of `tailpack kafka start`, else one of the run's own."""
+    client_properties: str = ""
+    web_port: int | None = None
+    load_workers: int = 0
+    name: str = ""
+    """Of its folder and the namespace of its topics; "": a fresh one."""
+    fit_load: bool = False
+    """Measure the machine first, and send what it can carry."""
+    watch: Callable[[LiveState, Moment], None] = lambda _, __: None
+    """Called about four times a second with what the live view shows."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        console: Console,
-        out: Path,
-        *,
-        bootstrap_servers: str = "",
-        client_properties: str = "",
-        web_port: int | None = None,
-        load_workers: int = 0,
-        name: str = "",
-        watch: Callable[[LiveState, Moment], None] = lambda _, __: None,
-    ) -> None:
-        self.scenario = scenario.for_live()
-        self.console = console
-        self._bootstrap_servers, self._client_properties = bootstrap_servers, client_properties
-        self._web_port = web_port
-        self._load_workers = load_workers
-        self._watch = watch
-        if web_port:
-            free_ports([web_port], option="--web-ui")
-        self._new = [place for place in (out, *out.parents) if not place.exists()]
-        if name:
-            self.folder = free_for_run(out / name)
-            self.folder.mkdir(parents=True, exist_ok=True)
-        else:
-            self.folder = new_folder(out, scenario.name)
+    def __post_init__(self) -> None:
+        self.scenario = self.scenario.for_live()
+        self._compiled = is_compiled()
+        self._setup: int | None = None
+        """Process group that is still installing Spark."""
+        if self.web_port:
+            free_ports([self.web_port], option="--web-ui")
+        self._new = [place for place in (self.out, *self.out.parents) if not place.exists()]
+        self.folder = free_for_run(self.out / self.name) if self.name else new_folder(self.out, self.scenario.name)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.meter = ResourceMeter()
-        self._metered_at = 0.0
-        self._memory_mib = 0.0
+        self._metered_at = self._memory_mib = 0.0
         self._own_broker: Broker | None = None
         self._began = time.monotonic()
         self._first_at = 0.0
@@ -85,8 +84,11 @@ class Run:
     def execute(self) -> Path:
         """Run and report. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
         try:
-            expect_spark()
+            setup = expect_spark()
+            self._setup = setup.pid if setup else None
             java()
+            if self.fit_load and not self.scenario.load.trace:
+                self._fit()
             connection = self._connect()
             self._reached("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
@@ -107,10 +109,22 @@ class Run:
             shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
         return self.folder
 
+    def _fit(self) -> None:
+        """Scale the load down to what the machine can carry."""
+        load, seconds = self.scenario.load, self.scenario.duration_s
+        peak = int(WORKLOADS[load.workload].events(seconds).reshape(seconds, -1).sum(axis=1).max())
+        with self.console.status("measuring this machine for 3 s"), paused(self._setup):
+            share = carried_share(measure_cores(), peak)
+        scaled = f"is slow or busy: the load is scaled to {share:.0%}" if share < 1 else "carries the load"
+        self._say(f"this machine {scaled}, {share * peak:.0f} orders/s at the peak")
+        if share < 1:
+            load = dataclasses.replace(load, faults=(*load.faults, f"burst 0-{seconds} {share:g}"))
+            self.scenario = dataclasses.replace(self.scenario, load=load)
+
     def replay(self) -> Path:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
         try:
-            connection = self._connection(self._bootstrap_servers)
+            connection = self._connection(self.bootstrap_servers)
             connection.librdkafka()  # client properties that cannot be read are told before anything is written
             self._load(connection, only_load=True)
         finally:
@@ -124,12 +138,11 @@ class Run:
                 place.rmdir()
 
     def _connection(self, address: str) -> Connection:
-        return Connection(
-            bootstrap_servers=address, client_properties=self._client_properties, namespace=self.folder.name
-        )
+        how = {"client_properties": self.client_properties, "namespace": self.folder.name}
+        return Connection(bootstrap_servers=address, **how)
 
     def _connect(self) -> Connection:
-        address = self._bootstrap_servers or Broker().address()
+        address = self.bootstrap_servers or Broker().address()
         if not address:
             ensure("kafka", self._say)
             with self.console.status("starting Apache Kafka"):
@@ -143,27 +156,19 @@ class Run:
         self.info = describe(self.scenario, connection, command())
         self._note()
         stack = Stack(self.scenario, connection, self.folder)
-        watcher = Watcher(
-            connection,
-            timeline_topic(self.scenario.topology),
-            self.scenario.target.latency_target_s,
-            self.scenario.pipeline_partitions,
-        )
+        topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
+        watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                stack.start(
-                    self.scenario.load_spec(),
-                    web_port=self._web_port,
-                    load_workers=self._load_workers,
-                    only_load=only_load,
-                )
+                how = {"web_port": self.web_port, "load_workers": self.load_workers}
+                stack.start(self.scenario.load_spec(), **how, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
                 self._say(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
-                self._go(stack)
-                self._until_sent(stack, screen)
-                self._until_drained(stack, screen)
+                with paused(self._setup):
+                    self._go(stack)
+                    self._until_done(stack, screen)
         except KeyboardInterrupt:
             self._note(interrupted=True)
             self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
@@ -183,15 +188,21 @@ class Run:
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
                 state = screen.watcher.state
-                why = "".join(f" ({said})" for said in [*state.incidents, *state.troubles][-1:])
-                late = f"{', '.join(waiting)} not ready within {READY_DEADLINE_S:.0f} s{why}"
+                why = "".join(f" ({one})" for one in [*state.incidents, *state.troubles][-1:])
+                late = f"not ready within {READY_DEADLINE_S:.0f} s: {', '.join(waiting)}{why}"
                 raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 
     def _not_ready(self, stack: Stack, screen: Screen) -> list[str]:
-        tick = screen.watcher.state.tick
-        ready = tick is not None and tick.ready_replicas >= self.scenario.autoscaler.initial_replicas
-        warm = (self.folder / READY_FILE).exists()
-        return stack.unhealthy() or [name for name, well in (("payment replicas", ready), ("locust", warm)) if not well]
+        tick, wanted = screen.watcher.state.tick, self.scenario.autoscaler.initial_replicas
+        waiting = stack.unhealthy()
+        ready = tick.ready_replicas if tick else 0
+        if not waiting and ready < wanted:
+            waiting = [f"replicas: {ready} of {wanted} ready"]
+        if waiting and tick is None and not self._compiled:
+            waiting.append("autoscaler: compiling once, about 30 s")
+        if not (self.folder / READY_FILE).exists():
+            waiting.append("load generator")
+        return waiting
 
     def _go(self, stack: Stack) -> None:
         now_s = now_us() / 1e6
@@ -202,16 +213,13 @@ class Run:
         self._note(started_us=int(second * 1e6))
         replace_file(stack.start_file, str(self.info.started_us))
 
-    def _until_sent(self, stack: Stack, screen: Screen) -> None:
+    def _until_done(self, stack: Stack, screen: Screen) -> None:
         screen.phase = "replaying"
         assert stack.load is not None
         while stack.load.exit_status is None:
             self._step(stack, screen)
-
-    def _until_drained(self, stack: Stack, screen: Screen) -> None:
         screen.phase = "draining"
         if not (self.folder / RESULT_FILE).exists():
-            assert stack.load is not None
             raise TailpackError(f"locust did not send its load: {stack.load.ending()}; see {stack.load.log}")
         sent = GeneratorResult.load(self.folder)
         if sent.first_error:
@@ -231,7 +239,7 @@ class Run:
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()
-        self._watch(screen.watcher.state, self._moment(screen.phase))
+        self.watch(screen.watcher.state, self._moment(screen.phase))
         now = time.monotonic()
         for incident in stack.supervise(now):
             screen.watcher.state.incidents.append(incident)
@@ -247,14 +255,9 @@ class Run:
         self._memory_mib = self.meter.sample(processes | own, time.monotonic())
 
     def _moment(self, phase: str) -> Moment:
-        now = time.monotonic()
-        return Moment(
-            title=f"tailpack {self.scenario.name} · {self.scenario.autoscaler.policy}",
-            phase=phase,
-            elapsed_s=now - self._first_at if self._first_at else self._began - now,
-            duration_s=self.scenario.duration_s,
-            memory_mib=self._memory_mib,
-        )
+        now, title = time.monotonic(), f"tailpack {self.scenario.name} · {self.scenario.autoscaler.policy}"
+        elapsed_s = now - self._first_at if self._first_at else self._began - now
+        return Moment(title, phase, elapsed_s, self.scenario.duration_s, self._memory_mib)
 
     def _reached(self, phase: str, at: float | None = None) -> None:
         self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
@@ -267,6 +270,5 @@ class Run:
         self.meter.save(self.folder / "processes.json")
 
     def _say(self, sentence: str) -> None:
-        self.console.print(
-            f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]  {sentence}", highlight=False, soft_wrap=True
-        )
+        at = f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]"
+        self.console.print(f"{at}  {sentence}", highlight=False, soft_wrap=True)

@@ -1,7 +1,7 @@
-"""Follow a run from outside: the topics that anybody may read, folded into what a person wants to see."""
+"""Follow a run by its topics, and fold them into the state that the live view shows."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -31,73 +31,48 @@ class _Finished(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Second:
-    """One second of the wall clock."""
-
-    worst_s: float = 0.0
-    """Highest latency of the events that were finished in it."""
-    moved: int = 0
-    """Partitions that plans written in it gave to another replica."""
-
-
-@dataclass(slots=True)
 class Handovers:
-    """Handovers of a run so far, second by second beside the latency: does a partition that moves leave a dent?"""
+    """Handovers of a run so far, by second next to the latency: does a partition that moves delay its events?"""
 
-    by_second: dict[int, Second] = field(default_factory=dict)
-    """Seconds since the epoch → what happened then; the last SECONDS of them."""
+    worst_s: dict[int, float] = field(default_factory=dict)
+    """Seconds since the epoch → highest latency of the events that were finished in it."""
+    moved_in: Counter[int] = field(default_factory=Counter)
+    """Seconds since the epoch → partitions that plans written in it gave to another replica."""
     moved: int = 0
     plans: int = 0
     """Plans that moved something."""
     pauses_s: dict[int, float] = field(default_factory=dict)
-    """Epoch → longest time that a partition it moved was served by nobody, as the replicas report it."""
+    """Epoch → longest time that no replica served a partition that it moved, as the replicas report it."""
 
     @property
     def longest_pause_s(self) -> float:
         """Of all handovers so far; 0 without any."""
         return max(self.pauses_s.values(), default=0.0)
 
-    def curve(self) -> list[Second]:
-        """Return the last SECONDS seconds, oldest first, without gaps; fewer at the beginning."""
-        if not self.by_second:
-            return []
-        newest = max(self.by_second)
-        first = max(min(self.by_second), newest - SECONDS + 1)
-        return [self.by_second.get(second, Second()) for second in range(first, newest + 1)]
-
-    def finished(self, timeline: Timeline) -> None:
-        """Take in one finished event."""
-        if timeline.done_us is not None and (second := self._second(timeline.done_us)):
-            second.worst_s = max(second.worst_s, (timeline.done_us - timeline.intended_us) / 1e6)
+    def curve(self) -> list[tuple[float, int]]:
+        """Return worst latency and moved partitions of the last SECONDS seconds, oldest first, without gaps."""
+        seconds = [*self.worst_s, *self.moved_in]
+        newest = max(seconds, default=-1)
+        first = max(min(seconds, default=0), newest - SECONDS + 1)
+        return [(self.worst_s.get(at, 0.0), self.moved_in[at]) for at in range(first, newest + 1)]
 
     def planned(self, plan: PlanWritten) -> None:
         """Take in one plan."""
         self.moved += plan.moved
         self.plans += plan.moved > 0
-        if second := self._second(plan.at_us):
-            second.moved += plan.moved
+        if plan.moved:
+            self.moved_in[plan.at_us // 1_000_000] += plan.moved
 
     def reported(self, progress: Progress) -> None:
-        """Take in what one replica says."""
+        """Take in the report of one replica."""
         for one in progress.rounds:
             if one.taken and one.pause_us > 0:
                 self.pauses_s[one.epoch] = max(self.pauses_s.get(one.epoch, 0.0), one.pause_us / 1e6)
 
-    def _second(self, at_us: int) -> Second | None:
-        """Return the second in which `at_us` lies, None for one that is out of sight already."""
-        number = at_us // 1_000_000
-        newest = max(self.by_second, default=number)
-        if number <= newest - SECONDS:
-            return None
-        if number > newest:
-            for old in [one for one in self.by_second if one <= number - SECONDS]:
-                del self.by_second[old]
-        return self.by_second.setdefault(number, Second())
-
 
 @dataclass(slots=True)
 class LiveState:
-    """What is known of the run so far. Latency is that of the SLA stage: payment done − intended, in seconds."""
+    """The run so far. Latency is that of the SLA stage: payment done − intended, in seconds."""
 
     latency_target_s: float
     finished: set[str] = field(default_factory=set)
@@ -143,7 +118,8 @@ class LiveState:
         self.in_sla += latency <= self.latency_target_s
         self.worst_s = max(self.worst_s, latency)
         self.recent.append((now, latency))
-        self.handovers.finished(timeline)
+        second = timeline.done_us // 1_000_000
+        self.handovers.worst_s[second] = max(self.handovers.worst_s.get(second, 0.0), latency)
 
     def note(self, entry: JournalEntry) -> None:
         """Take in one record of the journal."""
@@ -181,17 +157,10 @@ class Watcher:
             qualified(connection.namespace, topic): topic
             for topic in (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
         }
-        self._consumer = Consumer(
-            connection.librdkafka()
-            | {"group.id": qualified(connection.namespace, "watcher"), "enable.auto.commit": False, "log_level": 0}
-        )
-        self._consumer.assign(
-            [
-                TopicPartition(name, partition, 0)
-                for name, topic in self._names.items()
-                for partition in range(partitions_of(topic, 0, pipeline_partitions))
-            ]
-        )
+        own = {"group.id": qualified(connection.namespace, "watcher"), "enable.auto.commit": False, "log_level": 0}
+        self._consumer = Consumer(connection.librdkafka() | own)
+        partitions = [(name, range(partitions_of(one, 0, pipeline_partitions))) for name, one in self._names.items()]
+        self._consumer.assign([TopicPartition(name, number, 0) for name, numbers in partitions for number in numbers])
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = Unfolder()
         self._progress = msgspec.json.Decoder(Progress)
@@ -209,11 +178,10 @@ class Watcher:
         self._consumer.close()
 
     def _take(self, topic: Topic, value: bytes | None) -> None:
-        """Note one record. What is none of ours is left out: anybody may write to a topic."""
+        """Note one record; one that cannot be read is left out."""
         with suppress(*UNDECODABLE):
             if topic is Topic.JOURNAL:
-                entry = self._journal.entry(value or b"")
-                if entry is not None:
+                if entry := self._journal.entry(value or b""):
                     self.state.note(entry)
             elif topic is Topic.PROGRESS:
                 self.state.handovers.reported(self._progress.decode(value or b""))

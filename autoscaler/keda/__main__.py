@@ -1,7 +1,7 @@
-"""python -m autoscaler.keda: answer KEDA with the newest plan, until SIGTERM or SIGINT.
+"""tailpack scaler, python -m autoscaler.keda: answer KEDA with the newest plan, until SIGTERM or SIGINT.
 
-A process of its own, beside the autoscaler: it reads the plan topic and nothing else, so it answers while the
-autoscaler is away, is replaced, or was never started again, as the replicas go on by the last plan.
+A separate process next to the autoscaler: it reads the plan topic alone, so it answers while the autoscaler is away or
+is replaced, as the replicas go on by the last plan.
 """
 
 import asyncio
@@ -10,16 +10,16 @@ import os
 import signal
 import sys
 from functools import partial
+from pathlib import Path
 
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
-from autoscaler.keda import metrics
 from autoscaler.keda.plans import PlanFollower
-from autoscaler.keda.scaler import PortUnusableError, Scaler, listening
-from autoscaler.keda.settings import KedaSettings
-from autoscaler.live.troubles import Troubles
-from autoscaler.live.web import Source, bound
+from autoscaler.keda.scaler import Scaler, listening
+from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
+from autoscaler.live.troubles import Troubles, refuse
+from autoscaler.live.web import Source, serving
 from contracts import logs
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
@@ -28,23 +28,22 @@ from contracts.plan import PlanRecord
 from contracts.validation import InvalidSettingsError
 
 log = logging.getLogger("keda")
-EXIT_SETTINGS = 2
 STUCK_S = 10.0
-"""After so long without a look at the plan topic the health page says so."""
+"""The health page answers 503 when the thread has not looked at the plan topic for this duration."""
 
 
-def main() -> int:
-    """Run until told to stop. Returns the exit code."""
+def main(config: Path | None = None) -> int:
+    """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
     try:
         logs.configure(log.name, os.environ)
-        connection, settings = read_settings(os.environ, KedaSettings)
+        connection, settings = read_settings(os.environ, KedaSettings, config)
         asyncio.run(_run(connection, settings))
     except InvalidSettingsError as wrong:
-        return _refuse(*wrong.problems)
-    except KafkaException as wrong:  # of the client's own settings; brokers that are away are waited for
-        return _refuse(wrong.args[0].str())
-    except (PortTakenError, PortUnusableError) as taken:
-        return _refuse(str(taken))
+        return refuse(log, wrong.problems)
+    except KafkaException as wrong:  # the client refuses its settings; unreachable brokers are waited for
+        return refuse(log, [wrong.args[0].str()])
+    except PortTakenError as taken:
+        return refuse(log, [str(taken)])
     return 0
 
 
@@ -53,7 +52,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     registry = CollectorRegistry()
-    epoch, planned = metrics.EPOCH.gauge(registry), metrics.PLANNED.gauge(registry)
+    epoch, planned = EPOCH.gauge(registry), PLANNED.gauge(registry)
     troubles = Troubles(log.warning)
 
     def news(plan: PlanRecord) -> None:
@@ -65,36 +64,26 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
     scaler = Scaler(
         lambda: follower.newest if follower.complete else None,
         settings.hpa_tolerance,
-        metrics.ANSWERED.gauge(registry).set,
+        ANSWERED.gauge(registry).set,
     )
     source = Source(
         last_tick=lambda: (int(follower.complete), steady_s() - follower.looked_s),
         plan=lambda: {"in_force": follower.newest},
-        decisions=lambda limit: [],
         registry=registry,
         tick_limit_s=STUCK_S,
         troubles=lambda: troubles.now,
     )
     server, port = listening(scaler, settings.grpc_host, settings.grpc_port)
-    web = bound(source, settings)
-    try:
-        follower.start()
-        if web is not None:
-            web.start()
-        await server.start()
-        log.info(f"KEDA is answered on port {port}")
-        await stop.wait()
-    finally:
-        await server.stop(grace=0)
-        follower.close()
-        if web is not None:
-            web.close()
-
-
-def _refuse(*problems: str) -> int:
-    for problem in problems:
-        log.error(problem)
-    return EXIT_SETTINGS
+    with serving(source, settings) as begin:
+        try:
+            follower.start()
+            begin()
+            await server.start()
+            log.info(f"KEDA is answered on port {port}")
+            await stop.wait()
+        finally:
+            await server.stop(grace=0)
+            follower.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The newest plan, read from the plan topic by a thread of its own; while the brokers are away, the last one known."""
+"""The newest plan, read from the plan topic by a separate thread; while the brokers are away, the last one known."""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from autoscaler.live.clients import reader
+from autoscaler.live.kafka import reader
 from autoscaler.live.plan_log import decoded_plan
 from contracts.clock import steady_s
 from contracts.connection import Connection
@@ -14,15 +14,14 @@ from contracts.plan import PlanRecord
 from contracts.topics import Topic, qualified
 
 ASK_EVERY_S: Final = 1.0
-"""How often the brokers are asked where the topic ends: who only waits for records cannot tell silence from loss."""
+"""How often the brokers are asked where the topic ends: silence alone does not show that they are away."""
 PATIENCE_S: Final = 1.0
 
 
 class PlanFollower:
-    """Reads plans until closed. Whatever happens to Kafka, the newest plan stays.
+    """Reads plans until closed. The newest plan stays, whatever happens to Kafka.
 
-    news: called from the thread when another plan is the newest. trouble: called with why plans cannot be read now;
-    empty when they can.
+    news: called from the thread with each newer plan. trouble: called with why plans cannot be read; empty: they can.
     """
 
     def __init__(
@@ -31,20 +30,18 @@ class PlanFollower:
         *,
         news: Callable[[PlanRecord], None],
         trouble: Callable[[str], None],
-        clock: Callable[[], float] = steady_s,
     ) -> None:
         self._place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
         self._where = f"{self._place.topic} on {connection.bootstrap_servers}"
         self._consumer = Consumer(reader(connection, isolation_level="read_committed", fetch_wait_max_ms=250))
         self._news = news
         self._trouble = trouble
-        self._clock = clock
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="plans", daemon=True)
         self.newest: PlanRecord | None = None
         self.complete = False
-        """The topic was read to its end at least once: what is newest now is what was newest then, or newer."""
-        self.looked_s = clock()
+        """The topic was read to its end at least once."""
+        self.looked_s = steady_s()
         """When the thread last did something."""
 
     def start(self) -> None:
@@ -60,17 +57,17 @@ class PlanFollower:
         self._consumer.close()
 
     def _run(self) -> None:
-        ask_s = self._clock()
+        ask_s = steady_s()
         while not self._closing.is_set():
-            self.looked_s = self._clock()
+            self.looked_s = steady_s()
             message = self._consumer.poll(0.1)
             if message is not None and message.error() is None:
                 self._take(message.value())
             elif message is not None and message.error().code() == KafkaError._PARTITION_EOF:
                 self.complete = True  # other errors: librdkafka goes on by itself, and `_ask` says so
-            if self._clock() >= ask_s:
+            if steady_s() >= ask_s:
                 self._ask()
-                ask_s = self._clock() + ASK_EVERY_S
+                ask_s = steady_s() + ASK_EVERY_S
 
     def _take(self, value: bytes | None) -> None:
         plan = decoded_plan(value)

@@ -1,4 +1,4 @@
-"""The gRPC service that KEDA asks: the planned count against a target of 1 for each replica."""
+"""The gRPC service that KEDA calls: the planned count against a target of 1 for each replica."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -6,16 +6,52 @@ from contextlib import suppress
 from typing import Any, Final
 
 import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from autoscaler.keda import messages
+from contracts.pages import PortTakenError
 from contracts.plan import PlanRecord
 
-SERVICE: Final = "externalscaler.ExternalScaler"
+PACKAGE: Final = "externalscaler"
+MESSAGES: Final[dict[str, dict[str, str | list[str]]]] = {
+    "ScaledObjectRef": {"name": "string", "namespace": "string"},
+    "IsActiveResponse": {"result": "bool"},
+    "MetricSpec": {"metricName": "string", "targetSize": "int64", "targetSizeFloat": "double"},
+    "GetMetricSpecResponse": {"metricSpecs": ["MetricSpec"]},
+    "GetMetricsRequest": {"scaledObjectRef": "ScaledObjectRef", "metricName": "string"},
+    "MetricValue": {"metricName": "string", "metricValue": "int64", "metricValueFloat": "double"},
+    "GetMetricsResponse": {"metricValues": ["MetricValue"]},
+}
+"""The messages of KEDA's externalscaler.proto, made at import: generated code would tie the release of protobuf to that
+of a compiler. Each has its fields, numbered from 1 in this order, with their types; a list is repeated. Other fields
+that KEDA sends, such as the trigger's metadata, are ignored by protobuf."""
 METRIC: Final = "tailpack-planned-replicas"
 TARGET: Final = 1
 """Of the metric for each replica, so that the HPA wants ⌈metric⌉ replicas."""
 BEYOND: Final = 0.01
 """The metric has three decimals; the HPA acts above 1 + tolerance, not at it."""
+
+
+def _messages() -> dict[str, Any]:
+    """Return the class of each message."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name=f"{PACKAGE}.proto", package=PACKAGE, syntax="proto3")
+    for message, fields in MESSAGES.items():
+        described = file.message_type.add(name=message)
+        for number, (name, declared) in enumerate(fields.items(), start=1):
+            kind = declared[0] if isinstance(declared, list) else declared
+            one = described.field.add(name=name, number=number)
+            one.label = field.LABEL_REPEATED if isinstance(declared, list) else field.LABEL_OPTIONAL
+            if kind in MESSAGES:
+                one.type, one.type_name = field.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
+            else:
+                one.type = field.Type.Value(f"TYPE_{kind.upper()}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in MESSAGES}
+
+
+MESSAGE: Final = _messages()
+"""Name → class."""
 
 
 def metric(plan: PlanRecord, tolerance: float) -> float:
@@ -38,32 +74,33 @@ class Scaler:
     """Answers from the newest plan that it was given. One event loop calls everything here.
 
     newest: returns that plan; None while none is known. Then the metric is refused, and the HPA keeps what it has.
-    told: called with the value of each metric that is answered.
+    on_answer: called with the value of each metric that is answered.
     """
 
     def __init__(
-        self, newest: Callable[[], PlanRecord | None], tolerance: float, told: Callable[[float], None] = lambda _: None
+        self, newest: Callable[[], PlanRecord | None], tolerance: float, on_answer: Callable[[float], None]
     ) -> None:
         self._newest = newest
         self._tolerance = tolerance
-        self._told = told
+        self._on_answer = on_answer
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
-        """Tell every open stream that there is another plan."""
+        """Notify every open stream of another plan."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """Return the service."""
+        about, unary = MESSAGE["ScaledObjectRef"], grpc.unary_unary_rpc_method_handler
         calls = {
-            "IsActive": (grpc.unary_unary_rpc_method_handler, self._is_active, messages.ScaledObjectRef),
-            "StreamIsActive": (grpc.unary_stream_rpc_method_handler, self._stream_is_active, messages.ScaledObjectRef),
-            "GetMetricSpec": (grpc.unary_unary_rpc_method_handler, self._metric_spec, messages.ScaledObjectRef),
-            "GetMetrics": (grpc.unary_unary_rpc_method_handler, self._metrics, messages.GetMetricsRequest),
+            "IsActive": (unary, self._is_active, about),
+            "StreamIsActive": (grpc.unary_stream_rpc_method_handler, self._stream_is_active, about),
+            "GetMetricSpec": (unary, self._metric_spec, about),
+            "GetMetrics": (unary, self._metrics, MESSAGE["GetMetricsRequest"]),
         }
         return grpc.method_handlers_generic_handler(
-            SERVICE,
+            f"{PACKAGE}.ExternalScaler",
             {
                 name: kind(call, request_deserializer=request.FromString, response_serializer=_serialized)
                 for name, (kind, call, request) in calls.items()
@@ -71,18 +108,18 @@ class Scaler:
         )
 
     async def _is_active(self, _request: Any, _context: Any) -> Any:
-        return messages.IsActiveResponse(result=True)  # somebody owns the partitions in silence too
+        return MESSAGE["IsActiveResponse"](result=True)  # the partitions need an owner in silence too
 
     async def _stream_is_active(self, _request: Any, _context: Any) -> AsyncIterator[Any]:
-        """Say so at once and with each plan. It ends with the call; KEDA opens another one."""
+        """Answer at once and with each plan. It ends with the call; KEDA opens another one."""
         while True:
             changed = self._changed
-            yield messages.IsActiveResponse(result=True)
+            yield MESSAGE["IsActiveResponse"](result=True)
             await changed.wait()
 
     async def _metric_spec(self, _request: Any, _context: Any) -> Any:
-        spec = messages.MetricSpec(metricName=METRIC, targetSize=TARGET, targetSizeFloat=TARGET)
-        return messages.GetMetricSpecResponse(metricSpecs=[spec])
+        spec = MESSAGE["MetricSpec"](metricName=METRIC, targetSize=TARGET, targetSizeFloat=TARGET)
+        return MESSAGE["GetMetricSpecResponse"](metricSpecs=[spec])
 
     async def _metrics(self, request: Any, context: Any) -> Any:
         plan = self._newest()
@@ -90,28 +127,25 @@ class Scaler:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "no plan is known yet; the replicas stay as they are")
             raise AssertionError("abort raises")
         value = metric(plan, self._tolerance)
-        self._told(value)
-        answer = messages.MetricValue(
-            metricName=request.metricName or METRIC, metricValue=round(value), metricValueFloat=value
-        )
-        return messages.GetMetricsResponse(metricValues=[answer])
+        self._on_answer(value)
+        name = request.metricName or METRIC
+        answer = MESSAGE["MetricValue"](metricName=name, metricValue=round(value), metricValueFloat=value)
+        return MESSAGE["GetMetricsResponse"](metricValues=[answer])
 
 
 def _serialized(message: Any) -> bytes:
     return message.SerializeToString()  # type: ignore[no-any-return]
 
 
-class PortUnusableError(Exception):
-    """KEDA cannot be answered on the address that was asked for."""
-
-
 def listening(scaler: Scaler, host: str, port: int) -> tuple[grpc.aio.Server, int]:
-    """Return a server that is bound and not started, and its port (0: any that is free). Raises PortUnusableError."""
-    server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))  # a second one on the port shall be told, not share
+    """Return a server that is bound and not started, and its port (0: any that is free). Raises PortTakenError."""
+    server = grpc.aio.server(
+        options=(("grpc.so_reuseport", 0),)
+    )  # a second one on the port is an error, it does not share
     server.add_generic_rpc_handlers((scaler.handlers(),))
     bound = 0
     with suppress(RuntimeError):
         bound = server.add_insecure_port(f"{host}:{port}")
     if not bound:
-        raise PortUnusableError(f"cannot listen on {host}:{port}; set TAILPACK_GRPC_HOST and TAILPACK_GRPC_PORT")
+        raise PortTakenError(f"cannot listen on {host}:{port}; set TAILPACK_GRPC_HOST and TAILPACK_GRPC_PORT")
     return server, bound

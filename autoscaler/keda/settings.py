@@ -1,9 +1,14 @@
-"""What the external scaler is told by its environment."""
+"""Settings and metrics of KEDA's external scaler."""
 
 from dataclasses import dataclass
 
 from autoscaler.live.settings import Pages
+from contracts.metrics import gauge
 from contracts.settings import setting
+
+EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest plan that is known")
+PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replicas that this plan wants")
+ANSWERED = gauge("tailpack_keda_metric", "", "Value that KEDA was answered last")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,21 +3,21 @@
 import gc
 import math
 import shlex
-import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
+from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
-from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.kafka import client
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
@@ -25,21 +25,19 @@ from autoscaler.live.loop import STEP_S, Loop, rehearse
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
-from autoscaler.live.progress_reader import ProgressReader
+from autoscaler.live.progress_reader import ProgressReader, Uptake
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.troubles import LASTING, Troubles, Watched
-from autoscaler.live.uptake import Uptake
-from autoscaler.live.web import Source, bound
+from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.delivery import Delivery
+from contracts.waiting import NotWithinError, until
 
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
@@ -57,13 +55,8 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 
 def asked_of(settings: AutoscalerSettings) -> Asked:
     """Return the policy that the settings ask for. Raises ValueError."""
-    try:
-        options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
-    except msgspec.DecodeError as wrong:
-        raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
-    return Asked(
-        settings, settings, settings, options, counts_only=bool(settings.runtime), classes=settings.replica_classes
-    )
+    options, counts_only = settings.options(), bool(settings.runtime)
+    return Asked(settings, settings, settings, options, counts_only)
 
 
 def launcher_from(
@@ -87,19 +80,6 @@ def launcher_from(
     return ProcessLauncher(Path(settings.state_dir), command, environ)
 
 
-def _scaler(settings: AutoscalerSettings, launcher: Launcher, journal: JournalTopic) -> ReplicaScaler:
-    """Return the scaler of the replicas that the settings ask for."""
-    ours = not settings.runtime
-    others_s = STOPPED_BY_OTHERS_S if settings.launcher == "keda" else 0.0
-    return ReplicaScaler(
-        launcher,
-        journal.record,
-        patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
-        joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
-        obeys_plans=ours,
-    )
-
-
 class LiveAutoscaler:
     """One controller with everything around it."""
 
@@ -116,31 +96,36 @@ class LiveAutoscaler:
     ) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
-        In this order: what cannot run must not fence the one that runs.
-        warn: called with sentences that an operator should read. launcher: starts the replicas; None: as the settings
-        say.
+        In this order: an autoscaler that cannot run must not fence the one that runs.
+        warn: called with sentences for an operator. launcher: None: as the settings say.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError, LauncherError and KafkaException.
         """
-        self._settings = settings
-        self._stop = stop
-        self._warn = warn
+        self._settings, self._stop, self._warn = settings, stop, warn
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
         source = Source(
-            last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  the loop is made after it
-            plan=self._plan,
+            last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  made below, as the next ones
+            plan=lambda: self._group.page(),  # noqa: PLW0108
             decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
             registry=self._metrics.registry,
             tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
             troubles=lambda: self._troubles.now,
             unwell=lambda: self._troubles.unwell,
-            targets=lambda: self._reports.pages(),  # noqa: PLW0108  the reader is made after it
+            targets=lambda: self._reports.pages(),  # noqa: PLW0108
         )
-        self._web = bound(source, settings)
+        self._pages = ExitStack()
+        self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
         self._launcher = launcher or launcher_from(settings, environ)
-        self._scaler = _scaler(settings, self._launcher, self._journal)
+        ours, others_s = not settings.runtime, STOPPED_BY_OTHERS_S if settings.launcher == "keda" else 0.0
+        self._scaler = ReplicaScaler(
+            self._launcher,
+            self._journal.record,
+            patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
+            joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
+            obeys_plans=ours,
+        )
         group = settings.group_in(connection.namespace)
         self._metrics.about(group, policy.name, settings)
         self._offsets = OffsetReader(
@@ -151,58 +136,40 @@ class LiveAutoscaler:
         )
         if not settings.payment_partitions:
             self._offsets.count()
-        self._learned = LearnedTimes(
-            Path(settings.state_dir), group=f"{group}, {settings.runtime or settings.delivery}", say=warn
+        publisher = Publisher(
+            PlanLog(connection, group),
+            self._scaler,
+            self._journal.record,
+            steady_s,
+            uptake=Uptake(settings.taken_within_s if ours else math.inf, steady_s, self._metrics.plan_taken.observe),
+            trouble=partial(self._troubles.tell, "plans"),
+            grace_s=settings.absence_grace_s,
         )
-        self._rebalances = Rebalances(
-            settings.rebalance_time_s,
-            learn=settings.learn_rebalance_time,
-            latency_target_s=settings.latency_target_s,
-            warn=warn,
-            known=self._learned.read(),
-            clock=steady_s,
-        )
+        rates = ServiceRates(settings.first_service_rate, settings.relative_speed_of, alike=settings.rates_alike)
         self._group = LiveGroup(
+            settings,
             loads=LoadReader(self._offsets),
             reports=self._reports,
-            publisher=Publisher(
-                PlanLog(connection, group),
-                self._scaler,
-                self._journal.record,
-                steady_s,
-                uptake=Uptake(
-                    math.inf if settings.runtime else settings.taken_within_s,
-                    steady_s,
-                    self._metrics.plan_taken.observe,
-                ),
-                trouble=partial(self._troubles.tell, "plans"),
-                grace_s=settings.absence_grace_s,
-            ),
+            publisher=publisher,
             scaler=self._scaler,
-            service_rates=ServiceRates(
-                settings.first_service_rate, settings.relative_speed_of, alike=settings.rates_alike
+            service_rates=rates,
+            rebalance_time=RebalanceTime(
+                settings.rebalance_time_s,
+                learn=settings.learn_rebalance_time,
+                latency_target_s=settings.latency_target_s,
+                warn=warn,
             ),
-            rebalances=self._rebalances,
-            places_itself=bool(settings.runtime),
-            stops_all=not settings.runtime and settings.delivery is Delivery.EAGER,
-            overhead_s=settings.overhead_s,
-            startup_s=settings.startup_s,
-            commit_age_s=settings.commit_age_s,
             trouble=self._troubles.tell,
         )
         self._decisions = LiveJournal(
             self._journal.record, self._group.status, policy.name, troubles=lambda: self._troubles.now
         )
         self._controller = Controller(self._group, Watched(policy, self._troubles), self._decisions)
+        lasting = round(LASTING * settings.decision_interval_s / STEP_S)
+        step = partial(self._troubles.survived, "advance", self._group.advance, fatal=FencedError, unwell_after=lasting)
         self._loop = Loop(
             self._tick,
-            partial(
-                self._troubles.survived,
-                "advance",
-                self._group.advance,
-                fatal=FencedError,
-                unwell_after=round(LASTING * settings.decision_interval_s / STEP_S),
-            ),
+            step,
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=stop,
@@ -213,8 +180,7 @@ class LiveAutoscaler:
     def run(self) -> None:
         """Decide and act until told to stop. Raises FencedError when another controller has taken over."""
         self._metrics.leading.set(1)
-        if self._web is not None:
-            self._web.start()  # from here on everything it asks for is there
+        self._show()  # from here on everything that the pages ask for is there
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         rehearse(  # while the first replicas start
@@ -230,25 +196,24 @@ class LiveAutoscaler:
 
     def stop_replicas(self) -> None:
         """Stop every replica and wait until all are gone; each gives back what it owns. The plan stays in force."""
-        give_up_s = steady_s() + self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S
         self._scaler.stop_all()
-        while self._scaler.running and steady_s() < give_up_s:
+
+        def gone() -> bool:
             self._scaler.reconcile(self._reports.poll())
-            time.sleep(STEP_S)  # replicas that are not our children (adopted) signal nobody when they end
+            return not self._scaler.running
+
+        with suppress(NotWithinError):  # replicas that are not our children (adopted) signal nothing when they end
+            until(gone, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
 
     def close(self) -> int:
         """Leave the brokers. Returns how many journal entries were lost."""
-        if self._web is not None:
-            self._web.close()
-        self._learned.save(self._rebalances.rounds, self._rebalances.remembered, at_once=True)
+        self._pages.close()
         self._launcher.close()
         self._reports.close()
         self._offsets.close()
         return self._journal.close()
 
     def _clock_stepped(self, by_s: float) -> None:
-        if by_s:
-            self._metrics.clock_steps.inc()
         said = f"the wall clock was set by {by_s:+.1f} s; nothing that is decided rests on it" if by_s else ""
         self._troubles.tell("clock", said)
 
@@ -257,23 +222,5 @@ class LiveAutoscaler:
             failed = self._troubles.survived("tick", self._controller.tick, fatal=FencedError, unwell_after=LASTING)
         if failed:
             self._decisions.record_hold(NotReadyError(failed))
-        self._learned.save(self._rebalances.rounds, self._rebalances.remembered)
         self._metrics.rebalance_time.set(self._group.rebalance_time_s)
         self._metrics.last_tick.set_to_current_time()
-
-    def _plan(self) -> dict[str, Any]:
-        """Return what the page about the plan shows."""
-        intent = self._group.intent
-        wanted = intent and {
-            "replicas": intent.plan.replicas,
-            "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),
-            "action": intent.action,
-            "reason": intent.reason,
-        }
-        return {
-            "in_force": self._group.in_force,
-            "wanted": wanted,
-            "rebalance_time": self._group.rebalance_figures(),
-            "service_rates": self._group.learned_rates,
-            "latencies": self._group.latencies,
-        }

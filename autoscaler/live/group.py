@@ -1,21 +1,23 @@
 """The live side of the ConsumerGroup port: observe through Kafka, act through the plan log and the scaler."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
+from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
 from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_robin
-from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replicas import ReplicaScaler
+from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, first_few
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import steady_s
+from contracts.delivery import Delivery
 from contracts.plan import PlanRecord
-from contracts.progress import ReplicaState
+from contracts.progress import ReplicaState, RoundKind
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:
@@ -25,50 +27,41 @@ the group has long given its partitions away (session 6 s)."""
 class LiveGroup:
     """A consumer group on Kafka whose replicas are ours to start and stop. Implements autoscaler.ports.ConsumerGroup.
 
-    places_itself: the group obeys no plan but for the count; who owns what is known as far as its members report it.
-    stops_all: every change of owners stops every replica.
+    Under another runtime the group takes only the count from a plan; its members report which partitions they own.
     """
 
     def __init__(
         self,
+        settings: AutoscalerSettings,
         *,
         loads: LoadReader,
         reports: ProgressReader,
         publisher: Publisher,
         scaler: ReplicaScaler,
         service_rates: ServiceRates,
-        rebalances: Rebalances,
-        places_itself: bool = False,
-        stops_all: bool = False,
-        overhead_s: float = 0.0,
-        startup_s: float = 0.0,
-        commit_age_s: float = 0.0,
-        trouble: Callable[..., None] = lambda *_, **__: None,
+        rebalance_time: RebalanceTime,
+        trouble: Callable[..., None],
         clock: Callable[[], float] = steady_s,
     ) -> None:
+        self._settings = settings
         self._loads = loads
         self._reports = reports
         self._publisher = publisher
         self._scaler = scaler
         self._service_rates = service_rates
-        self.learned_rates: dict[str, float] = {}
+        self._learned_rates: dict[str, float] = {}
         """Replica → μ as learned, events/s; of one that has served nothing, as of the others."""
-        self.latencies: dict[str, tuple[int, ...]] = {}
+        self._latencies: dict[str, tuple[int, ...]] = {}
         """Replica → its events by what they took (`Progress.latencies`), of each that counts them."""
-        self._rebalances = rebalances
-        self._places_itself = places_itself
-        self._stops_all = stops_all
-        self._overhead_s = overhead_s
-        self._startup_s = startup_s
-        self._commit_age_s = commit_age_s
+        self._rebalance_time = rebalance_time
         self._trouble = trouble
         self._clock = clock
         self._blind_s = clock()
-        """When the brokers last did not answer, or not all of them, or too many were silent."""
+        """When the brokers last did not answer, or not all of them, or too many replicas were silent."""
         self._silent: dict[str, float] = {}
-        """Who is taken to be ready and has not reported lately → for how long, seconds."""
+        """Ready replica that has not reported lately → for how long, seconds."""
         self._replacing = ""
-        """Who was hung, until it is back."""
+        """The replica that was hung, until it is back."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -82,28 +75,32 @@ class LiveGroup:
 
     @property
     def rebalance_time_s(self) -> float:
-        """t_r of the group as it is planned now, seconds."""
-        return self._rebalances.rebalance_time_s(*self._typical_round())
+        """t_r that policies plan for, seconds."""
+        return self._rebalance_time.planned_s()
 
-    def rebalance_figures(self) -> dict[str, float | int | None]:
-        """Return t_r as it is planned for and as it was learned, in seconds, and how many rounds were seen."""
-        learned = self._rebalances.learned(*self._typical_round())
-        return {
-            "planned_for_s": self.rebalance_time_s,
-            "learned_s": None if learned is None else learned.value_s,
-            "rounds_seen": self._rebalances.rounds,
+    def page(self) -> dict[str, Any]:
+        """Return the data of the page about the plan."""
+        intent, learned = self.intent, self._rebalance_time
+        pauses = {"planned_for_s": learned.planned_s(), "learned_s": learned.learned_s, "pauses_seen": learned.seen}
+        wanted = intent and {
+            "replicas": intent.plan.replicas,
+            "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),
+            "action": intent.action,
+            "reason": intent.reason,
         }
-
-    def _typical_round(self) -> tuple[int, int]:
-        """Members, and partitions that move when one replica comes or goes: a fair share."""
-        members = max(1, 0 if self.intent is None else self.intent.plan.count)
-        return members, -(-self._loads.partitions // members)
+        return {
+            "in_force": self.in_force,
+            "wanted": wanted,
+            "rebalance_time": pauses,
+            "service_rates": self._learned_rates,
+            "latencies": self._latencies,
+        }
 
     def start(self, initial: tuple[str, ...]) -> None:
         """Take over: adopt what runs, keep the plan in force; without any, make one for the `initial` replicas."""
         self._scaler.adopt(self._reports.poll())
         plan, reason = self._first_plan(initial, self._loads.count())
-        if self._places_itself:
+        if self._settings.runtime:
             plan = Plan(plan.replicas, None)
         self._publisher.want(plan, "start", reason)
         self._scaler.request(plan.replicas)
@@ -141,7 +138,7 @@ class LiveGroup:
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
         assignment = self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment
-        late = self._reports.take_late()  # last: what is taken is told
+        late = self._reports.take_late()  # after the last step that may raise
         replicas = tuple(self._observed(name, late.pop(name, None)) for name in names)
         return GroupObservation(
             at_s=at_s,
@@ -150,21 +147,21 @@ class LiveGroup:
             assignment=assignment,
             service_rate=self._service_rates.service_rate,
             rebalance_time_s=self.rebalance_time_s,
-            overhead_s=self._overhead_s,
-            startup_s=self._startup_s,
-            commit_age_s=self._commit_age_s,
-            stops_all=self._stops_all,
+            overhead_s=self._settings.overhead_s,
+            startup_s=self._settings.startup_s,
+            commit_age_s=self._settings.commit_age_s,
+            stops_all=not self._settings.runtime and self._settings.delivery is Delivery.EAGER,
             recent=self._loads.recent(),
             late_of_others=late,
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:
-        """Return what is known of a replica. late: as it has reported; who is not ready finishes nothing."""
+        """Return what is known of a replica. late: as it has reported; one that is not ready finishes nothing."""
         ready, silent_s = self._scaler.ready(name), self._silent.get(name, 0.0)
         return Replica(name, ready, self._service_rates.own(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
-        """Return what has been sampled since the last observation; None where nothing new has."""
+        """Return the arrivals since the last observation; None where no new ones were sampled."""
         return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
@@ -174,15 +171,15 @@ class LiveGroup:
         self.advance()
 
     def advance(self) -> None:
-        """Take every step that is due now: processes, then the plan, then releases. Called often, waits for nobody.
+        """Take every step that is due now: processes, then the plan, then releases. Called often; never waits.
 
         Raises FencedError when another controller has taken over.
         """
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
         self._listen()
-        self._rebalances.observe(self._reports.take_rounds())
-        self._tell_unwell()
+        planned = (one for one in self._reports.take_rounds() if one.kind is RoundKind.PLAN)
+        self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
         self._trouble("launcher", self._scaler.trouble)
         self._kill_hung()
         if self.intent is None:
@@ -195,7 +192,7 @@ class LiveGroup:
                 self._scaler.release(name)
 
     def status(self) -> GroupStatus:
-        """Return what is known without asking anybody."""
+        """Return what is known without a request."""
         names = self._scaler.requested
         return GroupStatus(
             requested_replicas=len(names),
@@ -206,27 +203,22 @@ class LiveGroup:
         )
 
     def _place_new_partitions(self, wanted: Plan) -> None:
-        """Where the topic has grown, give the new partitions owners at once; the policy may then think better of it."""
-        if wanted.assignment is None or len(wanted.assignment) >= self._loads.partitions:
-            return
-        reason = (
-            f"the topic grew from {len(wanted.assignment)} to {self._loads.partitions} partitions; "
-            "the new ones go to the least loaded"
-        )
-        self._publisher.want(grown(wanted, self._loads.partitions, self._loads.rates()), REPAIR, reason)
+        """Where the topic has grown, give the new partitions owners at once; the policy may then choose others."""
+        now = self._loads.partitions
+        if wanted.assignment is not None and len(wanted.assignment) < now:
+            grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"
+            reason = f"{grew}; the new ones go to the least loaded"
+            self._publisher.want(grown(wanted, now, self._loads.rates()), REPAIR, reason)
 
     def _listen(self) -> None:
-        """See who is silent, and say so."""
+        """Find the silent replicas, and the problems that the others report, such as a partition cut off."""
         ages = {name: self._reports.age_s(name) for name in self._ready()}
         self._silent = {name: age_s for name, age_s in ages.items() if age_s > STALE_AFTER_S}
         if self._too_many_are_silent():
             self._blind_s = self._clock()
         listed = first_few(self._silent, ", ")
-        of_many = "; of so many nobody is taken for hung" if self._too_many_are_silent() else ""
+        of_many = "; with so many silent, none is taken for hung" if self._too_many_are_silent() else ""
         self._trouble("reports", f"no report from {listed} of {len(ages)} replicas{of_many}" if listed else "")
-
-    def _tell_unwell(self) -> None:
-        """Say what replicas say of themselves: a partition that is cut off, a membership that is in doubt."""
         heard = (self._reports.newest(name) for name in self._ready() if name not in self._silent)
         told = [f"{one.replica}: {why}" for one in heard if one is not None for why in one.unwell]
         self._trouble("replicas", first_few(told, "; "))
@@ -235,7 +227,7 @@ class LiveGroup:
         return [name for name in self._scaler.requested if self._scaler.ready(name)]
 
     def _too_many_are_silent(self) -> bool:
-        """Tell whether the silence says more of the way to us than of replicas: most are silent, or the only one is."""
+        """Return whether the cause is rather on the way to us than in replicas: most are silent, or the only one is."""
         return 2 * len(self._silent) > len(self._ready())
 
     def _kill_hung(self) -> None:
@@ -253,7 +245,7 @@ class LiveGroup:
             self._scaler.kill(name, f"hung: its last report is {self._silent[name]:.0f} s old")
 
     def _serves(self, name: str) -> bool:
-        """Tell whether somebody commits what `name` alone may own: it works, and only its reports do not arrive."""
+        """Return whether partitions that `name` alone may own are committed: it works, only its reports are missing."""
         if self.in_force is None or self.in_force.assignment is None:
             return False
         others = (self._reports.newest(one) for one in self._ready() if one not in self._silent)
@@ -262,26 +254,25 @@ class LiveGroup:
         return any(self._loads.advanced(partition, HUNG_AFTER_S) for partition in own)
 
     def _learn(self, replicas: Sequence[str]) -> None:
-        """Learn μ from what those that report have served. Who comes back under a name of old is another one."""
+        """Learn μ from reports. A replica that returns under an old name is another one."""
         self._service_rates.keep(replicas)
         newest = (self._reports.newest(name) for name in replicas if self._scaler.ready(name))
         reports = [report for report in newest if report is not None]
-        self.latencies = {report.replica: report.latencies for report in reports if report.latencies}
+        self._latencies = {report.replica: report.latencies for report in reports if report.latencies}
         for report in reports:
             if report.replica not in self._silent:
-                self._service_rates.observe(
-                    WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
-                )
-        self.learned_rates = {name: round(self._service_rates.estimate(name).value, 1) for name in replicas}
+                work = WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
+                self._service_rates.observe(work)
+        self._learned_rates = {name: round(self._service_rates.estimate(name).value, 1) for name in replicas}
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
-        """Who owns what by the members' own reports, for plans that leave that to the group."""
+        """Return the owners as members report them, for plans that leave that to the group."""
         members = [report for name in self._ready() if (report := self._reports.newest(name)) is not None]
         owners: dict[int, str] = {}
         for report in sorted(members, key=lambda report: report.generation):  # the later generation has the last word
             if report.state is ReplicaState.MEMBER:
                 owners |= dict.fromkeys(report.partitions, report.replica)
         unowned = [partition for partition in range(partitions) if partition not in owners]
-        if unowned and not self._places_itself and not self._silent:
+        if unowned and not self._settings.runtime and not self._silent:
             raise NotReadyError(f"owner of partition {unowned[0]}: no replica reports it")
         return owners

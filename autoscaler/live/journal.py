@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from autoscaler.live.clients import client
+from autoscaler.live.kafka import client
 from autoscaler.live.metrics import Metrics
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError

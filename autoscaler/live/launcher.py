@@ -1,18 +1,17 @@
-"""The port through which replicas are started, watched, stopped, and found again after a restart of the autoscaler.
+"""The port through which replicas are started, watched, stopped, and adopted after a restart of the autoscaler.
 
 Adapters are in `launchers`. One contract suite tests them all: tests/support/launcher_contract.py.
 Nothing here waits: the autoscaler looks at its replicas every 20 ms. What is slow (an API server) is asked
 in the background with a deadline; until it answers an instance is pending, and what it answers is seen by `exit`.
 """
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from contracts.clock import steady_s
 from contracts.progress import Progress
+from contracts.waiting import NotWithinError, until
 
 LOOK_S: Final = 0.02
 
@@ -38,7 +37,7 @@ class Exit:
     clean: bool
     """By itself, with status 0; or unknown."""
     known: bool = True
-    """Somebody has seen the exit status."""
+    """The exit status was seen."""
 
 
 class Instance(Protocol):
@@ -59,10 +58,10 @@ class Instance(Protocol):
         """Tell whether a report is of this instance, and of no earlier or later one of that name."""
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM: it drains and leaves. Nothing happens when it has ended. Who does not run yet never will."""
+        """Send SIGTERM: it drains and leaves. One that has ended ignores it; one that does not run yet never will."""
 
     def kill(self) -> None:
-        """End it at once, and keep trying while nobody answers."""
+        """End it at once, and keep trying while the API server is silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +79,11 @@ class Launcher(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What keeps it from its work now, one sentence; empty where nothing does."""
+        """The problem that keeps it from its work now, one sentence; empty: none."""
 
     @property
     def wanted(self) -> int:
-        """How many replicas others are to bring, as plans tell them; 0: it starts and stops them itself."""
+        """How many replicas others are to bring, as plans state it; 0: it starts and stops them itself."""
 
     def start(self, name: str) -> Instance:
         """Begin to start `name`. Raises OSError when it is known at once that it cannot; then nothing runs."""
@@ -108,25 +107,25 @@ class Launcher(Protocol):
 def stop_left_behind(launcher: Launcher, patience_s: float) -> tuple[list[str], list[str]]:
     """Stop every replica that an earlier autoscaler left; return the names of those that stopped, and of those killed.
 
-    Each commits, leaves the group and ends within `patience_s`, or is killed. What tells of one that was killed stays:
-    the next autoscaler tells the group that this member is dead. Raises LauncherError.
+    Each commits, leaves the group and ends within `patience_s`, or is killed. The record of a killed one stays: by it
+    the next autoscaler reports to the group that this member is dead. Raises LauncherError.
     """
     running = {one.name: one.instance for one in launcher.left_behind() if one.instance.exit() is None}
+
+    def ended() -> bool:
+        with suppress(NotWithinError):
+            return until(lambda: all(one.exit() for one in running.values()), patience_s, "their end", LOOK_S)
+        return False
+
     for instance in running.values():
         instance.ask_to_stop()
-    _wait(lambda: all(one.exit() for one in running.values()), patience_s)
+    ended()
     killed = [name for name, instance in running.items() if instance.exit() is None]
     for name in killed:
         running[name].kill()
-    _wait(lambda: all(one.exit() for one in running.values()), patience_s)
+    ended()
     stopped = [name for name in running if name not in killed]
     for name in stopped:
         launcher.forget(name)
     launcher.close()
     return stopped, killed
-
-
-def _wait(done: Callable[[], bool], patience_s: float) -> None:
-    give_up_s = steady_s() + patience_s
-    while not done() and steady_s() < give_up_s:
-        time.sleep(LOOK_S)

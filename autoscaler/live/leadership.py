@@ -1,22 +1,35 @@
-"""One of several autoscalers leads, by a Lease of Kubernetes; the others stand by. Plans are fenced by their log
-anyway.
+"""One of several autoscalers leads, by a Lease of Kubernetes; the others stand by. Their log fences plans anyway.
 
-Nobody's clock is compared with anybody else's: who stands by takes over once it has seen the Lease stay the same for
-longer than it lasts. A leader that cannot reach the API server goes on: then nobody else can take over by it either.
+No two clocks are compared: a standby takes over once it has seen the Lease stay the same for longer than it lasts. A
+leader that cannot reach the API server goes on: then no other can take over by it either.
 """
 
+import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol
 
+from prometheus_client import CollectorRegistry
+
+from autoscaler.live.composition import policy_from
 from autoscaler.live.launcher import LauncherError
+from autoscaler.live.loop import rehearse
+from autoscaler.live.metrics import LEADING, TROUBLE
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.troubles import LASTING, Troubles
+from autoscaler.live.web import Source, serving
 from contracts.clock import steady_s
+
+log = logging.getLogger("autoscaler")
+WHAT: Final = "leadership"
 
 LASTS_S: Final = 1.5
 RENEWED_S: Final = 0.4
 LOOK_S: Final = 0.25
-"""How often who stands by looks."""
+"""How often a standby looks."""
 
 
 class Leases(Protocol):
@@ -92,12 +105,10 @@ class Leadership:
         if self._thread.is_alive():
             self._thread.join(LASTS_S)
         if self.leads:
-            try:
+            with suppress(LauncherError):  # the next one waits until it has run out
                 found = self._leases.lease(self._name)
                 if found["spec"].get("holderIdentity") == self._me:
                     self._leases.lease(self._name, self._body(found["spec"], found["metadata"]["resourceVersion"], ""))
-            except LauncherError:
-                pass  # the next one waits until it has run out
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEWED_S):
@@ -112,3 +123,33 @@ class Leadership:
         if spec.get("holderIdentity") != holder:
             changed |= {"acquireTime": now, "leaseTransitions": spec.get("leaseTransitions", 0) + 1}
         return {"metadata": {"resourceVersion": version}, "spec": changed}
+
+
+def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threading.Event) -> bool:
+    """Wait, with everything loaded and compiled, until we lead (True) or `stop` is set. Raises PortTakenError.
+
+    The pages show which autoscaler leads, or why this one cannot.
+    """
+    rehearse(  # before the pages: a standby that is Ready can lead at once
+        policy_from(settings),
+        partitions=max(1, settings.payment_partitions),
+        service_rate=settings.first_service_rate,
+        interval_s=settings.decision_interval_s,
+        done=stop.is_set,
+    )
+    registry = CollectorRegistry()
+    LEADING.gauge(registry).set(0)
+    shown = TROUBLE.gauge(registry).labels
+    shown(WHAT).set(0)
+    troubles = Troubles(log.warning, lambda what, is_so: shown(what).set(is_so))
+    source = Source(
+        last_tick=lambda: (1, 0.0),  # there is none to wait for
+        plan=dict,
+        registry=registry,
+        tick_limit_s=1.0,
+        troubles=lambda: troubles.now or {WHAT: f"stands by; {leadership.holder or 'nobody'} leads"},
+        unready=lambda: troubles.now.get(WHAT, ""),
+    )
+    with serving(source, settings) as begin:
+        begin()
+        return leadership.win(stop, partial(troubles.tell, WHAT, after=LASTING))

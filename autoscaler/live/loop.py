@@ -6,7 +6,6 @@ from threading import Event
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autoscaler.model import Action, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -14,13 +13,13 @@ from autoscaler.ports import Policy
 from contracts.clock import steady_s, wall_ahead_s
 
 STEP_S: Final = 0.02
-"""How often what has happened to replicas is looked at between ticks: a replica that dies or asks to be drained waits
-so long, and for the writing of the plan, until the others take over."""
+"""Pause between two steps between ticks: a replica that dies or asks to be drained waits for so long, and for the
+writing of the plan, until the others take over."""
 STEPPED_S: Final = 0.25
 """A wall clock that moves so far between two ticks was set; one that is kept in time moves by thousandths."""
 SLOT_S: Final = 0.1
 SURGE: Final = 3.0
-"""What is asked for at the height, in what one replica serves: enough for starts, moves and stops."""
+"""Arrivals at the peak, over what one replica serves: enough for starts, moves and stops."""
 LONGEST: Final = 60
 
 
@@ -36,10 +35,10 @@ def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:
 class Loop:
     """Runs until `stop` is set.
 
-    Time is counted by a clock that nobody sets; the wall clock gives the beat alone. When it is set, the next tick
-    follows the last by half an interval at least and one and a half at most, and is on the beat again.
-    urgent: asked after each `advance` whether to tick at once; the beat stays what it was.
-    stepped: called before each tick with how far the wall clock was set since the one before, in seconds; mostly 0.
+    Time is counted by a monotonic clock; the wall clock only gives the beat. When it is set, the next tick follows the
+    last by half an interval at least and one and a half at most, and is on the beat again.
+    urgent: returns after each `advance` whether to tick at once; the beat stays.
+    stepped: called before each tick with the seconds by which the wall clock was set since the last one; mostly 0.
     """
 
     def __init__(
@@ -73,7 +72,9 @@ class Loop:
         due_s = self._beat_after(self._clock())
         while not self._stop.wait(max(0.0, min(STEP_S, due_s - self._clock()))):
             if self._clock() >= due_s:
-                self._look_at_the_wall_clock()
+                ahead_s = self._read_ahead_s()
+                by_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
+                self._stepped(by_s if abs(by_s) >= STEPPED_S else 0.0)
                 self._tick_now()
                 following_s = self._beat_after(due_s + self._interval_s / 2)
                 due_s = following_s if following_s > self._last_tick_s else self._beat_after(self._last_tick_s)
@@ -93,11 +94,6 @@ class Loop:
     def _beat_after(self, at_s: float) -> float:
         return next_tick_s(at_s + self._ahead_s, self._interval_s, self._offset_s) - self._ahead_s
 
-    def _look_at_the_wall_clock(self) -> None:
-        ahead_s = self._read_ahead_s()
-        by_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
-        self._stepped(by_s if abs(by_s) >= STEPPED_S else 0.0)
-
 
 def rehearse(
     policy: Policy,
@@ -110,12 +106,11 @@ def rehearse(
 ) -> int:
     """Let `policy`, which is not used afterwards, meet a surge and its end; return how many decisions it took.
 
-    The group is none that exists: what decisions need is compiled now, and no decision about the real one waits for it.
-    It ends when the policy has wanted more replicas and fewer, after a minute of intervals, or when `done` says so; and
-    when the policy fails, which `failed` is told. Plans are carried out at once.
+    The group does not exist: the code of decisions is compiled now, and no decision about the real one waits for it.
+    It ends when the policy has wanted more replicas and fewer, after a minute of intervals, or when `done` returns
+    true; and when the policy fails, which calls `failed`. Plans are carried out at once.
     """
-    first = f"{REPLICA_PREFIX}-0"
-    plan = Plan((first,), dict.fromkeys(range(partitions), first))
+    plan = Plan((f"{REPLICA_PREFIX}-0",), None)
     weights = np.arange(1, partitions + 1) / (partitions * (partitions + 1) / 2)  # some partitions get more than others
     seen: set[Action] = set()
     for tick in range(LONGEST):
@@ -123,8 +118,19 @@ def rehearse(
             return tick
         arriving = 0 if Action.UP in seen else min(SURGE, tick / 4) * service_rate * interval_s
         counts = np.floor(arriving * weights).astype(np.int64)
+        slots = np.zeros((max(1, round(interval_s / SLOT_S)), partitions), np.int64)
+        slots[-1] = counts  # they have just arrived
+        observation = GroupObservation(
+            at_s=tick * interval_s,
+            partitions=tuple(PartitionLoad(number, n / interval_s, int(n)) for number, n in enumerate(counts)),
+            replicas=tuple(Replica(name, ready=True) for name in plan.replicas),
+            assignment=plan.assignment or {number: plan.replicas[number % plan.count] for number in range(partitions)},
+            service_rate=service_rate,
+            rebalance_time_s=0.0,
+            recent=RecentArrivals(SLOT_S, slots),
+        )
         try:
-            decision = policy.decide(_observed(tick * interval_s, counts, plan, service_rate, interval_s))
+            decision = policy.decide(observation)
             fault = decision.fault
         except Exception as wrong:  # a rehearsal ends nothing but itself
             fault = f"{type(wrong).__name__}: {wrong}"
@@ -132,29 +138,5 @@ def rehearse(
             failed(fault)
             return tick + 1
         seen.add(decision.action)
-        plan = _placed(decision.plan, partitions)
+        plan = decision.plan
     return LONGEST
-
-
-def _observed(
-    at_s: float, counts: NDArray[np.int64], plan: Plan, service_rate: float, interval_s: float
-) -> GroupObservation:
-    """Return what is seen when `counts`, by partition, have just arrived at a group that does as planned."""
-    slots = np.zeros((max(1, round(interval_s / SLOT_S)), len(counts)), np.int64)
-    slots[-1] = counts
-    return GroupObservation(
-        at_s=at_s,
-        partitions=tuple(PartitionLoad(number, count / interval_s, int(count)) for number, count in enumerate(counts)),
-        replicas=tuple(Replica(name, ready=True) for name in plan.replicas),
-        assignment=plan.assignment or {},
-        service_rate=service_rate,
-        rebalance_time_s=0.0,
-        recent=RecentArrivals(SLOT_S, slots),
-    )
-
-
-def _placed(plan: Plan, partitions: int) -> Plan:
-    """Return the plan; where it leaves placing to the group, with owners in turn."""
-    if plan.assignment is not None:
-        return plan
-    return Plan(plan.replicas, {number: plan.replicas[number % plan.count] for number in range(partitions)})

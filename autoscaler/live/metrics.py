@@ -1,6 +1,5 @@
 """The autoscaler's metrics: what each is, and how the journal's entries become them."""
 
-import re
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -30,13 +29,6 @@ REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Payment replicas: plan
 EPOCH: Final = gauge("tailpack_plan_epoch", "", "Epoch of the plan in force")
 DECISIONS: Final = counter(
     "tailpack_decisions_total", "decisions", "Decisions taken: up, down, reassign or hold", "action"
-)
-REASONS: Final = counter(
-    "tailpack_decision_reasons_total",
-    "decisions",
-    "Decisions that change something, by their reason with # for its numbers; /decisions has the numbers",
-    "action",
-    "reason",
 )
 PREDICTED: Final = gauge(
     "tailpack_predicted_in_sla_ratio",
@@ -68,36 +60,27 @@ PLAN_TAKEN: Final = histogram(
 TICK: Final = histogram(
     "tailpack_tick_seconds", "seconds", "Wall time of one tick", (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
 )
-CLOCK_STEPS: Final = counter("tailpack_clock_steps_total", "steps", "How often the wall clock was set while this ran")
 LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, since the epoch")
 
 TROUBLES: Final = (
     *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "watch", "clock"),
 )
-"""What may be in trouble; each is shown from the start, for a query sees no change from nothing to 1."""
-MOST_REASONS: Final = 100
-LONGEST_REASON: Final = 160
-_NUMBERS: Final = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?:, (?:…|#|\d+))*")
+"""Components that may have a problem; each is shown from the start, so that a query sees the change to 1."""
 
 
 class Metrics:
     """The autoscaler's metrics in a registry of their own."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        made = self.registry
+        made = self.registry = CollectorRegistry()
         self._info, self.leading = INFO.gauge(made), LEADING.gauge(made)
         self._target, self._budget = TARGET.gauge(made), BUDGET.gauge(made)
         self._lag, self._rate, self._owner = LAG.gauge(made), RATE.gauge(made), OWNER.gauge(made)
         self._shown: dict[int, tuple[int, float, str | None]] = {}
         """What is said of each partition: to say it again costs ten times as much as to see that it is the same."""
-        self._service_rate, self._replicas, self._epoch = (
-            SERVICE_RATE.gauge(made),
-            REPLICAS.gauge(made),
-            EPOCH.gauge(made),
-        )
-        self._decisions, self._reasons = DECISIONS.counter(made), REASONS.counter(made)
-        self._known_reasons: set[str] = set()
+        self._service_rate, self._replicas = SERVICE_RATE.gauge(made), REPLICAS.gauge(made)
+        self._epoch = EPOCH.gauge(made)
+        self._decisions = DECISIONS.counter(made)
         self._predicted = PREDICTED.gauge(made)
         self._predicted.set(float("nan"))
         self._blind, self._plans, self._changes = BLIND.counter(made), PLANS.counter(made), CHANGES.counter(made)
@@ -106,7 +89,7 @@ class Metrics:
             self.flag(what, False)
         self.journal_bytes, self.journal_lost = JOURNAL_BYTES.counter(made), JOURNAL_LOST.counter(made)
         self.plan_taken, self.tick_seconds = PLAN_TAKEN.histogram(made), TICK.histogram(made)
-        self.clock_steps, self.last_tick = CLOCK_STEPS.counter(made), LAST_TICK.gauge(made)
+        self.last_tick = LAST_TICK.gauge(made)
 
     def about(self, group: str, policy: str, target: Target) -> None:
         """Say what is scaled, by whom and for what."""
@@ -131,8 +114,6 @@ class Metrics:
 
     def _tick(self, tick: TickRecord) -> None:
         self._decisions.labels(tick.action).inc()
-        if tick.action != "hold":
-            self._reasons.labels(tick.action, self._kind_of(tick.reason)).inc()
         if tick.missing is not None:
             self._blind.inc()
         for seen in tick.partitions:
@@ -157,11 +138,3 @@ class Metrics:
             self._owner.remove(partition, before)
         if now is not None:
             self._owner.labels(partition, now).set(1)
-
-    def _kind_of(self, reason: str) -> str:
-        """Return the reason without its numbers; of policies that never say the same twice, only the first hundred."""
-        kind = _NUMBERS.sub("#", reason)[:LONGEST_REASON]
-        if len(self._known_reasons) >= MOST_REASONS and kind not in self._known_reasons:
-            return "other"
-        self._known_reasons.add(kind)
-        return kind

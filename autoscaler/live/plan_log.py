@@ -12,11 +12,12 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from autoscaler.live.clients import client, reader
+from autoscaler.live.kafka import client, reader
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.topics import Topic, qualified
 from contracts.validation import UNDECODABLE
+from contracts.waiting import NotWithinError, until
 
 TRANSACTION_TIMEOUT_S: Final = 5.0
 """An open transaction hides everything behind it from read_committed readers; the client's default is a minute."""
@@ -29,8 +30,8 @@ _decoder = msgspec.json.Decoder(PlanRecord)
 class FencedError(Exception):
     """Another controller has taken over the plan topic. There is nothing to retry: this process must end.
 
-    Brokers that did not answer for longer than a transaction may last say the same afterwards: nobody can tell the two
-    apart, and whoever is started next adopts the replicas.
+    Brokers that did not answer for longer than a transaction may last report the same. The two cases look alike; the
+    next controller adopts the replicas.
     """
 
 
@@ -46,10 +47,10 @@ class _Unfinished:
     stored: bool = False
     """The brokers have acknowledged the record."""
     committing: bool = False
-    """A commit was asked for, and only its repetition can tell what became of it. Where it cannot be had any more, an
-    abort was asked for instead: then that alone may be repeated."""
+    """A commit was requested, and only its repetition shows what became of it. Where it cannot succeed any more, an
+    abort was requested instead: then that alone may be repeated."""
 
-    def told(self, error: KafkaError | None, _message: object) -> None:
+    def delivered(self, error: KafkaError | None, _message: object) -> None:
         """Take in the delivery report of the record."""
         self.stored = error is None
 
@@ -130,7 +131,8 @@ class PlanLog:
         self._unfinished = begun = _Unfinished(record)
         value = msgspec.json.encode(record)
         self._call(
-            lambda: self._producer.produce(self._topic, value, key=self._key, partition=0, on_delivery=begun.told), what
+            lambda: self._producer.produce(self._topic, value, key=self._key, partition=0, on_delivery=begun.delivered),
+            what,
         )
         self._commit(begun, what)
         return record
@@ -181,21 +183,24 @@ def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanR
     """
     consumer = Consumer(reader(connection, isolation_level="read_committed", fetch_wait_max_ms=20))
     newest: PlanRecord | None = None
-    give_up_s = time.monotonic() + deadline_s
+
+    def at_end() -> bool:
+        nonlocal newest
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is not None:
+            return bool(message.error().code() == KafkaError._PARTITION_EOF)
+        plan = decoded_plan(message.value()) if message is not None else None
+        newest = plan if plan is not None and (newest is None or plan.epoch > newest.epoch) else newest
+        return False
+
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        while time.monotonic() < give_up_s:
-            message = consumer.poll(0.1)
-            if message is None:
-                continue
-            if message.error() is None:
-                plan = decoded_plan(message.value())
-                newest = plan if plan is not None and (newest is None or plan.epoch > newest.epoch) else newest
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                return newest
-        raise PlanNotWrittenError(f"cannot read {topic} to its end within {deadline_s:.0f} s")
+        until(at_end, deadline_s, f"the end of {topic}", poll_s=0)
+    except NotWithinError as late:
+        raise PlanNotWrittenError(f"cannot read {topic} to its end within {deadline_s:.0f} s") from late
     finally:
         consumer.close()
+    return newest
 
 
 def decoded_plan(value: bytes | None) -> PlanRecord | None:

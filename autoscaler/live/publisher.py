@@ -1,13 +1,13 @@
-"""From what is wanted to what is in force: writes each plan as soon as it can be carried out, and tells the journal."""
+"""From what is wanted to what is in force: writes each plan as soon as it can be carried out, and journals it."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
+from autoscaler.live.progress_reader import Uptake
 from autoscaler.live.replicas import ReplicaScaler
-from autoscaler.live.uptake import Uptake
 from autoscaler.model import Plan
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
@@ -15,9 +15,9 @@ from contracts.plan import Eviction, PlanRecord
 REPAIR: Final = "repair"
 """Action of a plan that no policy asked for: a replica died, could not start, or is back."""
 COUNT: Final = "count"
-"""Action of a plan that says what the one before said, and how many replicas others shall bring now."""
+"""Action of a plan that repeats the one before, with another count of replicas that others bring."""
 REPEAT: Final = "repeat"
-"""Action of a plan that says what the one before said, because a member did not take that."""
+"""Action of a plan that repeats the one before, because a member did not take that."""
 _WRITE_AGAIN_S: Final = 0.5
 """Pause before a plan that the brokers did not take is written again."""
 
@@ -33,8 +33,7 @@ class Intent:
     """It was in force, whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(NamedTuple):
     """A plan that is to be written now."""
 
     plan: Plan
@@ -42,7 +41,7 @@ class _Due:
     reason: str
     evictions: tuple[Eviction, ...]
     grace_s: float
-    whole: bool
+    whole: bool = False
     """It is the intent, not what is feasible of it."""
 
 
@@ -74,21 +73,17 @@ class Publisher:
         self._grace_s = grace_s
         self._write_after_s = 0.0
         self._unwritten = ""
-        self._intent: Intent | None = None
+        self.intent: Intent | None = None
+        """What the group is on its way to; equal to the plan in force once it has got there."""
 
     @property
     def in_force(self) -> PlanRecord | None:
         """The newest plan on the plan topic."""
         return self._log.newest
 
-    @property
-    def intent(self) -> Intent | None:
-        """What the group is on its way to; equal to the plan in force once it has got there."""
-        return self._intent
-
     def want(self, plan: Plan, action: str, reason: str) -> None:
         """From now on work towards `plan`; that replaces what was wanted before."""
-        self._intent = Intent(plan, action, reason)
+        self.intent = Intent(plan, action, reason)
 
     def publish_if_due(self, epoch_seen: int, epochs: Mapping[str, int]) -> None:
         """Write the wanted plan once all its replicas could join; if one of them is absent, what is feasible.
@@ -98,22 +93,17 @@ class Publisher:
         """
         self._uptake.look(self.in_force, {name: epoch for name, epoch in epochs.items() if self._scaler.ready(name)})
         self._trouble(self._unwritten or self._uptake.why_late())
-        intent = self._intent
+        intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:
             return
         due = self._due(intent) or self._recount(intent) or self._repetition()
         if due is None:
             return
-        before = self.in_force
         self._log.stay_above(epoch_seen)
+        plan, wanted = due.plan, self._scaler.wanted
         try:
             written = self._log.write(
-                due.plan.replicas,
-                due.plan.assignment,
-                due.reason,
-                due.evictions,
-                due.grace_s,
-                wanted=self._scaler.wanted,
+                plan.replicas, plan.assignment, due.reason, due.evictions, due.grace_s, wanted=wanted
             )
         except PlanNotWrittenError as failed:
             self._write_after_s = self._clock() + _WRITE_AGAIN_S
@@ -121,7 +111,7 @@ class Publisher:
             return
         self._unwritten = ""
         self._scaler.evictions[:] = [one for one in self._scaler.evictions if one not in due.evictions]
-        self._intent = replace(intent, carried_out=intent.carried_out or due.whole)
+        self.intent = replace(intent, carried_out=intent.carried_out or due.whole)
         self._uptake.written(written)
         self._record(
             PlanWritten(
@@ -135,26 +125,27 @@ class Publisher:
             )
         )
 
-    def _due(self, intent: Intent) -> "_Due | None":
+    def _due(self, intent: Intent) -> _Due | None:
         """Return the plan that brings the group nearer to `intent`, None when there is nothing to write now."""
-        able = {name for name in intent.plan.replicas if self._scaler.ready(name)}
-        awaited = [name for name in intent.plan.replicas if self._awaited(name)] if able else []
+        names = intent.plan.replicas
+        able = {name for name in names if self._scaler.ready(name)}
+        awaited = [name for name in names if self._awaited(name)] if able else []
         evictions = tuple(self._scaler.evictions)
         complete = len(able) == intent.plan.count
-        urgent = bool(evictions) or any(self._scaler.absent(name) for name in intent.plan.replicas)
+        urgent = bool(evictions) or any(self._scaler.absent(name) for name in names)
         plan = feasible(intent.plan, able.union(awaited)) if complete or urgent else None
-        if plan is None or (not evictions and says(self.in_force, plan)):
+        if plan is None or (not evictions and _says(self.in_force, plan)):
             return None
         grace_s = self._grace_s if awaited else 0.0
         if complete and not intent.carried_out:
             return _Due(plan, intent.action, intent.reason, evictions, grace_s, whole=True)
-        reason = why_partial(intent.plan, plan.replicas, awaited, evictions)
+        reason = _why_partial(intent.plan, plan.replicas, awaited, evictions)
         return _Due(plan, REPAIR, reason, evictions, grace_s, whole=complete)
 
-    def _recount(self, intent: Intent) -> "_Due | None":
-        """Return the plan in force for a count that it does not say yet, where others bring replicas by it.
+    def _recount(self, intent: Intent) -> _Due | None:
+        """Return the plan in force with a new count, where others bring replicas by it.
 
-        Before the first plan: what is feasible, as soon as one replica is there.
+        Before the first plan: what is feasible, as soon as one replica runs.
         """
         wanted, found = self._scaler.wanted, self.in_force
         if found is not None:
@@ -164,15 +155,15 @@ class Publisher:
         if not wanted or plan is None:
             return None
         evictions, grace_s = (found.evictions, found.grace_s) if found else ((), 0.0)
-        return _Due(plan, COUNT, f"{wanted} replicas are wanted", evictions, grace_s, whole=False)
+        return _Due(plan, COUNT, f"{wanted} replicas are wanted", evictions, grace_s)
 
-    def _repetition(self) -> "_Due | None":
-        """Return the plan in force, to be written again for those who have not taken it."""
-        if self.in_force is None or not self._uptake.repeat_is_due:
+    def _repetition(self) -> _Due | None:
+        """Return the plan in force, to be written again for members that have not taken it."""
+        found = self.in_force
+        if found is None or not self._uptake.repeat_is_due:
             return None
-        plan = Plan(self.in_force.replicas, self.in_force.assignment)
         reason = f"{self._uptake.why_late()}: written again"
-        return _Due(plan, REPEAT, reason, self.in_force.evictions, self.in_force.grace_s, whole=False)
+        return _Due(Plan(found.replicas, found.assignment), REPEAT, reason, found.evictions, found.grace_s)
 
     def _awaited(self, name: str) -> bool:
         """Whether `name` was in force when it died, and its partitions still wait for it."""
@@ -182,7 +173,7 @@ class Publisher:
 
 
 def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
-    """Return `wanted` without the replicas that could not join now; None when nobody could.
+    """Return `wanted` without the replicas that could not join now; None when none could.
 
     A plan never names a replica that could not join. Partitions of those that are missing go, one by one, to the
     least loaded replica that is able, by count; everything else stays as wanted.
@@ -195,8 +186,7 @@ def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
     kept = {partition: owner for partition, owner in wanted.assignment.items() if owner in replicas}
     held = Counter(kept.values())
     for partition in sorted(set(wanted.assignment) - set(kept)):
-        owner = min(replicas, key=lambda name: (held[name], replicas.index(name)))
-        kept[partition] = owner
+        kept[partition] = owner = min(replicas, key=lambda name: (held[name], replicas.index(name)))
         held[owner] += 1
     return Plan(replicas, dict(sorted(kept.items())))
 
@@ -212,12 +202,10 @@ def grown(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
     typical = sum(rates.values()) / len(rates) if sum(rates.values()) > 0 else 1.0
     owners = dict(plan.assignment)
     load = dict.fromkeys(plan.replicas, 0.0)
-    for partition, owner in owners.items():
-        load[owner] = load.get(owner, 0.0) + rates.get(partition, typical)
-    for partition in range(partitions):
+    for partition in [*owners, *(new for new in range(partitions) if new not in owners)]:
         if partition not in owners:
             owners[partition] = min(plan.replicas, key=lambda name: (load[name], plan.replicas.index(name)))
-            load[owners[partition]] += rates.get(partition, typical)
+        load[owners[partition]] = load.get(owners[partition], 0.0) + rates.get(partition, typical)
     return Plan(plan.replicas, dict(sorted(owners.items())))
 
 
@@ -233,16 +221,15 @@ def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> 
     return sum(before.get(partition, owner) != owner for partition, owner in after.items())
 
 
-def says(record: PlanRecord | None, plan: Plan) -> bool:
+def _says(record: PlanRecord | None, plan: Plan) -> bool:
     """Return whether the plan in force is this one already."""
     return record is not None and set(record.replicas) == set(plan.replicas) and record.assignment == plan.assignment
 
 
-def why_partial(wanted: Plan, named: Collection[str], awaited: Collection[str], evictions: tuple[Eviction, ...]) -> str:
-    """Say in words why a plan was written that no policy asked for.
-
-    named: the replicas of that plan. awaited: those of them that died and whose partitions wait for their return.
-    """
+def _why_partial(
+    wanted: Plan, named: Collection[str], awaited: Collection[str], evictions: tuple[Eviction, ...]
+) -> str:
+    """Return why a plan was written that no policy asked for. awaited: dead replicas whose partitions wait for them."""
     absent = [name for name in wanted.replicas if name not in named]
     if absent:
         why = "dead" if any(one.replica in absent for one in evictions) else "stopping or not starting"
@@ -250,5 +237,5 @@ def why_partial(wanted: Plan, named: Collection[str], awaited: Collection[str], 
     if awaited:
         return f"{', '.join(awaited)} died; its partitions wait for its return"
     if evictions:
-        return f"{', '.join(one.replica for one in evictions)} died as a member: nobody shall wait for it"
+        return f"{', '.join(one.replica for one in evictions)} died as a member: no other waits for it"
     return f"all {wanted.count} replicas are ready again"

@@ -18,9 +18,9 @@ from contracts.progress import Progress, ReplicaState
 STOP_MARGIN_S: Final = 6.0
 """What a replica may need beyond its own drain time: the event in flight, its commit, leaving the group, its exit."""
 UNASKED: Final = (ReplicaState.DRAINING, ReplicaState.STOPPING)
-"""What a replica reports when somebody else than its scaler has told it to stop."""
+"""States of a replica that was stopped by another than its scaler."""
 EMPTY: Final = (ReplicaState.WARM, ReplicaState.DRAINED, ReplicaState.STOPPING)
-"""What a replica reports that owns nothing, or is past giving back."""
+"""States of a replica that owns nothing, or is past giving back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,17 @@ class Patience:
     """How long the scaler waits for what, in seconds."""
 
     start_s: float = 20.0
-    """From the moment at which a replica runs until it reports itself warm; then it is killed and started again. While
-    it is pending it does not run yet."""
+    """From the moment a replica runs (a pending one does not) until it is warm; then it is killed and started again."""
     drain_s: float = 12.0
     """From its release until a replica has given everything back; then it is stopped all the same. A little more than
-    the group's rebalance time-out, which a round may take that has to wait for a slow member."""
+    the group's rebalance time-out."""
     stop_s: float = 14.0
     """From SIGTERM to SIGKILL: the replica's own drain time (8 s) and STOP_MARGIN_S."""
     healthy_s: float = 10.0
     """A replica that was ready for so long and ends is replaced at once; one that ends sooner waits its back-off."""
     unheard_s: float = 5.0
     """Where reports cannot be read, a process that has lived for so long is taken to be warm: a plan may name it, for
-    who is not in the group yet is given nothing. Twice a slow start."""
+    a replica that is not in the group yet gets nothing. Twice a slow start."""
     backoff_s: float = 0.5
     """Before the first repetition of a failed start; doubled for each further one."""
     backoff_limit_s: float = 30.0
@@ -57,11 +56,11 @@ class Phase(StrEnum):
     STARTING = "starting"
     READY = "ready"
     LEAVING = "leaving"
-    """Asks to be drained although its scaler did not tell it to stop. It will be replaced."""
+    """Drains although its scaler did not stop it. It will be replaced."""
     DRAINING = "draining"
     """Released: it shall give back what it owns."""
     STOPPING = "stopping"
-    """Told to stop, or about to, and not wanted any more."""
+    """Asked to stop, or about to, and not wanted any more."""
 
 
 @dataclass(slots=True)
@@ -76,9 +75,9 @@ class Requested:
     report: Progress | None = None
     """Newest report of this very instance."""
     incarnation: str = ""
-    """How it reports itself, where that is known already: an earlier autoscaler has written it down."""
+    """How it reports itself, where that is known: an earlier autoscaler has written it down."""
     before: str = ""
-    """Incarnation that had reported under this name when this instance was started: not it, be its pid the same."""
+    """Incarnation that had reported under this name when this instance was started: another one, even with its pid."""
     ready_s: float = 0.0
     failures: int = 0
     """Starts in a row that led to nothing."""
@@ -86,16 +85,15 @@ class Requested:
     """Why it was killed."""
     wanted_again: bool = False
     replaces: bool = False
-    """It shall follow one of this name that has ended unasked."""
+    """It follows one of this name that has ended unasked."""
     died_s: float | None = None
     """When that one died; None where it stopped in order."""
 
     @property
     def absent(self) -> bool:
         """Whether it cannot serve although it should have been there: it leaves, has ended, or fails to start."""
-        if self.phase is Phase.LEAVING:
-            return True
-        return self.phase in (Phase.WAITING, Phase.STARTING) and (self.failures > 0 or self.replaces)
+        begins = self.phase in (Phase.WAITING, Phase.STARTING)
+        return self.phase is Phase.LEAVING or (begins and (self.failures > 0 or self.replaces))
 
 
 class ReplicaScaler:
@@ -124,11 +122,11 @@ class ReplicaScaler:
         self._replicas: dict[str, Requested] = {}
         self._reports: Mapping[str, Progress] = {}
         self.evictions: list[Eviction] = []
-        """Members known dead. Whoever publishes them removes them."""
+        """Members known dead. The publisher removes those that it has published."""
 
     @property
     def requested(self) -> tuple[str, ...]:
-        """Replicas that shall run, in the order of their requests."""
+        """Wanted replicas, in the order of their requests."""
         going = (Phase.DRAINING, Phase.STOPPING)
         return tuple(one.name for one in self._replicas.values() if one.phase not in going or one.wanted_again)
 
@@ -139,12 +137,12 @@ class ReplicaScaler:
 
     @property
     def trouble(self) -> str:
-        """What keeps replicas from being looked after; empty where nothing does."""
+        """The launcher's problem; empty: none."""
         return self._launcher.trouble
 
     @property
     def wanted(self) -> int:
-        """How many replicas plans shall want, where others bring them; 0: as many as they name."""
+        """The count that plans state, where others bring replicas; 0: as many as they name."""
         return self._launcher.wanted
 
     def ready(self, name: str) -> bool:
@@ -161,7 +159,7 @@ class ReplicaScaler:
         return one.died_s if one is not None and one.absent else None
 
     def adopt(self, reports: Mapping[str, Progress]) -> None:
-        """Take over what an earlier autoscaler left running, and declare dead what is not there any more."""
+        """Take over the replicas that an earlier autoscaler left running, and declare dead those that have ended."""
         for left in self._launcher.left_behind():
             name, instance = left.name, left.instance
             report, ended = reports.get(name), instance.exit()
@@ -191,55 +189,56 @@ class ReplicaScaler:
                 one.wanted_again = True
 
     def release(self, name: str) -> None:
-        """Let `name` go: once it has left the group, or at a deadline, it is stopped."""
+        """Remove `name`: once it has left the group, or at a deadline, it is stopped."""
         one = self._replicas.get(name)
-        if one is None:
-            return
+        if one is not None and one.phase is Phase.READY and self._obeys_plans:
+            one.phase, one.due_s = Phase.DRAINING, self._clock() + self._patience.drain_s
+        elif one is not None and one.phase is not Phase.DRAINING:
+            self._let_go(one)
+
+    def _let_go(self, one: Requested) -> None:
         one.wanted_again = False
         if one.instance is None:
             self._gone(one, ReplicaChange.LEFT, "had not started")
-        elif one.phase in (Phase.STARTING, Phase.LEAVING) or (one.phase is Phase.READY and not self._obeys_plans):
+        elif one.phase is not Phase.STOPPING:
             self._stop(one)
-        elif one.phase is Phase.READY:
-            one.phase, one.due_s = Phase.DRAINING, self._clock() + self._patience.drain_s
 
     def kill(self, name: str, why: str) -> None:
         """End `name` at once, as if it had died; it is evicted and replaced."""
         one = self._replicas.get(name)
         if one is not None and not one.verdict:
-            one.verdict = why
-            if one.instance is not None:
-                one.instance.kill()
+            self._kill(one, why)
+
+    def _kill(self, one: Requested, verdict: str) -> None:
+        one.due_s, one.verdict = float("inf"), verdict
+        if one.instance is not None:
+            one.instance.kill()
 
     def stop_all(self) -> None:
         """Stop every replica; each gives back what it owns as it leaves."""
         for one in list(self._replicas.values()):
-            one.wanted_again = False
-            if one.instance is None:
-                self._gone(one, ReplicaChange.LEFT, "had not started")
-            elif one.phase is not Phase.STOPPING:
-                self._stop(one)
+            self._let_go(one)
 
     def reconcile(self, reports: Mapping[str, Progress], *, unheard: bool = False) -> None:
         """Take for each replica the step that is due.
 
-        reports: the newest of each replica. unheard: the silence of a replica says nothing, for most are silent.
+        reports: the newest of each replica. unheard: most replicas are silent, so the silence of one is no evidence.
         """
-        self._reports = reports
+        self._reports, patience, now_s = reports, self._patience, self._clock()
         for one in list(self._replicas.values()):
             self._notice(one, reports.get(one.name))
             ended = one.instance.exit() if one.instance is not None else None
             if ended is not None:
                 self._ended(one, ended)
             elif one.phase is Phase.STARTING and one.instance is not None and one.instance.pending:
-                one.due_s = self._clock() + self._patience.start_s  # that it waits is not its failure
-            elif unheard and one.phase is Phase.STARTING and self._clock() >= self._believed_s(one):
+                one.due_s = now_s + patience.start_s  # that it waits is not its failure
+            elif unheard and one.phase is Phase.STARTING and now_s >= one.due_s - patience.start_s + patience.unheard_s:
                 self._take_for_ready(one, "lives; its reports cannot be read")
-            elif self._clock() >= one.due_s:
+            elif now_s >= one.due_s:
                 self._overdue(one)
 
     def _notice(self, one: Requested, report: Progress | None) -> None:
-        """Take in what the instance says of itself; old reports, and those of other instances, say nothing."""
+        """Take in a report of the instance; old reports, and those of other instances, are ignored."""
         instance = one.instance
         if instance is None or report is None or not instance.wrote(report):
             return
@@ -247,7 +246,7 @@ class ReplicaScaler:
             return
         if one.report is None:
             one.incarnation = report.incarnation
-            with suppress(OSError):  # a full disk: the file of its start tells enough to find it again
+            with suppress(OSError):  # a full disk: the file of its start suffices to find it again
                 self._launcher.remember(one.name, report.incarnation)
         one.report = report
         if one.phase is Phase.STARTING and not one.verdict and self._able(report):
@@ -258,9 +257,6 @@ class ReplicaScaler:
             if report.state in EMPTY:
                 self._tell(one.name, ReplicaChange.DRAINED)
             self._stop(one)
-
-    def _believed_s(self, one: Requested) -> float:
-        return one.due_s - self._patience.start_s + self._patience.unheard_s
 
     def _take_for_ready(self, one: Requested, detail: str) -> None:
         one.phase, one.due_s, one.ready_s = Phase.READY, float("inf"), self._clock()
@@ -277,18 +273,11 @@ class ReplicaScaler:
             case Phase.WAITING:
                 self._start(one)
             case Phase.STARTING:
-                self._put_down(one, f"not warm within {self._patience.start_s:g} s")
+                self._kill(one, f"not warm within {self._patience.start_s:g} s")
             case Phase.DRAINING:
                 self._stop(one)
             case Phase.LEAVING | Phase.STOPPING:
-                self._put_down(one, f"killed: still there {self._patience.stop_s:g} s after SIGTERM")
-            case Phase.READY:
-                pass
-
-    def _put_down(self, one: Requested, verdict: str) -> None:
-        one.due_s, one.verdict = float("inf"), verdict
-        if one.instance is not None:
-            one.instance.kill()
+                self._kill(one, f"killed: still there {self._patience.stop_s:g} s after SIGTERM")
 
     def _start(self, one: Requested) -> None:
         last = self._reports.get(one.name)
@@ -302,13 +291,13 @@ class ReplicaScaler:
         self._tell(one.name, ReplicaChange.STARTED, one.instance.where)
 
     def _stop(self, one: Requested) -> None:
-        """Tell it to stop, unless it says that it was told already: a second signal could cut its drain short."""
+        """Ask it to stop, unless it reports that it stops: a second signal could cut its drain short."""
         one.phase, one.due_s = Phase.STOPPING, self._clock() + self._patience.stop_s
         if one.instance is not None and (one.report is None or one.report.state not in UNASKED):
             one.instance.ask_to_stop()
 
     def _ended(self, one: Requested, end: Exit) -> None:
-        """An instance is no more: expected, a start that failed, a death, or an end that somebody else asked for."""
+        """An instance has ended: as expected, in a failed start, by death, or because another process stopped it."""
         how = one.verdict or end.how
         if one.phase is Phase.STARTING:
             self._failed(one, how)
@@ -353,13 +342,11 @@ class ReplicaScaler:
         self._record(ReplicaChanged(at_us=now_us(), replica=name, change=change, detail=detail))
 
     def _evict(self, report: Progress | None) -> None:
-        """Note that the member of `report` is dead; of one that never was in the group there is nothing to say."""
+        """Note that the member of `report` is dead, if it ever was in the group."""
         if report is not None and report.member_id:
-            self.evictions.append(
-                Eviction(replica=report.replica, member_id=report.member_id, incarnation=report.incarnation)
-            )
+            about = {"member_id": report.member_id, "incarnation": report.incarnation}
+            self.evictions.append(Eviction(replica=report.replica, **about))
 
     def _with_last_words(self, name: str, how: str) -> str:
-        """Return `how` it ended, with the last line of its log."""
         last = self._launcher.last_log_line(name)
         return f"{how}; last log line: {last}" if last else how

@@ -1,13 +1,19 @@
-"""What the live autoscaler is told by its environment."""
+"""Settings of the live autoscaler."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
+from autoscaler.ports import Policy
 from contracts.delivery import RUNTIMES
 from contracts.membership import LiveSpeeds, Membership, Work, obeys_plans, takes_some_time
 from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
+from contracts.validation import ConfigFile, InvalidSettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +24,30 @@ class Pages(Settings):
     """Address of the pages; 0.0.0.0 inside a container."""
     http_port: int = setting(0, least=0, most=65535)
     """Port of the pages; 0: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions(Settings):
+    """Options of the policy itself."""
+
+    policy_options: str = setting("")
+    """What the policy itself can be told, as a JSON object: {"patience_s": 5}; in a file, a table."""
+
+    def options(self) -> dict[str, Any]:
+        """Return them. Raises ValueError."""
+        try:
+            return msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
+        except msgspec.DecodeError as wrong:
+            raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
+
+    def made(self, file: ConfigFile, make: Callable[[], Policy]) -> Policy:
+        """Return the policy. Raises InvalidSettingsError, naming the file or the variable, where `make` refuses."""
+        try:
+            return make()
+        except ValueError as wrong:
+            where = f"{file.path}: policy" if file.path else "TAILPACK_POLICY"
+            hint = file.swallowed("policy_options", type(self))
+            raise InvalidSettingsError([f"{where} or its settings: {wrong}{hint}"]) from wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,19 +70,18 @@ def kubeconfig() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoscalerSettings(Scaling, Target, Guards, Membership, Work, LiveSpeeds, Pages, ScaledGroup, KubernetesSettings):
+class AutoscalerSettings(
+    Scaling, Target, Guards, Membership, Work, LiveSpeeds, PolicyOptions, Pages, ScaledGroup, KubernetesSettings
+):
     """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … and the sections that a scenario has.
 
-    Or the same names in a TOML file. Replicas inherit the whole environment and these settings, so what they read is
-    set here too.
+    Or the same names in a TOML file. Replicas inherit the whole environment and these settings, so theirs are set here.
     """
 
     payment_partitions: int = setting(0, "partitions", least=0)
     """Partitions that the topic has at least; it may have more, and it may grow. 0: whatever the topic has."""
     state_dir: str
     """Folder for pid files and logs of the replicas. One autoscaler at a time."""
-    policy_options: str = setting("")
-    """What the policy itself can be told, as a JSON object: {"patience_s": 5}; in a file, a table."""
     overhead_s: float = setting(0.012, "s", least=0)
     """What an event's latency has beside waiting and being served. Twice what the way through the broker takes on one
     machine (6 ms at the 99th percentile when quiet, 7 ms in the middle beside other work): few are always quiet."""
@@ -85,29 +114,24 @@ class AutoscalerSettings(Scaling, Target, Guards, Membership, Work, LiveSpeeds, 
             ("initial_replicas", _enough_partitions),
             ("service_time_s", takes_some_time),
             ("delivery", obeys_plans),
-            ("classes", lambda values: _told_apart(values, bool(values["classes"]))),
-            ("speeds", lambda values: _told_apart(values, len({*values["speeds"]}) > 1)),
+            ("classes", lambda values: _alike(values, bool(values["classes"]))),
+            ("speeds", lambda values: _alike(values, len({*values["speeds"]}) > 1)),
             ("slow_factor", _told_when),
         )
         return (*super().rules(), *own)
 
 
-def _told_apart(values: Values, differ: bool) -> str | None:
-    """Refuse replicas that differ where nothing could tell one its own."""
+def _alike(values: Values, differ: bool) -> str | None:
     pods = values["launcher"] in ("kubernetes", "keda")
     return "pods of one Deployment are alike; launcher must be processes" if pods and differ else None
 
 
 def _told_when(values: Values) -> str | None:
-    """Refuse a slow time where replicas cannot see when the load began."""
     sees = values["slow_factor"] == 1 or values["launcher"] == "processes"
     return None if sees else "is from a second of the load, which only processes of this machine see begin"
 
 
 def _enough_partitions(values: Values) -> str | None:
     partitions, first = values["payment_partitions"], values["initial_replicas"]
-    return (
-        None
-        if not partitions or first <= partitions
-        else f"is more than the {partitions} partitions; the rest would own nothing"
-    )
+    too_many = partitions and first > partitions
+    return f"is more than the {partitions} partitions; the rest would own nothing" if too_many else None

@@ -1,33 +1,33 @@
-"""The life of an autoscaler process: what it is told by a file and by its environment, its run, its exit status."""
+"""The life of an autoscaler process: its configuration, its run, its exit status."""
 
+import fcntl
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaException
 
 from autoscaler.live.composition import LiveAutoscaler, asked_of, launcher_from, policy_from
-from autoscaler.live.launcher import Launcher, LauncherError, of_extra, stop_left_behind
-from autoscaler.live.leadership import Leadership
+from autoscaler.live.kafka import NotThereError, check
+from autoscaler.live.launcher import LauncherError, of_extra, stop_left_behind
+from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
-from autoscaler.live.preflight import NotThereError, check
 from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.standby import stand_by
-from autoscaler.live.state_dir import StateDirTakenError, only_one
+from autoscaler.live.troubles import refuse
 from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
-from contracts.connection import Connection
+from contracts.connection import Connection, read_settings
 from contracts.pages import PortTakenError
 from contracts.validation import ConfigFile, InvalidSettingsError, as_environment
 
@@ -35,37 +35,32 @@ log = logging.getLogger("autoscaler")
 AS_ONE: Final = TailAware.name
 BEHIND_S: Final = 0.05
 """A stage decides so long after the one before it, whose tick it looks at."""
-EXIT_SETTINGS: Final = 2
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
 EXIT_NO_LAUNCHER: Final = 5
 
 
+class StateDirTakenError(Exception):
+    """Another autoscaler uses the state folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
-    """All that an autoscaler is told."""
+    """The whole configuration of an autoscaler."""
 
     settings: AutoscalerSettings
     connection: Connection
     policy: Policy
     environ: Mapping[str, str]
-    """Of its replicas: this process's own, with what a file says."""
+    """Of its replicas: this process's own, with the settings of a file."""
 
 
 def autoscale(*configs: Path, only_stop: bool = False) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code.
 
-    configs: TOML files; what the environment says stands above them. One for each group; of several, each reads what
-    the one before it writes, and they are scaled as one. only_stop: stop the replicas that an earlier autoscaler left,
-    and end.
+    configs: TOML files, one for each group; the environment goes first. Of several, each group reads the output of the
+    one before it, and they are scaled as one. only_stop: stop the replicas that an earlier autoscaler left, and end.
     """
-    try:
-        logs.configure(log.name, os.environ)
-        told = (
-            read_chain(configs, os.environ) if len(configs) > 1 else [read(configs[0] if configs else None, os.environ)]
-        )
-    except InvalidSettingsError as wrong:
-        return _refuse(wrong.problems)
     signals: list[int] = []
     stop = Event()
 
@@ -73,55 +68,55 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
         signals.append(number)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, asked_to_stop)
     state_dir = ""
     try:
+        logs.configure(log.name, os.environ)
+        told = read_chain(configs, os.environ) if len(configs) > 1 else [read(next(iter(configs), None), os.environ)]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, asked_to_stop)
         with ExitStack() as claimed:
             for one in told:
                 state_dir = one.settings.state_dir
                 claimed.enter_context(only_one(Path(state_dir)))
             if only_stop:
-                return max(
-                    _stop(launcher_from(one.settings, one.environ), one.settings.drain_s + STOP_MARGIN_S)
-                    for one in told
-                )
+                return max(map(_stop, told))
             return _run(told[0], stop, signals) if len(told) == 1 else _run_all(told, stop, signals)
+    except InvalidSettingsError as wrong:
+        return refuse(log, wrong.problems)
     except (StateDirTakenError, PortTakenError) as taken:
-        return _refuse([str(taken)])
+        return refuse(log, [str(taken)])
     except LauncherError as failed:
         return _say(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
-        return _refuse([f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
+        return refuse(log, [f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
+
+
+@contextmanager
+def only_one(state_dir: Path) -> Iterator[None]:
+    """Claim the folder for this process until it ends, however it ends. Raises StateDirTakenError or OSError."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    handle = os.open(state_dir, os.O_RDONLY)  # the folder itself: no file is left behind
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as taken:
+            why = f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
+            raise StateDirTakenError(why) from taken
+        yield
+    finally:
+        os.close(handle)
 
 
 def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     """Read everything, so that every mistake is named at once. Raises InvalidSettingsError."""
-    problems: list[str] = []
-    read: list[Any] = []
-    policy: Policy | None = None
-    file = ConfigFile(config, environ)
-    problems += file.strangers(Connection, AutoscalerSettings)
-    try:
-        read.append(file.read(Connection))
-        read[0].security()
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        read.append(file.read(AutoscalerSettings))
-        policy = policy_from(read[-1])
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    except ValueError as wrong:
-        problems.append(
-            f"{f'{config}: policy' if config else 'TAILPACK_POLICY'} or its settings: {wrong}"
-            + file.swallowed("policy_options", AutoscalerSettings)
-        )
-    if problems or policy is None:
-        raise InvalidSettingsError(problems)
-    connection, settings = read
+    policies: list[Policy] = []
+
+    def make(settings: AutoscalerSettings, file: ConfigFile) -> None:
+        policies.append(settings.made(file, lambda: policy_from(settings)))
+
+    connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
-    return Told(settings, connection, policy, {**environ, **as_environment(theirs), **as_environment(settings)})
+    return Told(settings, connection, policies[0], {**environ, **as_environment(theirs), **as_environment(settings)})
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told]:
@@ -223,17 +218,13 @@ def _lead(told: Told, stop: Event, signals: list[int], why_not: Callable[[], str
             log.error(f"{lost} journal records did not reach {connection.bootstrap_servers}")
 
 
-def _stop(launcher: Launcher, patience_s: float) -> int:
-    stopped, killed = stop_left_behind(launcher, patience_s)
-    names = ", ".join(killed)
-    log.info(f"stopped {', '.join(stopped) or 'no replica'}{f'; killed {names}' if names else ''}")
+def _stop(told: Told) -> int:
+    patience_s = told.settings.drain_s + STOP_MARGIN_S
+    stopped, killed = stop_left_behind(launcher_from(told.settings, told.environ), patience_s)
+    log.info(
+        f"stopped {', '.join(stopped) or 'no replica'}{f'; killed {names}' if (names := ', '.join(killed)) else ''}"
+    )
     return 0
-
-
-def _refuse(problems: list[str]) -> int:
-    for problem in problems:
-        _say(problem, EXIT_SETTINGS)
-    return EXIT_SETTINGS
 
 
 def _say(line: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""What an operator should know now: said as it begins and as it ends, and listed on the health page between."""
+"""Problems for an operator: logged as they begin and as they end, and listed on the health page between."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -17,16 +17,23 @@ LASTING: Final = 3
 MOST_LISTED: Final = 5
 
 
-def first_few(told: Iterable[str], between: str) -> str:
-    """Return the first of `told` in a row, and a mark where there are more."""
-    few = list(islice(told, MOST_LISTED + 1))
+def first_few(texts: Iterable[str], between: str) -> str:
+    """Return the first texts, joined, and a mark where there are more."""
+    few = list(islice(texts, MOST_LISTED + 1))
     return between.join((*few[:MOST_LISTED], *("…" for _ in few[MOST_LISTED:])))
 
 
-class Troubles:
-    """One sentence for each thing that is in trouble.
+def refuse(own: logging.Logger, problems: Iterable[str]) -> int:
+    """Log each problem of a process that cannot start, one line each; return the exit status of wrong settings."""
+    for problem in problems:
+        own.error(problem)
+    return 2
 
-    say: called with what is new, in sentences. flag: called with each thing and whether it is in trouble.
+
+class Troubles:
+    """One sentence for each problem, by the name of the component.
+
+    say: called with new sentences. flag: called with each component and whether it has a problem.
     """
 
     def __init__(self, say: Callable[[str], None], flag: Callable[[str, bool], None] = lambda *_: None) -> None:
@@ -38,20 +45,20 @@ class Troubles:
 
     @property
     def now(self) -> Mapping[str, str]:
-        """What is in trouble → why. May be read from another thread."""
+        """Component → its problem. May be read from another thread."""
         return self._now
 
     @property
     def unwell(self) -> str:
-        """Why the autoscaler does not do its work; empty where it copes. May be read from another thread."""
+        """Why the autoscaler does not do its work; empty: it does. May be read from another thread."""
         serious, now = self._serious, self._now
         return "; ".join(why for what, why in now.items() if what in serious)
 
     def tell(self, what: str, why: str, *, after: int = 1, unwell_after: int | None = None) -> None:
-        """State what is wrong with `what`; empty: nothing any more. Said when that begins or ends, not each time.
+        """Report the problem of `what`; empty: none any more. It is logged when it begins or ends, not each time.
 
-        after: it counts once told so many times in a row. unwell_after: … and then it keeps the autoscaler from its
-        work; None: it copes, however long that lasts.
+        after: it counts once reported so many times in a row. unwell_after: … and then it keeps the autoscaler from its
+        work; None: it never does.
         """
         calls = self._calls[what] = self._calls.get(what, 0) + 1 if why else 0
         before, was_serious = self._now, what in self._serious
@@ -71,7 +78,7 @@ class Troubles:
     def survived(
         self, what: str, step: Callable[[], object], *, fatal: type[Exception], unwell_after: int | None = None
     ) -> str:
-        """Take a step; return what it failed with, else an empty text: one failure must not end the autoscaler.
+        """Take a step; return its failure, else an empty text: one failure must not end the autoscaler.
 
         The first in a row is logged with its traceback. Raises `fatal`, which does end it.
         """
@@ -80,7 +87,7 @@ class Troubles:
             step()
         except fatal:
             raise
-        except Exception as wrong:  # whatever it is: the group must be looked after
+        except Exception as wrong:
             if not self._calls.get(what):
                 log.error(f"{what} failed", exc_info=wrong)
             failed = f"failed: {type(wrong).__name__}: {wrong}"

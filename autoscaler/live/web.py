@@ -1,6 +1,7 @@
 """What the autoscaler's pages show: health, plan, decisions and metrics. Read only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -22,17 +23,17 @@ class Source:
     last_tick: Callable[[], tuple[int, float]]
     """Ticks taken, and the age of the last one in seconds."""
     plan: Callable[[], Mapping[str, Any]]
-    decisions: Callable[[int], list[Any]]
-    """The newest so many, newest first."""
     registry: CollectorRegistry
     tick_limit_s: float
-    """Above that age of the last tick the autoscaler is unwell."""
+    """The autoscaler is unhealthy when its last tick is older than this."""
+    decisions: Callable[[int], list[Any]] = lambda _: []
+    """The newest so many, newest first."""
     troubles: Callable[[], Mapping[str, str]] = dict
-    """What is in trouble → why."""
+    """Each problem → why."""
     unwell: Callable[[], str] = str
-    """What of that keeps the autoscaler from its work; empty: nothing does."""
+    """The problem that keeps the autoscaler from its work; empty: there is none."""
     unready: Callable[[], str] = str
-    """What keeps it from it that a new start would not mend; empty: nothing does."""
+    """The same, for a problem that a restart does not fix."""
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
 
@@ -40,13 +41,11 @@ class Source:
 def health(source: Source, *, of_life: bool = False) -> Answer:
     """200 while the last tick is recent and the policy decides: a controller that does neither protects nobody.
 
-    One that copes although something is in trouble is `degraded`, and says what: to start it anew mends nothing.
-    of_life: nor is one unwell then that cannot lead for reasons outside of it.
+    A controller that copes with a problem is `degraded`, and names it: a restart fixes nothing.
+    of_life: a problem outside of it, for which it cannot lead, makes it no less alive.
     """
     ticks, age_s = source.last_tick()
-    troubles, why = dict(source.troubles()), source.unwell()
-    if not of_life:
-        why = why or source.unready()
+    troubles, why = dict(source.troubles()), source.unwell() or ("" if of_life else source.unready())
     if ticks == 0:
         why = "no tick yet"
     elif age_s > source.tick_limit_s:
@@ -66,27 +65,25 @@ def decisions(source: Source, query: str) -> Answer:
     text = parse_qs(query).get("limit", [str(MAX_DECISIONS)])[-1]
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DECISIONS:
         return refused("400 Bad Request", f"limit must be a whole number from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
-    return Answer(msgspec.json.encode(source.decisions(int(text))))
+    return _json(source.decisions(int(text)))
+
+
+def _json(data: Any) -> Answer:
+    return Answer(msgspec.json.encode(data))
 
 
 PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
-    "/": (
-        "this list",
-        lambda source, query: Answer(msgspec.json.encode({path: text for path, (text, _) in PAGES.items()})),
-    ),
+    "/": ("this list", lambda source, query: _json({path: text for path, (text, _) in PAGES.items()})),
     "/healthz": (
         "200 while ticks are recent and the policy decides, else 503; what is wrong",
         lambda source, query: health(source),
     ),
-    "/livez": (
-        "the same, but 200 where a new start would mend nothing",
-        lambda source, query: health(source, of_life=True),
-    ),
-    "/plan": ("plan in force and plan wanted", lambda source, query: Answer(msgspec.json.encode(source.plan()))),
+    "/livez": ("the same, but 200 where a restart fixes nothing", lambda source, query: health(source, of_life=True)),
+    "/plan": ("plan in force and plan wanted", lambda source, query: _json(source.plan())),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
     "/targets": (
         "where the replicas' metrics are, as Prometheus' http_sd_configs wants it",
-        lambda source, query: Answer(msgspec.json.encode([{"targets": source.targets(), "labels": {}}])),
+        lambda source, query: _json([{"targets": source.targets(), "labels": {}}]),
     ),
     "/metrics": (
         "Prometheus metrics",
@@ -100,7 +97,14 @@ def respond(source: Source, path: str, query: str) -> Answer:
     return PAGES[path][1](source, query) if path in PAGES else nowhere(path, PAGES)
 
 
-def bound(source: Source, settings: Pages) -> WebServer | None:
-    """Return the server of the pages, which does not answer yet; None where no port is set. Raises PortTakenError."""
-    answer = partial(respond, source)
-    return WebServer(answer, settings.http_port, settings.http_host) if settings.http_port else None
+@contextmanager
+def serving(source: Source, settings: Pages) -> Iterator[Callable[[], object]]:
+    """Bind the port, if one is set; yield what begins to answer; close the pages at the end. Raises PortTakenError."""
+    if not settings.http_port:
+        yield lambda: None
+        return
+    server = WebServer(partial(respond, source), settings.http_port, settings.http_host)
+    try:
+        yield server.start
+    finally:
+        server.close()

@@ -6,26 +6,21 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.optimum.serving import NEVER, NOBODY, Ints
+from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NOBODY, Ints
 
 DOMINATED: Final = -1
 
 
 class Labels(NamedTuple):
-    """By state and way. What is of bins or partitions has one more axis."""
+    """By state and way."""
 
     ways: Ints
     """By state: how many there are."""
     value: Ints
     late: Ints
-    following: Ints
-    """By partition: its next event to be started."""
-    busy: Ints
-    """By partition: until when an event of it is in service."""
-    eligible: Ints
-    """By partition: from when on it may be served."""
-    free: Ints
-    """By bin: when its replica is free."""
+    at: Ints
+    """Two more axes. FOLLOWING: by partition, its next event to be started. BUSY: until when an event of it is in
+    service. ELIGIBLE: from when on it may be served. FREE: by bin, when its replica is free."""
 
 
 @compiled
@@ -43,20 +38,18 @@ def place_label(
     What differs gives way only where no way is free: in value the nearest if they are merged, else the one worth least.
     """
     keep = labels.value.shape[1]
+    mine = made.at[0, 0]
     for way in range(labels.ways[state]):
+        its = labels.at[state, way]
         no_worse = labels.value[state, way] <= made.value[0, 0]
         no_better = labels.value[state, way] >= made.value[0, 0]
-        for partition in range(made.following.shape[2]):
-            mine, its = made.following[0, 0, partition], labels.following[state, way, partition]
-            my_us = max(made.eligible[0, 0, partition], end_us)
-            its_us = max(labels.eligible[state, way, partition], end_us)
-            no_worse = no_worse and its >= mine and its_us <= my_us
-            no_better = no_better and its <= mine and its_us >= my_us
+        for one in range(mine.shape[1]):
+            my_us, its_us = max(mine[ELIGIBLE, one], end_us), max(its[ELIGIBLE, one], end_us)
+            no_worse = no_worse and its[FOLLOWING, one] >= mine[FOLLOWING, one] and its_us <= my_us
+            no_better = no_better and its[FOLLOWING, one] <= mine[FOLLOWING, one] and its_us >= my_us
             if optimistic:  # to the µs: what is dropped must not have been better in anything
-                mine, its = made.free[0, 0, partition], labels.free[state, way, partition]
-                my_us, its_us = made.busy[0, 0, partition], labels.busy[state, way, partition]
-                no_worse = no_worse and its <= mine and its_us <= my_us
-                no_better = no_better and its >= mine and its_us >= my_us
+                no_worse = no_worse and its[FREE, one] <= mine[FREE, one] and its[BUSY, one] <= mine[BUSY, one]
+                no_better = no_better and its[FREE, one] >= mine[FREE, one] and its[BUSY, one] >= mine[BUSY, one]
         if no_worse:
             return DOMINATED, False
         if no_better:
@@ -68,10 +61,10 @@ def place_label(
     for way in range(keep):
         how = -abs(labels.value[state, way] - made.value[0, 0])
         if not optimistic:
-            how = _worth(labels.value[state, way], labels.following[state, way], event_us)
+            how = _worth(labels.value[state, way], labels.at[state, way, FOLLOWING], event_us)
         if how > most:
             chosen, most = way, how
-    if not optimistic and most <= _worth(made.value[0, 0], made.following[0, 0], event_us):
+    if not optimistic and most <= _worth(made.value[0, 0], mine[FOLLOWING], event_us):
         return DOMINATED, True
     return chosen, True
 
@@ -81,25 +74,16 @@ def merge(labels: Labels, state: int, way: int, made: Labels) -> None:
     """Make `made` as good as the way of `labels`, and as itself."""
     made.value[0, 0] = min(made.value[0, 0], labels.value[state, way])
     made.late[0, 0] = min(made.late[0, 0], labels.late[state, way])
-    for partition in range(made.following.shape[2]):
-        made.following[0, 0, partition] = max(made.following[0, 0, partition], labels.following[state, way, partition])
-        made.busy[0, 0, partition] = min(made.busy[0, 0, partition], labels.busy[state, way, partition])
-        made.eligible[0, 0, partition] = min(made.eligible[0, 0, partition], labels.eligible[state, way, partition])
-        made.free[0, 0, partition] = min(made.free[0, 0, partition], labels.free[state, way, partition])
+    mine, its = made.at[0, 0], labels.at[state, way]
+    mine[FOLLOWING] = np.maximum(mine[FOLLOWING], its[FOLLOWING])
+    mine[BUSY:] = np.minimum(mine[BUSY:], its[BUSY:])
 
 
 @compiled
 def labels_for(states: int, keep: int, partitions: int) -> Labels:
     """Return room for `keep` ways to each state."""
-    return Labels(
-        np.zeros(states, np.int64),
-        np.zeros((states, keep), np.int64),
-        np.zeros((states, keep), np.int64),
-        np.zeros((states, keep, partitions), np.int64),
-        np.zeros((states, keep, partitions), np.int64),
-        np.zeros((states, keep, partitions), np.int64),
-        np.zeros((states, keep, partitions), np.int64),
-    )
+    numbers = np.zeros((2, states, keep), np.int64)
+    return Labels(np.zeros(states, np.int64), numbers[0], numbers[1], np.zeros((states, keep, 4, partitions), np.int64))
 
 
 @compiled
@@ -107,10 +91,7 @@ def keep_label(then: Labels, state: int, way: int, made: Labels) -> None:
     """Put `made` there."""
     then.value[state, way] = made.value[0, 0]
     then.late[state, way] = made.late[0, 0]
-    then.following[state, way] = made.following[0, 0]
-    then.busy[state, way] = made.busy[0, 0]
-    then.eligible[state, way] = made.eligible[0, 0]
-    then.free[state, way] = made.free[0, 0]
+    then.at[state, way] = made.at[0, 0]
 
 
 @compiled

@@ -1,22 +1,18 @@
 """The least replica-minutes that known events can be served for: a schedule that does it, and a proof of what cannot.
 
-Up to five partitions have so few placements that all of them are tried. For more, placements worth trying are made tick
-by tick, the best way through them is found, and others near it are tried next.
+Up to five partitions have so few placements that dynamic programming tries all of them. For more partitions there is no
+schedule, only a bound that no schedule is below: the work that must be done in time.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
-from threading import Thread
-from typing import Any, Final, ParamSpec, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 import numpy as np
 
-from autoscaler.optimum.columns import choose
-from autoscaler.optimum.neighbours import first_columns, near_columns
-from autoscaler.optimum.pooled import pooled
 from autoscaler.optimum.schedule import Schedule, plans_of
 from autoscaler.optimum.search import States, search
 from autoscaler.optimum.serving import NEVER, Ints, Load, Prices
@@ -25,13 +21,8 @@ EXACT: Final = 5
 """Partitions whose placements are all tried: 52 of them."""
 KEEP: Final = 3
 """Ways to have come to a placement, where queues or pauses outlive a tick; more than these gain W3 and W4 < 0.1 %."""
-ROUNDS: Final = 12
-"""In which placements near the best ones are tried."""
-SEED: Final = 1
 LATE_S: Final = (0.15, 1.6)
 """First price of a late event, replica-seconds, by which W1 and taxi are known best; and from one price to the next."""
-CAPS: Final = (0.99, 0.999, 1.0)
-"""Quantiles of the service times that the lower end takes for the longest, where they differ."""
 MINUTE_US: Final = 60_000_000
 RATHER_LATE_US: Final = 60_000_000
 """A replica-minute for each late event: what is paid where some must be late."""
@@ -70,7 +61,7 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     """The answer."""
 
     optimum_replica_minutes: float | None
-    """Of the cheapest schedule found in which no event is late, or as few as can be; None: none keeps the promise."""
+    """Of the cheapest schedule found in which no event is late, or as few as can be; None: see `why`."""
     late: int
     """Events of it that are late nevertheless."""
     lower: float
@@ -84,38 +75,29 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Judge = Callable[[Schedule], tuple[int, int]]
 """Carries a schedule out; returns replica-µs and late events."""
 
 
-def optimum(
-    question: Question, judge: Judge | None = None, *, prices: int = 2, within_s: float | None = None
-) -> tuple[Optimum, Schedule]:
-    """Return the least cost and the schedule that has it.
+def optimum(question: Question, judge: Judge | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
+    """Return the least cost and the schedule that has it; beyond EXACT partitions only what nothing costs less than.
 
-    judge: by whose account; None: by the search's own. prices: how many are tried for the lower end. Raises
-    TimeoutError after `within_s`; the search then goes on unseen until it or the process ends.
+    judge: by whose account; None: by the search's own. prices: how many are tried for the lower end.
     """
     began_s = time.perf_counter()
     if not len(question.times_us) or not len(question.ticks_us):
         return _trivial(question, began_s), ()
-    if within_s is not None:  # which is for the search, not for the compiler
-        optimum(_beginning(question), prices=1)
-    exact = question.partitions <= EXACT
-    cheapest = _begun(_of_all if exact else _of_columns, question)
-    least = [_least_pooled, *([_least_of_all] if exact else [])]
-    lower = [_begun(_lower, question, one, prices) for one in least]
-    none_late = [_begun(one, question, 0) for one in least]
-    asked: list[Future[Any]] = [cheapest, *lower, *none_late]
-    wait(asked, within_s)
-    cost_us, late, plans = cheapest.result(0)
-    lower_us = max(one.result(0) for one in lower)
-    none_late_us = max([lower_us, *(one.result(0)[0] for one in none_late)])
+    if question.partitions > EXACT:
+        return _bounded(question, began_s), ()
+    with ThreadPoolExecutor() as threads:
+        cheapest = threads.submit(_of_all, question)
+        priced, none_late = threads.submit(_lower, question, prices), threads.submit(_least, question, 0)
+    cost_us, late, plans = cheapest.result()
     if judge is not None:
         cost_us, late = judge(plans)
     allowed = _allowed(question)
+    lower_us = max(priced.result(), _volume_us(question, allowed))
+    none_late_us = max(lower_us, none_late.result()[0], _volume_us(question, 0))
     kept, none = late <= allowed, late == 0
     why = f"no schedule was found that keeps the promise: {late:,} events late in the best, {allowed:,} may be"
     found = Optimum(
@@ -128,26 +110,6 @@ def optimum(
         wall_s=time.perf_counter() - began_s,
     )
     return found, plans
-
-
-def _begun(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> "Future[R]":
-    """Do work in a thread that nobody has to wait for: machine code cannot be interrupted, a process can end."""
-    future = Future[R]()
-
-    def do() -> None:
-        try:
-            future.set_result(work(*arguments, **named))
-        except BaseException as wrong:
-            future.set_exception(wrong)
-
-    Thread(target=do, daemon=True).start()
-    return future
-
-
-def _beginning(question: Question) -> Question:
-    """Return the same question of the first event alone."""
-    times_us, partition, takes_us = question.times_us[:1], question.partition[:1], question.takes_us[:1]
-    return replace(question, times_us=times_us, partition=partition, takes_us=takes_us, ticks_us=question.ticks_us[:2])
 
 
 def _allowed(question: Question) -> int:
@@ -176,35 +138,7 @@ def _of_all(question: Question) -> tuple[int, int, Schedule]:
     return value - prices.late_us * late, late, plans_of(steps, question.owners, question.replicas, question.startup_us)
 
 
-def _of_columns(question: Question) -> tuple[int, int, Schedule]:
-    """Return cost, late events and plans of the cheapest schedule that a local search finds."""
-    load, prices = _load(question), _prices(question, RATHER_LATE_US)
-    ticks, partitions, owner = question.ticks_us, question.partitions, _first_bins(question)
-    ends = np.append(ticks[1:], np.iinfo(np.int64).max)
-    spans = [load.time[begin:end] for begin, end in zip(load.first[:-1], load.first[1:], strict=True)]
-    reached = np.stack([np.searchsorted(one, ends) for one in spans], axis=1) + load.first[:-1]
-    work = np.zeros((len(ticks) + 1, partitions), np.int64)
-    np.add.at(work, (np.searchsorted(ticks, question.times_us, side="right"), question.partition), question.takes_us)
-    most = min(question.most_replicas, partitions)
-    interval_us = int(np.diff(ticks).min(initial=question.duration_us))
-    columns = first_columns(work, min(interval_us, question.target_us), most, owner)
-    chance = np.random.default_rng(SEED)
-    best: tuple[int, int, Ints, Ints, Ints] | None = None
-    for _ in range(ROUNDS):
-        value, late, path, heirs = choose(
-            load, columns, ticks, reached, prices, question.least_replicas, owner, question.replicas
-        )
-        if best is None or value < best[0]:
-            best = value, late, columns.bin[path], columns.bins[path], heirs
-        columns = near_columns(work, most, path, columns, chance.integers(0, 1 << 30, (len(ticks), 6)))
-    assert best is not None
-    value, late, bin_of, bins, heirs = best
-    replicas = np.maximum(bins, question.least_replicas)
-    steps = zip(ticks.tolist(), bin_of.tolist(), replicas.tolist(), heirs.tolist(), strict=True)
-    return value - prices.late_us * late, late, plans_of(steps, question.owners, question.replicas, question.startup_us)
-
-
-def _lower(question: Question, least: Callable[[Question, int], tuple[int, float]], prices: int) -> int:
+def _lower(question: Question, prices: int) -> int:
     """Return what no schedule that keeps the promise is below.
 
     For any price the cheapest schedule with late events paid costs at most what one that keeps the promise costs, its
@@ -214,14 +148,14 @@ def _lower(question: Question, least: Callable[[Question, int], tuple[int, float
     best, low, high = 0, 0.0, float("inf")
     price_us, step = LATE_S[0] * 1e6, LATE_S[1]
     for _ in range(prices):
-        value, late = least(question, round(price_us))
+        value, late = _least(question, round(price_us))
         best = max(best, value - round(price_us) * allowed)
         low, high = (price_us, high) if late > allowed else (low, price_us)
         price_us = (low * high) ** 0.5 if 0 < low < high < float("inf") else price_us * (step if low else 1 / step)
     return best
 
 
-def _least_of_all(question: Question, late_us: int) -> tuple[int, float]:
+def _least(question: Question, late_us: int) -> tuple[int, int]:
     """Return the least value of any schedule, and how many are late; late_us 0: none is, and -1 if that cannot be."""
     states = _states(question)
     prices, initial = _prices(question, late_us), _initial(question, states)
@@ -229,16 +163,23 @@ def _least_of_all(question: Question, late_us: int) -> tuple[int, float]:
     return value, late
 
 
-def _least_pooled(question: Question, late_us: int) -> tuple[int, float]:
-    """Return the same of one queue that all replicas serve."""
-    found = []
-    for cap_us in dict.fromkeys(np.quantile(question.takes_us, CAPS, method="higher").tolist()):
-        prices = _prices(question, late_us)._replace(longest_us=cap_us)
-        least, most = question.least_replicas, max(question.most_replicas, question.replicas)
-        times = question.times_us, question.takes_us, question.ticks_us
-        found.append(pooled(*times, prices, least, most, question.replicas))
-    value, late = max(found)
-    return int(value), late
+def _volume_us(question: Question, allowed: int) -> int:
+    """Return replica-µs that every schedule needs, of which at most `allowed` events are late, for the work alone.
+
+    Between two ticks replicas cost at least what must be served between them: events that come after the one and are
+    due before the other. The ticks at which the run is cut are those for which the sum is largest.
+    """
+    cuts_us = np.concatenate(([0], question.ticks_us, [question.duration_us]))
+    work_us = np.concatenate(([0], np.cumsum(question.takes_us)))
+    come_us = work_us[np.searchsorted(question.times_us, cuts_us)]
+    due_us = work_us[np.searchsorted(question.times_us, cuts_us - question.target_us, side="right")]
+    best_us, ahead_us = 0, 0
+    for number in range(1, len(cuts_us)):
+        least = question.least_replicas if number > 1 else question.replicas
+        idle_us = best_us + least * int(cuts_us[number] - cuts_us[number - 1])
+        best_us = max(idle_us, ahead_us + int(due_us[number]))
+        ahead_us = max(ahead_us, best_us - int(come_us[number]))
+    return best_us - int(np.sort(question.takes_us)[::-1][:allowed].sum())
 
 
 def _load(question: Question) -> Load:
@@ -305,12 +246,23 @@ def _trivial(question: Question, began_s: float) -> Optimum:
     )
 
 
+def _bounded(question: Question, began_s: float) -> Optimum:
+    """Return what is known of more partitions than have all their placements tried."""
+    return Optimum(
+        optimum_replica_minutes=None,
+        late=0,
+        lower=_volume_us(question, _allowed(question)) / MINUTE_US,
+        lower_none_late=_volume_us(question, 0) / MINUTE_US,
+        method="the work that must be done in time, whoever does it",
+        why=f"schedules are searched for up to {EXACT} partitions, not for {question.partitions}",
+        wall_s=time.perf_counter() - began_s,
+    )
+
+
 def _method(question: Question, *, proven: bool, late: int) -> str:
     """Return in words how both ends were found."""
-    exact = question.partitions <= EXACT
-    which = "every placement" if exact else f"placements of a local search in {ROUNDS} rounds"
-    how = f"dynamic programming over {which} at {len(question.ticks_us)} ticks"
     what = "least with none late, proven" if proven else "best schedule found" + (f", {late} late" if late else "")
     return (
-        f"{how}: {what}; lower end: late events at a price (Lagrange){'' if exact else ', one queue for all replicas'}"
+        f"dynamic programming over every placement at {len(question.ticks_us)} ticks: {what}; "
+        "lower end: late events at a price (Lagrange), or the work alone"
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from autoscaler.jit import compiled
 from autoscaler.optimum.labels import DOMINATED, Labels, best_label, keep_label, labels_for, merge, place_label
-from autoscaler.optimum.serving import NEVER, NOBODY, Ints, Load, Prices, serve
+from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NOBODY, Ints, Load, Prices, serve
 
 
 class States(NamedTuple):
@@ -32,10 +32,8 @@ class _Served(NamedTuple):
     """For which it was computed."""
     late: Ints
     """-1: more than none, and none may be."""
-    free: Ints
-    following: Ints
-    busy: Ints
-    eligible: Ints
+    at: Ints
+    """As the labels have it; when the replica is free is said of the bin before + 1, at place 0."""
 
 
 class _Bins(NamedTuple):
@@ -94,23 +92,15 @@ def _serve_all(
             if served.label[mask, at] == label or (old >= 0 and not mask & bins.mask[state, old]):
                 continue
             served.label[mask, at] = label
+            then = served.at[mask, at]
+            then[:] = labels.at[state, way]
             for partition in range(states.member.shape[1]):
-                busy_us = labels.busy[state, way, partition]
-                served.following[mask, at, partition] = labels.following[state, way, partition]
-                served.busy[mask, at, partition] = busy_us
-                served.eligible[mask, at, partition] = labels.eligible[state, way, partition]
                 if mask >> partition & 1 and states.member[state, partition] != old:
-                    served.eligible[mask, at, partition] = max(begin_us, busy_us) + prices.pause_us
-            served.late[mask, at], served.free[mask, at] = serve(
-                load,
-                prices,
-                bins.partitions[mask, : bins.size[mask]],
-                begin_us,
-                end_us,
-                labels.free[state, way, old] if old >= 0 else begin_us,
-                served.following[mask, at],
-                served.busy[mask, at],
-                served.eligible[mask, at],
+                    then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + prices.pause_us
+            free_us = labels.at[state, way, FREE, old] if old >= 0 else begin_us
+            of = bins.partitions[mask, : bins.size[mask]]
+            served.late[mask, at], then[FREE, 0] = serve(
+                load, prices, of, begin_us, end_us, free_us, then[FOLLOWING], then[BUSY], then[ELIGIBLE]
             )
 
 
@@ -136,9 +126,9 @@ def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served,
             claimed |= 1 << old if old >= 0 else 0
             late += served.late[mask, old + 1]
             for partition in bins.partitions[mask, : bins.size[mask]]:
-                progress += served.following[mask, old + 1, partition]
-                pause_us += max(0, served.eligible[mask, old + 1, partition] - end_us)
-            pause_us += max(0, served.free[mask, old + 1] - end_us)
+                progress += served.at[mask, old + 1, FOLLOWING, partition]
+                pause_us += max(0, served.at[mask, old + 1, ELIGIBLE, partition] - end_us)
+            pause_us += max(0, served.at[mask, old + 1, FREE, 0] - end_us)
             pause_us += old == NOBODY  # a tie: who has been there stays
         better = late < fewest or (late == fewest and (progress > most or (progress == most and pause_us < least_us)))
         if late >= 0 and (fewest < 0 or better):
@@ -167,16 +157,14 @@ def _hope(bins: _Bins, state: int, target: int, served: _Served, made: Labels, h
                 continue
             new = fewest < 0
             fewest = served.late[mask, at] if new else min(fewest, served.late[mask, at])
-            made.free[0, 0, one] = served.free[mask, at] if new else min(made.free[0, 0, one], served.free[mask, at])
-            following, busy, eligible = made.following[0, 0], made.busy[0, 0], made.eligible[0, 0]
+            mine, its = made.at[0, 0], served.at[mask, at]
+            mine[FREE, one] = its[FREE, 0] if new else min(mine[FREE, one], its[FREE, 0])
             for partition in bins.partitions[mask, : bins.size[mask]]:
                 if new:
-                    following[partition] = served.following[mask, at, partition]
-                    busy[partition] = served.busy[mask, at, partition]
-                    eligible[partition] = served.eligible[mask, at, partition]
-                following[partition] = max(following[partition], served.following[mask, at, partition])
-                busy[partition] = min(busy[partition], served.busy[mask, at, partition])
-                eligible[partition] = min(eligible[partition], served.eligible[mask, at, partition])
+                    mine[:FREE, partition] = its[:FREE, partition]
+                mine[FOLLOWING, partition] = max(mine[FOLLOWING, partition], its[FOLLOWING, partition])
+                mine[BUSY, partition] = min(mine[BUSY, partition], its[BUSY, partition])
+                mine[ELIGIBLE, partition] = min(mine[ELIGIBLE, partition], its[ELIGIBLE, partition])
         if fewest < 0:
             return -1
         late += fewest
@@ -187,20 +175,12 @@ def _hope(bins: _Bins, state: int, target: int, served: _Served, made: Labels, h
 def _begin(load: Load, states: States, prices: Prices, bins: _Bins, initial: int, first_us: int, now: Labels) -> bool:
     """Set the one label of the first tick; return whether the promise can still be kept."""
     now.ways[initial] = 1
-    now.following[initial, 0] = load.first[:-1]
+    first = now.at[initial, 0]
+    first[FOLLOWING] = load.first[:-1]
     for one in range(bins.many[initial]):
         mask = bins.mask[initial, one]
-        late, now.free[initial, 0, one] = serve(
-            load,
-            prices,
-            bins.partitions[mask, : bins.size[mask]],
-            0,
-            first_us,
-            0,
-            now.following[initial, 0],
-            now.busy[initial, 0],
-            now.eligible[initial, 0],
-        )
+        of = bins.partitions[mask, : bins.size[mask]]
+        late, first[FREE, one] = serve(load, prices, of, 0, first_us, 0, first[FOLLOWING], first[BUSY], first[ELIGIBLE])
         if late < 0:
             return False
         now.late[initial, 0] += late
@@ -226,14 +206,12 @@ def _take_over(
     for one in range(bins.many[target]):
         mask, at = bins.mask[target, one], heirs[one] + 1
         claimed |= 1 << heirs[one] if at else 0
-        made.free[0, 0, one] = served.free[mask, at]
+        made.at[0, 0, FREE, one] = served.at[mask, at, FREE, 0]
         for partition in bins.partitions[mask, : bins.size[mask]]:
-            made.following[0, 0, partition] = served.following[mask, at, partition]
-            made.busy[0, 0, partition] = served.busy[mask, at, partition]
-            made.eligible[0, 0, partition] = served.eligible[mask, at, partition]
+            made.at[0, 0, :FREE, partition] = served.at[mask, at, :FREE, partition]
     for old in range(bins.many[state]):
         if not claimed >> old & 1:
-            rest_us += max(0, min(now.free[state, way, old], prices.until_us) - begin_us)
+            rest_us += max(0, min(now.at[state, way, FREE, old], prices.until_us) - begin_us)
     return rest_us
 
 
@@ -252,20 +230,10 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     count, partitions = states.member.shape
     event_us = int(load.take.mean()) if len(load.take) else 0
     bins = _bins(states)
-    now, then, made = (
-        labels_for(count, keep, partitions),
-        labels_for(count, keep, partitions),
-        labels_for(1, 1, partitions),
-    )
+    now, then = labels_for(count, keep, partitions), labels_for(count, keep, partitions)
+    made = labels_for(1, 1, partitions)
     wide = (1 << partitions, partitions + 1)
-    served = _Served(
-        np.full(wide, -1),
-        np.zeros(wide, np.int64),
-        np.zeros(wide, np.int64),
-        np.zeros((1 << partitions, partitions + 1, partitions), np.int64),
-        np.zeros((1 << partitions, partitions + 1, partitions), np.int64),
-        np.zeros((1 << partitions, partitions + 1, partitions), np.int64),
-    )
+    served = _Served(np.full(wide, -1), np.zeros(wide, np.int64), np.zeros((*wide, 4, partitions), np.int64))
     before = np.zeros((len(ticks), count, keep), np.int32)
     inherited = np.full((len(ticks), count, keep, partitions), NOBODY, np.int8)
     tried, heirs = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)

@@ -11,6 +11,8 @@ from autoscaler.jit import compiled
 Ints = NDArray[np.int64]
 NEVER: Final = 1 << 60
 NOBODY: Final = -1
+FOLLOWING, BUSY, ELIGIBLE, FREE = 0, 1, 2, 3
+"""Rows of what a label says: see Labels."""
 
 
 class Load(NamedTuple):

@@ -85,21 +85,6 @@ def open_consumer(opened: Opened, consumer: int) -> None:
 
 
 @compiled
-def opened_by(owners: Ranks, loads: Loads, consumers: int) -> Opened:
-    """Return the state in which every owner is open and holds what it owns; NONE owns nothing."""
-    opened = nothing_open(consumers)
-    for partition in range(loads.size):
-        owner = owners[partition]
-        if owner != NONE:
-            opened.is_open[owner] = True
-            opened.held[owner] += loads[partition]
-    for consumer in range(consumers):
-        if opened.is_open[consumer]:
-            open_consumer(opened, consumer)
-    return opened
-
-
-@compiled
 def fitting(opened: Opened, rule: int, load: float, capacity: float) -> int:
     """Return the open consumer into which `load` goes by the rule, or NONE. Ties: the lowest.
 

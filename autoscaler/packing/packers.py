@@ -1,4 +1,4 @@
-"""The packers of one dimension by name: the twelve of Landau et al. 2024, keep-in-place, and Least-Loaded."""
+"""The packers of one dimension by name: the twelve of Landau et al. 2024, and Least-Loaded."""
 
 import math
 from typing import Final
@@ -6,7 +6,6 @@ from typing import Final
 import numpy as np
 
 from autoscaler.packing.any_fit import BEST, FIRST, NEXT, WORST, AnyFit, ModifiedAnyFit, Ranks
-from autoscaler.packing.keep_in_place import KeepInPlace
 from autoscaler.packing.least_loaded import NO_ROOM, ROUNDING, fill
 from autoscaler.packing.one_dimension import NOBODY, Packer, Problem
 from autoscaler.packing.owners import NONE, Overlap, best_matching
@@ -68,7 +67,6 @@ PACKERS: Final[dict[str, Packer]] = {
     "mbf": ModifiedAnyFit(BEST),
     "mwfp": ModifiedAnyFit(WORST, by_largest=True),
     "mbfp": ModifiedAnyFit(BEST, by_largest=True),
-    "keep_in_place": KeepInPlace(),
     "least_loaded": LeastLoaded(),
 }
 AS_THEY_COME: Final = ("nf", "ff", "bf", "wf")

@@ -18,7 +18,6 @@ from autoscaler.model import Decision, GroupObservation, RecentArrivals
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
 from autoscaler.ports import Policy, PolicyAround
-from contracts.replica_classes import ALIKE, ReplicaClass
 from contracts.settings import Target
 
 KEPT: Final = 0.98
@@ -53,23 +52,15 @@ class Chained:
     """A policy that is told what the stage before it is about to send. It decides at ticks alone.
 
     within_s: the part of W that this stage and those before it may use. before_s: what those before have of it in any
-    case; what they do not use is left over. classes: of the replicas of the stage before it.
+    case; what they do not use is left over.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        link: Link,
-        *,
-        within_s: float,
-        before_s: float,
-        classes: Sequence[ReplicaClass] = ALIKE,
-    ) -> None:
+    def __init__(self, policy: Policy, link: Link, *, within_s: float, before_s: float) -> None:
         self._policy = policy
         self._link = link
         self._within_s = within_s
         self._before_s = before_s
-        self._upstream = Upstream(classes)
+        self._upstream = Upstream()
         self.told: GroupObservation | None = None
         """The last observation, with what is known from upstream."""
         self._own = ArrivalHistory()
@@ -150,27 +141,20 @@ def _joined(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
 
 
 def as_one(
-    policies: Sequence[Policy],
-    guards: Sequence[Callable[[Policy], Policy]],
-    targets: Sequence[Target],
-    classes: Sequence[Sequence[ReplicaClass]],
+    policies: Sequence[Policy], guards: Sequence[Callable[[Policy], Policy]], targets: Sequence[Target]
 ) -> list[Policy]:
     """Return the policies of a chain's stages, first to last, each told of the one before it, in their guards.
 
-    targets: of each stage and those before it, as `shared` returns them; the policies were made for these. classes: of
-    each stage's replicas.
+    targets: of each stage and those before it, as `shared` returns them; the policies were made for these.
     """
     made: list[Policy] = []
     before: Link | None = None
     before_s = 0.0
-    before_of: Sequence[ReplicaClass] = ALIKE
-    for inner, guard, target, own in zip(policies, guards, targets, classes, strict=True):
+    for inner, guard, target in zip(policies, guards, targets, strict=True):
         within_s, link = target.latency_target_s, Link()
-        chained = None
-        if before is not None:
-            chained = Chained(inner, before, within_s=within_s, before_s=before_s, classes=before_of)
+        chained = Chained(inner, before, within_s=within_s, before_s=before_s) if before else None
         made.append(Reporting(guard(chained or inner), link, inner, chained))
-        before, before_s, before_of = link, within_s, own
+        before, before_s = link, within_s
     return made
 
 

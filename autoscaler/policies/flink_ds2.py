@@ -16,7 +16,7 @@ from autoscaler.policies.planning import Scalings, change, counted_hold, counted
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rule, Settings, Values, setting
 
-ALIGNMENTS: Final = ("none", "evenly-spread", "maximize-utilisation")
+ALIGNMENTS: Final = ("none", "evenly-spread")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +49,10 @@ class FlinkDs2Settings(Settings):
     backlog_lag_s: float = setting(5.0, "s", least=0)
     """backlog-processing.lag-threshold, s: a lag that takes longer than this to serve at the present pace is a backlog.
     While there is one, being busy is no reason to grow and being idle none to shrink. Default 5 min."""
-    detect_ineffective: bool = setting(False)
-    """scaling.effectiveness.detection.enabled: do not scale up again after a scale-up that did not help."""
-    effectiveness: float = setting(0.1, least=0)
-    """scaling.effectiveness.threshold: share of the expected increase below which a scale-up did not help."""
-    observe_scalability: bool = setting(False)
-    """observed-scalability.enabled: learn from past rescales how much of its share a further replica really adds."""
-    scalability_min: float = setting(0.5, least=0)
-    """observed-scalability.coefficient-min: it is never believed to add less than this."""
-    scalability_observations: int = setting(3, least=1)
-    """observed-scalability.min-observations: rescales that it takes; also how many are remembered."""
     alignment: str = setting("none", known=ALIGNMENTS)
     """key-group.partitions.adjust.mode: evenly-spread goes up to a count that divides the partitions, which is the
-    operator's default; maximize-utilisation to one at which the busiest replica owns fewer of them; none takes DS2's
-    own count. With a prime number of partitions the first leaves nothing between 1 and all, hence none here."""
+    operator's default; none takes DS2's own count. With a prime number of partitions the first leaves nothing between 1
+    and all, hence none here."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
@@ -168,18 +158,6 @@ def _sample(observation: GroupObservation) -> Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescale:
-    """One that was decided, and what was expected of it."""
-
-    before: int
-    after: int
-    true_rate: float
-    """Before it, events/s."""
-    expected_rate: float
-    """After it, events/s."""
-
-
-@dataclass(frozen=True, slots=True)
 class Wish:
     """A smaller count that was recommended."""
 
@@ -202,7 +180,6 @@ class FlinkDs2:
         self.options = options or FlinkDs2Settings()
         self._window = MetricWindow(self.options)
         self._scalings = Scalings(0.0)
-        self._rescales: deque[Rescale] = deque(maxlen=self.options.scalability_observations)
         self._wishes: deque[Wish] = deque()
         self._first_wish_s = math.inf
 
@@ -238,7 +215,7 @@ class FlinkDs2:
         now, options = observation.requested_replicas, self.options
         restart_s = observation.rebalance_time_s
         target = metrics.capacity_for(options, options.utilization_target, restart_s)
-        factor = target / metrics.true_rate / self._scalability()
+        factor = target / metrics.true_rate
         factor = min(max(factor, 1 - options.max_scale_down_factor), 1 + options.max_scale_up_factor)
         partitions = len(observation.partitions)
         wanted = max(1, min(math.ceil(factor * now * (1 - 1e-9)), partitions))
@@ -250,8 +227,6 @@ class FlinkDs2:
         outside = self._outside(metrics, restart_s)
         if wanted >= now:
             self._forget_wishes()
-        if wanted > now and (ineffective := self._ineffective(metrics, now)):
-            return now, f"{why}: {wanted} wanted, but {ineffective}"
         if wanted < now:
             wanted, outside, waiting = self._delayed(Wish(observation.at_s, wanted, outside))
             if waiting:
@@ -259,9 +234,6 @@ class FlinkDs2:
         if wanted != now and not outside:
             backlog = ", for a backlog is being served" if metrics.backlog else ""
             return now, f"{why}: {wanted} wanted, but the utilisation is within its bounds{backlog}"
-        if wanted != now:
-            expected = metrics.true_rate * factor if metrics.true_rate < math.inf else target
-            self._rescales.append(Rescale(now, wanted, metrics.true_rate, expected))
         return wanted, why
 
     def _outside(self, metrics: Metrics, restart_s: float) -> bool:
@@ -291,46 +263,19 @@ class FlinkDs2:
         self._wishes.clear()
         self._first_wish_s = math.inf
 
-    def _ineffective(self, metrics: Metrics, now: int) -> str:
-        """Say that the last scale-up, which led to the present count, added less than it should have."""
-        last = self._rescales[-1] if self._rescales else None
-        if not self.options.detect_ineffective or last is None or last.after != now or last.before >= now:
-            return ""
-        expected, actual = last.expected_rate - last.true_rate, metrics.true_rate - last.true_rate
-        if actual >= self.options.effectiveness * expected:
-            return ""
-        return f"the last scale-up added {number(actual)} of {number(expected)} events/s"
-
-    def _scalability(self) -> float:
-        """Return the share of its part that a replica adds: least squares of true rates over counts, 1 until known.
-
-        With r(n) = α·β·n, where β is the rate of one replica at the smallest count seen, Σ(α·β·n − r)² is least at
-        α = Σ n·r / (β·Σ n²).
-        """
-        options, seen = self.options, self._rescales
-        if not options.observe_scalability or len(seen) < options.scalability_observations:
-            return 1.0
-        if any(one.true_rate == math.inf for one in seen):
-            return 1.0
-        smallest = min(seen, key=lambda one: one.before)
-        base = smallest.true_rate / smallest.before
-        fitted = sum(one.before * one.true_rate for one in seen) / (base * sum(one.before**2 for one in seen))
-        return math.ceil(min(1.0, max(options.scalability_min, fitted)) * 100 - 1e-9) / 100
-
 
 def aligned(wanted: int, now: int, partitions: int, mode: str) -> int:
     """Return the count near `wanted` ≤ `partitions` that `mode` prefers, never on the other side of `now`.
 
-    First upwards, to a count that divides the partitions, or (maximize-utilisation) at which the least that a replica
-    owns is fewer; a group that shrinks looks no higher than `now`. Where there is none, downwards, to the fewest
-    replicas of which the least loaded own no more than at `wanted`.
+    First upwards, to a count that divides the partitions; a group that shrinks looks no higher than `now`. Where there
+    is none, downwards, to the fewest replicas of which the least loaded own no more than at `wanted`.
     """
     if mode == "none" or wanted == now:
         return wanted
     each = partitions // wanted
     highest = partitions if wanted > now else min(now, partitions)
     for count in range(wanted, highest + 1):
-        if partitions % count == 0 or (mode == "maximize-utilisation" and partitions // count < each):
+        if partitions % count == 0:
             return count
     lower = next((count for count in range(wanted, 0, -1) if partitions // count > each), 0)
     if lower and partitions % lower:

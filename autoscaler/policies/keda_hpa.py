@@ -17,7 +17,7 @@ from typing import Final
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Settings, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +30,8 @@ class KedaHpaSettings(Settings):
     lag_threshold: int = setting(0, "events", least=0)
     """lagThreshold, events of lag for each replica. 0: ⌊μ·W⌋ with μ as it is at the first decision, for so much a
     replica serves within the target; what a careful user computes once. KEDA's own default is 5."""
-    limit_to_partitions_with_lag: bool = setting(False)
-    """limitToPartitionsWithLag: no more replicas than partitions that have lag."""
     ensure_even_distribution_of_partitions: bool = setting(False)
     """ensureEvenDistributionOfPartitions: up to the next divisor of the number of partitions."""
-    exclude_persistent_lag: bool = setting(False)
-    """excludePersistentLag: a partition whose committed offset is where it was at the sync before counts as no lag."""
     sync_s: float = setting(15.0, "s", least=0)
     """Seconds between two looks at the metric: --horizontal-pod-autoscaler-sync-period."""
     tolerance: float = setting(0.1, least=0)
@@ -58,16 +54,6 @@ class KedaHpaSettings(Settings):
     scale_down_period_s: float = setting(15.0, "s", least=0)
     """Seconds that the policies for down look back."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return: what KEDA refuses beside limit_to_partitions_with_lag."""
-        return (("ensure_even_distribution_of_partitions", _not_beside_lag_limit),)
-
-
-def _not_beside_lag_limit(values: Values) -> str | None:
-    refused = values["ensure_even_distribution_of_partitions"] and values["limit_to_partitions_with_lag"]
-    return "KEDA refuses it beside limit_to_partitions_with_lag" if refused else None
-
 
 SLACK_S: Final = 1e-6
 """Times that differ by less are the same: 15 s after 0.1 s is 15.1 s, whatever floating point says."""
@@ -82,8 +68,6 @@ class KedaHpa:
         self.settings = settings
         self.options = options or KedaHpaSettings()
         self._threshold = self.options.lag_threshold
-        self._last: GroupObservation | None = None
-        self._committed: dict[int, float] = {}
         self._next_s = -math.inf
         self._desired: deque[tuple[float, int]] = deque()
         self._scalings = Scalings(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
@@ -91,7 +75,6 @@ class KedaHpa:
     def decide(self, observation: GroupObservation) -> Decision:
         """Sync when it is time; otherwise hold."""
         self._scalings.observe(observation)
-        self._note_commits(observation)
         prefix, now = self.settings.replica_prefix, observation.requested_replicas
         if not self._threshold:
             self._threshold = max(1, int(observation.service_rate * self.settings.latency_target_s + 1e-9))
@@ -110,30 +93,12 @@ class KedaHpa:
 
     def _reported(self, observation: GroupObservation) -> int:
         """Return the lag that the HPA is told, events: no more than asks for a replica for each partition."""
-        lags = [0 if self._persists(load.partition) else load.lag for load in observation.partitions]
-        self._committed = dict.fromkeys((load.partition for load in observation.partitions), 0.0)
-        total, threshold = sum(lags), self._threshold
+        partitions, threshold = len(observation.partitions), self._threshold
+        total = sum(load.lag for load in observation.partitions)
         if self.options.ensure_even_distribution_of_partitions:
-            total = threshold * _next_divisor(len(lags), at_least=total / threshold)
-        most = sum(lag > 0 for lag in lags) if self.options.limit_to_partitions_with_lag else len(lags)
+            total = threshold * _next_divisor(partitions, at_least=total / threshold)
         # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, and the HPA asks for 6 replicas.
-        return most * threshold if total // threshold > most else total
-
-    def _note_commits(self, observation: GroupObservation) -> None:
-        """Count what was committed of the partitions that the last sync saw: what arrived and is not in the lag."""
-        if self._last is not None:
-            passed_s = observation.at_s - self._last.at_s
-            lags = {load.partition: load.lag for load in self._last.partitions}
-            for load in observation.partitions:
-                if load.partition in self._committed:
-                    served = load.arrival_rate * passed_s - (load.lag - lags.get(load.partition, load.lag))
-                    self._committed[load.partition] += served
-        self._last = observation
-
-    def _persists(self, partition: int) -> bool:
-        """Tell whether the partition's lag is left out: nothing was committed since the last sync, which saw it."""
-        committed = self._committed.get(partition, math.inf)
-        return self.options.exclude_persistent_lag and committed < 0.5  # rates times seconds are whole but for rounding
+        return partitions * threshold if total // threshold > partitions else total
 
     def _synced(self, at_s: float, count: int, lag: int) -> tuple[int, str]:
         """Return the count to ask for, and why. count: requested, 1 or more.

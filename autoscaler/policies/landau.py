@@ -27,9 +27,8 @@ class LandauSettings(Settings):
     """What the paper fixed, and which heuristic packs. Raises ValueError naming every mistake."""
 
     packer: str = setting("MWF")
-    """NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP of the paper; keep-in-place or least-loaded of ours.
-    MWF is the paper's choice; keep-in-place moves half as many partitions in W1, and keeps 86 % in time for the same
-    replica-minutes where MWF keeps 81."""
+    """NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP of the paper, or least-loaded.
+    MWF is the paper's choice."""
     window_s: float = setting(30.0, "s", above=0)
     """A partition's write speed is the average over so many seconds, or as many as there were."""
     interval_s: float = setting(30.0, "s", least=0)

@@ -35,7 +35,6 @@ from autoscaler.policies.settings import (
 )
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
-from contracts.replica_classes import ALIKE, ReplicaClass
 from contracts.settings import Settings, Target, picked, unknown
 from contracts.validation import parse
 
@@ -213,8 +212,6 @@ class Asked:
     options: Mapping[str, Any]
     counts_only: bool = False
     fallback: bool = True
-    classes: tuple[ReplicaClass, ...] = ALIKE
-    """Of replicas, that can be asked for."""
 
     def policy(self) -> Policy:
         """Return it inside its guards. Raises ValueError naming what is wrong."""
@@ -226,9 +223,7 @@ class Asked:
         limits = picked(self.scaling, GuardSettings) | picked(self.guards, Guards)
         told = picked(self.scaling, PolicySettings) | picked(self.target, Target)
         return (
-            PolicySettings(
-                **told | {"static_replicas": self.scaling.initial_replicas, "replica_classes": self.classes}
-            ),
+            PolicySettings(**told | {"static_replicas": self.scaling.initial_replicas}),
             GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
         )
 
@@ -241,13 +236,12 @@ def configured_policy(
     *,
     counts_only: bool,
     fallback: bool = True,
-    classes: tuple[ReplicaClass, ...] = ALIKE,
 ) -> Policy:
     """Return the policy that is asked for, inside its guards. Raises ValueError naming what is wrong.
 
     options: what the policy itself is told. counts_only, fallback: see GuardSettings.
     """
-    return Asked(scaling, target, guards, options, counts_only, fallback, classes).policy()
+    return Asked(scaling, target, guards, options, counts_only, fallback).policy()
 
 
 def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:
@@ -261,4 +255,4 @@ def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:
         settings, limits = replace(one, target=target).settings()
         inner.append(make_policy(one.scaling.policy, settings, options=one.options))
         guards.append(partial(guarded, settings=settings, guards=limits))
-    return as_one(inner, guards, targets, [one.classes for one in asked])
+    return as_one(inner, guards, targets)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.replica_classes import ALIKE, ReplicaClass
 from contracts.settings import Rule, Settings, Target, Values, setting
 
 REPLICA_PREFIX: Final = "payment"
@@ -39,8 +38,6 @@ class PolicySettings(Target, Factors, StaticSettings):
 
     replica_prefix: str = setting(REPLICA_PREFIX)
     """New replicas are named prefix-<smallest unused ordinal>."""
-    replica_classes: tuple[ReplicaClass, ...] = ALIKE
-    """Which replicas can be asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)

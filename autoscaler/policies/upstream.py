@@ -1,7 +1,7 @@
 """What a stage is about to send to the next one: told by its own ticks."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
 from math import ceil
@@ -14,7 +14,6 @@ from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.starts import StartUps
-from contracts.replica_classes import ALIKE, ReplicaClass, class_of
 
 Floats = NDArray[np.float64]
 
@@ -37,8 +36,7 @@ class Report:
 class Upstream:
     """What a stage is about to send: its backlog and its arrivals, as fast as its replicas serve them."""
 
-    def __init__(self, classes: Sequence[ReplicaClass] = ALIKE) -> None:
-        self._classes = classes
+    def __init__(self) -> None:
         self._history = ArrivalHistory()
         self._demand = Demand()
         self._startups = StartUps()
@@ -129,10 +127,9 @@ class Upstream:
                 backlog = backlog * (1 - served)
 
     def _rates(self, seen: GroupObservation, names: Iterable[str]) -> list[float]:
-        """Return μ of each replica, events/s; of one that nobody has seen yet, as its class says."""
+        """Return μ of each replica, events/s; of one that nobody has seen yet, that of the typical one."""
         known = {one.name: one.service_rate or seen.service_rate for one in seen.replicas}
-        typical = seen.service_rate / self._classes[0].speed
-        return [known.get(name) or typical * class_of(name, self._classes).speed for name in names]
+        return [known.get(name) or seen.service_rate for name in names]
 
     def _arriving(self, interval: int) -> Floats:
         """Return what will arrive here, by partition: as the stage before it says, where there is one."""

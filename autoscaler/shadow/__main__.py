@@ -1,7 +1,7 @@
-"""python -m autoscaler.shadow: watch a group that somebody else scales, and say what the autoscaler would have done.
+"""tailpack shadow, python -m autoscaler.shadow: watch a group that others scale, and report what would be done.
 
 It reads offsets and members, writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then the
-last line on standard output says what would have been saved.
+last line on standard output summarises what would have been saved.
 """
 
 import logging
@@ -10,27 +10,27 @@ import signal
 import sys
 from collections import deque
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any
 
-import msgspec
 from confluent_kafka import Consumer, KafkaException
+from prometheus_client import CollectorRegistry
 
 from autoscaler.controller import Controller
-from autoscaler.live.clients import client
 from autoscaler.live.composition import TICKS_MISSED
 from autoscaler.live.journal import KEPT, LiveJournal
+from autoscaler.live.kafka import client
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.troubles import LASTING, Troubles, Watched
-from autoscaler.live.web import Source, bound
+from autoscaler.live.troubles import LASTING, Troubles, Watched, refuse
+from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
-from autoscaler.shadow.members import MemberReader
-from autoscaler.shadow.metrics import ShadowMetrics
-from autoscaler.shadow.seen import CommittedRates
+from autoscaler.shadow import settings as declared
+from autoscaler.shadow.seen import CommittedRates, MemberReader
 from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.would_be import WouldBeGroup
 from contracts import logs
@@ -38,51 +38,51 @@ from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
 from contracts.pages import PortTakenError
-from contracts.validation import InvalidSettingsError
+from contracts.validation import ConfigFile, InvalidSettingsError
 
 log = logging.getLogger("shadow")
-EXIT_SETTINGS = 2
 
 
-def main() -> int:
-    """Run until told to stop. Returns the exit code."""
+def main(config: Path | None = None) -> int:
+    """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
+    policies: list[Policy] = []
+
+    def make(told: ShadowSettings, file: ConfigFile) -> None:
+        made = partial(configured_policy, told, told, told)
+        policies.append(told.made(file, lambda: made(told.options(), counts_only=False)))
+
     try:
         logs.configure(log.name, os.environ)
-        connection, settings = read_settings(os.environ, ShadowSettings)
-        shadow = Shadow(connection, settings, _policy(settings))
+        connection, settings = read_settings(os.environ, ShadowSettings, config, make)
+        shadow = Shadow(connection, settings, policies[0])
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: shadow.stop.set())
+        shadow.run()
     except InvalidSettingsError as wrong:
-        return _refuse(*wrong.problems)
-    except (PortTakenError, ValueError) as wrong:
-        return _refuse(str(wrong))
-    except KafkaException as wrong:  # of the client's own settings; brokers that are away are waited for
-        return _refuse(wrong.args[0].str())
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: shadow.stop.set())
-    shadow.run()
+        return refuse(log, wrong.problems)
+    except PortTakenError as taken:
+        return refuse(log, [str(taken)])
+    except KafkaException as wrong:  # the client refuses its settings; unreachable brokers are waited for
+        return refuse(log, [wrong.args[0].str()])
     sys.stdout.write(f"{shadow.summary()}\n")
     return 0
-
-
-def _policy(settings: ShadowSettings) -> Policy:
-    """Return the policy inside its guards. Raises ValueError."""
-    try:
-        options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
-    except msgspec.DecodeError as wrong:
-        raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
-    return configured_policy(settings, settings, settings, options, counts_only=False)
 
 
 class Shadow:
     """One shadow with everything around it."""
 
     def __init__(self, connection: Connection, settings: ShadowSettings, policy: Policy) -> None:
-        """Bind the port; nothing is asked yet. Raises PortTakenError and KafkaException (the client's settings)."""
+        """Make the clients; nothing is asked yet. Raises KafkaException (the client's settings)."""
         self.stop = Event()
         self._settings = settings
         topic, name = settings.topic_in(connection.namespace), settings.group_in(connection.namespace)
         self._name = f"{name} on {topic}"
-        self._metrics = ShadowMetrics()
-        self._troubles = Troubles(log.warning, self._metrics.flag)
+        made = self._registry = CollectorRegistry()
+        self._watched, self._rate = declared.WATCHED.gauge(made), declared.SERVICE_RATE.gauge(made)
+        self._decisions = declared.DECISIONS.counter(made)
+        self._both = [one.gauge(made) for one in (declared.REPLICAS, declared.LAG, declared.MINUTES, declared.LATE)]
+        flags = declared.TROUBLE.gauge(made)
+        self._troubles = Troubles(log.warning, lambda what, is_so: flags.labels(what).set(is_so))
         self._offsets = OffsetReader(
             lambda: Consumer(client(connection, group_id=name, enable_auto_commit=False)),
             topic=topic,
@@ -111,26 +111,23 @@ class Shadow:
             stop=self.stop,
             urgent=partial(self._troubles.asked, "watch", self._controller.urgent, fatal=MemoryError),
         )
+
+    def run(self) -> None:
+        """Watch until told to stop. Raises PortTakenError."""
         source = Source(
-            last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  as everywhere: asked of another thread
+            last_tick=self._loop.last_tick,
             plan=self._page,
             decisions=lambda limit: list(self._recent)[: -limit - 1 : -1],
-            registry=self._metrics.registry,
-            tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
+            registry=self._registry,
+            tick_limit_s=TICKS_MISSED * self._settings.decision_interval_s,
             troubles=lambda: self._troubles.now,
             unwell=lambda: self._troubles.unwell,
         )
-        self._web = bound(source, settings)
-
-    def run(self) -> None:
-        """Watch until told to stop."""
         try:
-            if self._web is not None:
-                self._web.start()
-            self._loop.run()
+            with serving(source, self._settings) as begin:
+                begin()
+                self._loop.run()
         finally:
-            if self._web is not None:
-                self._web.close()
             self._offsets.close()
 
     def summary(self) -> str:
@@ -151,12 +148,17 @@ class Shadow:
     def _tick(self) -> None:
         self._troubles.survived("tick", self._controller.tick, fatal=MemoryError, unwell_after=LASTING)
         self._troubles.tell("members", self._members.trouble)
-        self._metrics.take(self._group)
+        self._watched.set(self._group.watched_s)
+        self._rate.set(self._group.status().service_rate)
+        for of, account in (("group", self._group.actual), ("would_be", self._group.would_be)):
+            values = (account.replicas, account.lag_s, account.replica_s / 60, account.late_s)
+            for shown, value in zip(self._both, values, strict=True):
+                shown.labels(of).set(value)
 
     def _record(self, entry: JournalEntry) -> None:
         assert isinstance(entry, TickRecord)
         self._recent.append(entry)
-        self._metrics.decisions.labels(entry.action).inc()
+        self._decisions.labels(entry.action).inc()
         self._troubles.tell("comparison", f"waits for the {entry.missing}" if entry.missing else "", after=LASTING)
 
     def _page(self) -> dict[str, Any]:
@@ -165,12 +167,6 @@ class Shadow:
             "summary": self.summary(),
             "would_be": {"replicas": plan.replicas, "assignment": plan.assignment and dict(plan.assignment)},
         }
-
-
-def _refuse(*problems: str) -> int:
-    for problem in problems:
-        log.error(problem)
-    return EXIT_SETTINGS
 
 
 if __name__ == "__main__":

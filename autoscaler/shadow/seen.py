@@ -1,13 +1,20 @@
-"""What a stranger's group shows from outside: how far behind it is in seconds, and what its members can serve."""
+"""What a group shows from outside: who its members are, how far behind it is in seconds, and what they can serve."""
 
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
+
+from autoscaler.live.kafka import client
+from contracts.clock import steady_s
+from contracts.connection import Connection
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +24,47 @@ BUSY_S: Final = 2.0
 """A member whose lag, just after its commit, is worth more than so many seconds of its own pace was not idle before."""
 SAMPLES: Final = 50
 ENOUGH: Final = 3
+DEADLINE_S: Final = 5.0
+STALE_S: Final = 15.0
+"""Members that were reported so long ago say nothing of now."""
+
+
+class MemberReader:
+    """Asks again at each look once the last question is answered."""
+
+    def __init__(self, connection: Connection, group: str, topic: str) -> None:
+        self._admin = AdminClient(client(connection))
+        self._group = group
+        self._topic = topic
+        self._asked: Future[Any] | None = None
+        self._known: dict[str, frozenset[int]] | None = None
+        self._known_s = 0.0
+        self.trouble = ""
+        """Why they are not known now; empty: they are, or are being asked for."""
+
+    def look(self) -> dict[str, frozenset[int]] | None:
+        """Return member → its partitions of the topic, as last told; None where nothing was told lately."""
+        self._admin.poll(0)
+        if self._asked is not None and self._asked.done():
+            self._take(self._asked)
+            self._asked = None
+        if self._asked is None:
+            self._asked = self._admin.describe_consumer_groups([self._group], request_timeout=DEADLINE_S)[self._group]
+        return self._known if steady_s() - self._known_s < STALE_S else None
+
+    def _take(self, answer: "Future[Any]") -> None:
+        try:
+            members = answer.result(0).members
+        except KafkaException as failed:
+            self.trouble = f"{self._group}: {failed.args[0].str()}"
+            return
+        self._known = {
+            one.member_id: frozenset(
+                place.partition for place in one.assignment.topic_partitions if place.topic == self._topic
+            )
+            for one in members
+        }
+        self._known_s, self.trouble = steady_s(), "" if members else f"{self._group} has no members"
 
 
 class LagClock:

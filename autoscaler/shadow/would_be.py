@@ -1,4 +1,4 @@
-"""The group as it would be: the same events arrive, and replicas that nobody starts serve them, as a fluid."""
+"""The group as it would be: the same events arrive, and replicas on paper serve them, as a fluid."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class WouldBeGroup:
             raise NotReadyError(
                 "members of the group: there are none, or the brokers have not told them"
                 if not owned
-                else "service rate of a member: none was seen to be behind; TAILPACK_MEMBER_RATE tells it"
+                else "service rate of a member: none was seen to be behind; set TAILPACK_MEMBER_RATE"
             )
         if not self._plan.count:
             self._plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)

@@ -1,8 +1,10 @@
-"""What is served: events with their times and partitions, in chunks, so that a run may be larger than memory."""
+"""What comes when: events with their partitions, in chunks, so that a run may be larger than memory; timed actions."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -112,3 +114,23 @@ class Feed:
             high = int(chunk.intended_us.searchsorted(chunk.intended_us[last], side="right"))
             yield Arrivals(chunk.intended_us[low:high], chunk.partition[low:high])
             low = high
+
+
+class Agenda:
+    """Timed actions, in order of time, then of entry. Actions may add further ones, also for now."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = count()
+
+    def at(self, at_us: int, action: Callable[[], None]) -> None:
+        """Carry out `action` at `at_us` (µs since the start). What lost its point meanwhile does nothing then."""
+        heappush(self._entries, (at_us, next(self._order), action))
+
+    def next_us(self) -> int | None:
+        """Return when the next action is due; None when nothing is to be done."""
+        return self._entries[0][0] if self._entries else None
+
+    def pop(self) -> Callable[[], None]:
+        """Take out the next action."""
+        return heappop(self._entries)[2]

@@ -7,16 +7,15 @@ from typing import Final
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from autoscaler.simulator.agenda import Agenda
+from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Cause, StartUp, chance_of
 from autoscaler.simulator.deliveries import PlanDelivery
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.members import LearnedRates, Member, Members
+from autoscaler.simulator.members import Member, Members, aimed_at, first_placement, moved, placed
 from autoscaler.simulator.outcome import Kill
-from autoscaler.simulator.placement import aimed_at, first_placement, moved, placed
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
-from autoscaler.simulator.sight import Sight
+from autoscaler.simulator.sight import LearnedRates, Sight
 from contracts.journal import PlanWritten, ReplicaChange
 from contracts.replica_classes import class_of
 

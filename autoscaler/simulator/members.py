@@ -1,14 +1,11 @@
-"""The replicas of a simulated group: who was requested, who is ready, who costs money, how fast they are."""
+"""The replicas of a simulated group: who is there, who costs money, and who shall have what, now and in the end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
-from autoscaler.simulator.settings import ServiceSettings
+from autoscaler.model import Plan
+from autoscaler.simulator.settings import Assignor
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.replica_classes import ALIKE, ReplicaClass, class_of
 
@@ -109,80 +106,125 @@ def _from_now(course: list[tuple[int, N]], at_us: int, value: N) -> None:
         course.append((at_us, value))
 
 
-class LearnedRates:
-    """μ of each replica, events/s, learned from how many events it has served and how long it was busy with them.
+Owners = Mapping[int, str]
+"""Partition → name of the replica."""
 
-    An engine counts events by partition. Those of a partition that changed its owner since the last reading are
-    nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down of all
-    replicas shows in it. Under a shared limit it is what they took, the wait for their turn included. Where the
-    settings make all replicas alike there is nothing to learn, and μ is known from the start. told: everybody is told
-    so many times the μ that is known.
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """By partition: the owner's name that the plan in force leads to, and the number of the replica to serve it now.
+
+    They differ while the owner is not ready: until then the replica before keeps the partition (make before break).
     """
 
-    def __init__(self, service: ServiceSettings, partitions: int, told: float = 1.0) -> None:
-        self._service = service
-        self._speeds = service.speeds
-        self._told = told
-        self._classes = service.replica_classes
-        self._at_speed_1 = self._classes[0].speed / (service.service_time_s + service.overhead_s)
-        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of, alike=service.rates_alike)
-        self.alike = len({*service.speeds}) == len(self._classes) == 1 and not (
-            service.slow_replicas or service.shared_limits
-        )
-        """All replicas are, and always will be."""
-        self._committed = np.zeros(partitions, np.int64)
-        self._owners = np.full(partitions, -1)
-        self._faster: dict[int, float] = {}
-        """By replica number: how many times as fast as the first class its own is."""
-        self._served: dict[int, int] = {}
-        """Events by replica number."""
-        self._lost_s: dict[int, float] = {}
-        """By replica number: seconds that its events took longer because it alone was slow."""
+    aim: dict[int, str]
+    now: tuple[int, ...]
 
-    def observe(
-        self,
-        members: Sequence[Member],
-        owners: Sequence[int],
-        committed: NDArray[np.int64],
-        at_s: float,
-        busy_us: Sequence[int] | None,
-    ) -> None:
-        """Take in one reading: who is planned, and owner (replica number) and events committed by partition.
 
-        busy_us: by replica number, where the engine counts it.
-        """
-        now = np.array(owners)
-        self._faster |= {one.number: self._service.relative_speed_of(one.name) for one in members}
-        slow = self._service.slow_from_s <= at_s < self._service.slow_until_s
-        stayed = np.flatnonzero(now == self._owners)
-        for partition, events in zip(stayed, (committed - self._committed)[stayed], strict=True):
-            owner = int(now[partition])
-            self._served[owner] = self._served.get(owner, 0) + int(events)
-            if slow and owner in self._service.slow_replicas:
-                longer_s = int(events) * (self._service.slow_factor - 1) / self._at_speed(owner)
-                self._lost_s[owner] = self._lost_s.get(owner, 0.0) + longer_s
-        self._owners, self._committed = now, committed
-        self._rates.keep([member.name for member in members])
-        for member in members:
-            if member.ready:
-                served = self._served.get(member.number, 0)
-                busy_s = served / self._at_speed(member.number) + self._lost_s.get(member.number, 0.0)
-                if busy_us is not None:
-                    busy_s = busy_us[member.number] / 1e6
-                self._rates.observe(WorkCounters(member.name, str(member.number), served, round(busy_s * 1e6)))
+def first_placement(assignor: Assignor, partitions: int, members: Sequence[Member]) -> Placement:
+    """Return where everything is at the start of a run."""
+    aim = assign(assignor, partitions, [member.name for member in members], {})
+    number = {member.name: member.number for member in members}
+    return Placement(aim, tuple(number[aim[partition]] for partition in range(partitions)))
 
-    @property
-    def group(self) -> float:
-        """Of the typical replica, events/s."""
-        if self.alike:
-            return self._told * self._at_speed_1 * sum(self._speeds) / len(self._speeds)
-        return self._told * self._rates.service_rate
 
-    def of(self, member: Member) -> float | None:
-        """Of a replica that is known to differ, events/s; None: as the typical one, or not known."""
-        own = None if self.alike else self._rates.own(member.name)
-        return None if own is None else self._told * own
+def aimed_at(before: Placement, plan: Plan) -> Placement:
+    """Return `before` with the owners that a new plan names. Raises ValueError for owners that are not its replicas."""
+    if plan.assignment is None:
+        return before
+    strangers = sorted(set(plan.assignment.values()) - set(plan.replicas))
+    if strangers:
+        raise ValueError(f"the plan gives partitions to {', '.join(strangers)}, which it does not name as replicas")
+    beyond = sorted(set(plan.assignment) - before.aim.keys())
+    if beyond:
+        raise ValueError(f"the plan names partition {beyond[0]} of {len(before.aim)}")
+    return Placement(before.aim | dict(plan.assignment), before.now)
 
-    def _at_speed(self, number: int) -> float:
-        """Return what a replica serves in a second while it is not slow."""
-        return self._at_speed_1 * self._faster.get(number, 1.0) * self._service.speed_of(number)
+
+def placed(
+    before: Placement, members: Sequence[Member], *, by: Assignor | None, dying: frozenset[int], dead: frozenset[int]
+) -> Placement:
+    """Return who shall serve now, given who is ready.
+
+    members: those that are planned. by: the assignor that places the partitions, over the ready ones; None: a plan
+    does. dying, dead: numbers of replicas that died, before and after the others know it. What the plan gives to
+    nobody who is there, and what the dead have left, goes to the ready replica with the fewest partitions.
+    """
+    ready = [member for member in members if member.ready]
+    names = [member.name for member in ready]
+    if not ready:
+        return before
+    partitions = len(before.now)
+    aim = dict(before.aim) if by is None else assign(by, partitions, names, before.aim)
+    present = {member.name: member for member in members}
+    serving: dict[int, str] = {}
+    now = list(before.now)
+    homeless = []
+    for partition in range(partitions):
+        owner = present.get(aim[partition])
+        if owner is not None and owner.ready:
+            now[partition] = owner.number
+            serving[partition] = owner.name
+        elif now[partition] in dead or (owner is None and now[partition] not in dying):
+            homeless.append(partition)
+    spread_by_count(serving, homeless, names)
+    for partition in homeless:
+        now[partition] = present[serving[partition]].number
+        if aim[partition] not in present:
+            aim[partition] = serving[partition]
+    return Placement(aim, tuple(now))
+
+
+def moved(before: Placement, after: Placement) -> int:
+    """Count the partitions whose owner differs in the end."""
+    return sum(before.aim[partition] != owner for partition, owner in after.aim.items())
+
+
+def assign(assignor: Assignor, partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
+    """Return partition → replica for every partition. owners: who has what now; owners outside `replicas` are gone."""
+    return _range(partitions, replicas) if assignor is Assignor.RANGE else _sticky(partitions, replicas, owners)
+
+
+def _range(partitions: int, replicas: Sequence[str]) -> dict[int, str]:
+    """Consecutive partitions; the first replicas get one more where it does not divide."""
+    each, more = divmod(partitions, len(replicas))
+    names = [name for index, name in enumerate(replicas) for _ in range(each + (index < more))]
+    return dict(enumerate(names))
+
+
+def _sticky(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
+    """Counts that differ by one at most, and the fewest moves that this allows.
+
+    Where it does not divide, those that hold most now may keep one more than the others: each of them saves a move.
+    """
+    each, more = divmod(partitions, len(replicas))
+    held: dict[str, list[int]] = {name: [] for name in replicas}
+    for partition in range(partitions):
+        if (owner := owners.get(partition)) in held:
+            held[owner].append(partition)
+    by_size = sorted(replicas, key=lambda name: -len(held[name]))  # stable: then the oldest first
+    room = {name: each + (index < more) for index, name in enumerate(by_size)}
+    placed = {partition: name for name in replicas for partition in held[name][: room[name]]}
+    spread_by_count(placed, (partition for partition in range(partitions) if partition not in placed), replicas, room)
+    return dict(sorted(placed.items()))
+
+
+def spread_by_count(
+    placed: MutableMapping[int, str],
+    homeless: Iterable[int],
+    replicas: Sequence[str],
+    room: Mapping[str, int] | None = None,
+) -> None:
+    """Add each of `homeless` to `placed`, at the replica that then has the fewest; ties go to the oldest.
+
+    room: how many a replica may have; None: any number.
+    """
+    count = dict.fromkeys(replicas, 0)
+    for name in placed.values():
+        if name in count:
+            count[name] += 1
+    for partition in homeless:
+        open_to = replicas if room is None else [name for name in replicas if count[name] < room[name]]
+        owner = min(open_to, key=count.__getitem__)
+        placed[partition] = owner
+        count[owner] += 1

@@ -1,19 +1,21 @@
-"""What can be seen of the partitions: offsets, now or as they were some time ago."""
+"""What can be seen: offsets, now or as they were some time ago, and μ of the replicas, as it is learned."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import floor
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.model import PartitionLoad, RecentArrivals, soonest_s
-from autoscaler.simulator.agenda import Agenda
+from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Cause, chance_of
 from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.members import Member
 from autoscaler.simulator.pool import Pool
-from autoscaler.simulator.settings import SimulationSettings
+from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
 
 MOMENTS: Final = 20
 """At which commits are read for a look; a clock is taken to have struck at the nearest one. At 0.1 s between commits
@@ -178,3 +180,82 @@ class Sight:
         now_us, owners = self._counters.now_us, map(self._owner, range(len(notes[0])))
         seen = [self._clocks.seen(number, now_us, ages_s.get(name)) for number, name in owners]
         return np.array(notes)[seen, np.arange(len(seen))]
+
+
+class LearnedRates:
+    """μ of each replica, events/s, learned from how many events it has served and how long it was busy with them.
+
+    An engine counts events by partition. Those of a partition that changed its owner since the last reading are
+    nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down of all
+    replicas shows in it. Under a shared limit it is what they took, the wait for their turn included. Where the
+    settings make all replicas alike there is nothing to learn, and μ is known from the start. told: everybody is told
+    so many times the μ that is known.
+    """
+
+    def __init__(self, service: ServiceSettings, partitions: int, told: float = 1.0) -> None:
+        self._service = service
+        self._speeds = service.speeds
+        self._told = told
+        self._classes = service.replica_classes
+        self._at_speed_1 = self._classes[0].speed / (service.service_time_s + service.overhead_s)
+        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of, alike=service.rates_alike)
+        self.alike = len({*service.speeds}) == len(self._classes) == 1 and not (
+            service.slow_replicas or service.shared_limits
+        )
+        """All replicas are, and always will be."""
+        self._committed = np.zeros(partitions, np.int64)
+        self._owners = np.full(partitions, -1)
+        self._faster: dict[int, float] = {}
+        """By replica number: how many times as fast as the first class its own is."""
+        self._served: dict[int, int] = {}
+        """Events by replica number."""
+        self._lost_s: dict[int, float] = {}
+        """By replica number: seconds that its events took longer because it alone was slow."""
+
+    def observe(
+        self,
+        members: Sequence[Member],
+        owners: Sequence[int],
+        committed: NDArray[np.int64],
+        at_s: float,
+        busy_us: Sequence[int] | None,
+    ) -> None:
+        """Take in one reading: who is planned, and owner (replica number) and events committed by partition.
+
+        busy_us: by replica number, where the engine counts it.
+        """
+        now = np.array(owners)
+        self._faster |= {one.number: self._service.relative_speed_of(one.name) for one in members}
+        slow = self._service.slow_from_s <= at_s < self._service.slow_until_s
+        stayed = np.flatnonzero(now == self._owners)
+        for partition, events in zip(stayed, (committed - self._committed)[stayed], strict=True):
+            owner = int(now[partition])
+            self._served[owner] = self._served.get(owner, 0) + int(events)
+            if slow and owner in self._service.slow_replicas:
+                longer_s = int(events) * (self._service.slow_factor - 1) / self._at_speed(owner)
+                self._lost_s[owner] = self._lost_s.get(owner, 0.0) + longer_s
+        self._owners, self._committed = now, committed
+        self._rates.keep([member.name for member in members])
+        for member in members:
+            if member.ready:
+                served = self._served.get(member.number, 0)
+                busy_s = served / self._at_speed(member.number) + self._lost_s.get(member.number, 0.0)
+                if busy_us is not None:
+                    busy_s = busy_us[member.number] / 1e6
+                self._rates.observe(WorkCounters(member.name, str(member.number), served, round(busy_s * 1e6)))
+
+    @property
+    def group(self) -> float:
+        """Of the typical replica, events/s."""
+        if self.alike:
+            return self._told * self._at_speed_1 * sum(self._speeds) / len(self._speeds)
+        return self._told * self._rates.service_rate
+
+    def of(self, member: Member) -> float | None:
+        """Of a replica that is known to differ, events/s; None: as the typical one, or not known."""
+        own = None if self.alike else self._rates.own(member.name)
+        return None if own is None else self._told * own
+
+    def _at_speed(self, number: int) -> float:
+        """Return what a replica serves in a second while it is not slow."""
+        return self._at_speed_1 * self._faster.get(number, 1.0) * self._service.speed_of(number)

@@ -17,7 +17,7 @@ class Failover(Benchmark):
     """Kill replicas, whose death is known or unknown, and stop some; measure the worst latency of any event."""
 
     delivery: Annotated[Delivery, Option(f"{' or '.join(OUR_DELIVERIES)}.")] = Delivery.INCREMENTAL
-    heartbeat: Annotated[float, Option("Heartbeat of the members, s.", least=0.05, most=60)] = 3.0
+    heartbeat: Annotated[float, Option("Heartbeat of the members.", least=0.05, most=60, time=True)] = 3.0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a runtime that takes no plan."""

@@ -19,7 +19,7 @@ class Handover(Benchmark):
     runtime: Annotated[Delivery, Option("Our consumer (incremental, eager), or another runtime.")] = (
         Delivery.INCREMENTAL
     )
-    heartbeat: Annotated[float, Option("Heartbeat of the members, s.", least=0.05, most=60)] = 3.0
+    heartbeat: Annotated[float, Option("Heartbeat of the members.", least=0.05, most=60, time=True)] = 3.0
     handovers: Annotated[int, Option("Moved partitions; 0: 200, or 30 with --quick.", least=0)] = 0
     replicas: Annotated[int, Option("Replicas, as processes.", least=2, most=64)] = 3
     partitions: Annotated[int, Option("Partitions of their topic.", least=1, most=2000)] = 6

@@ -14,7 +14,7 @@ import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from autoscaler.live.clients import client
+from autoscaler.live.kafka import client
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, numbers, own_environ
 from bench.benchmarks.load import send_loads
@@ -71,7 +71,7 @@ class Stage(Benchmark):
     instances: Annotated[str, Option("Numbers of processes, separated by commas.")] = "1"
     partitions: Annotated[int, Option("Partitions of each topic.", least=1, most=1_000)] = 4
     records: Annotated[int, Option("Orders in the backlog; 0: 20,000, or 1,500 with --quick.", least=0)] = 0
-    service_time: Annotated[float, Option("Time that Payment takes for an event, s.", least=0)] = 0.005
+    service_time: Annotated[float, Option("Time that Payment takes for an event.", time=True)] = 0.005
 
     def cases(self) -> Sequence[str]:
         """Return the numbers of processes. Raises ValueError."""

@@ -86,7 +86,7 @@ def simulated(one: Experiment) -> SimulationResult:
     return run_scenario(one.question(), keep_events=False)[1]
 
 
-AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848, Delivery.FAUST)
+AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
 """Deliveries in which members learn of a change at their next heartbeat, each at a time of its own."""
 
 

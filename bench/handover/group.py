@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from autoscaler.live.clients import reader
+from autoscaler.live.kafka import reader
 from autoscaler.live.progress_reader import ProgressReader
 from bench import BenchError
 from bench.benchmark import Row as Figures

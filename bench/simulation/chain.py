@@ -14,7 +14,7 @@ from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.build import delivery_of, settings_of
 from bench.simulation.sent import Sent, sent_by
-from contracts.delivery import RUNTIMES
+from contracts.delivery import OUR_DELIVERIES
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
 from report.measures import IntArray, in_sla_share, percentile_us, replica_minutes
@@ -134,9 +134,8 @@ def _policies(questions: Sequence[Scenario]) -> list[Policy]:
             target=Target(latency_target_s=share * whole.target.latency_target_s, percentile=1 - late),
             guards=one.guards,
             options=one.policy,
-            counts_only=delivery_of(one) in RUNTIMES,
+            counts_only=delivery_of(one) not in OUR_DELIVERIES,
             fallback=False,  # a policy that fails shall be seen to fail here
-            classes=one.payment.replica_classes,
         )
         for one, share in zip(questions, whole.shares(), strict=True)
     ]

@@ -14,7 +14,7 @@ from autoscaler.optimum.optimum import Judge, Optimum, Question, optimum
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.placement import assign
+from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, ticks_of
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
@@ -28,11 +28,8 @@ CODE: Final = "autoscaler/optimum"
 ROOT: Final = Path(__file__).parents[2]
 MOST_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
-STOPPING: Final = (Delivery.EAGER, Delivery.FAUST)
 MOST_BESIDE: Final = 3_000_000
-"""Events times partitions that are looked at without being asked, in about ten seconds, …"""
-MOST_BESIDE_S: Final = 120.0
-"""… and in so many at most, where queues outlive a tick for example: every placement then has some to tell apart."""
+"""Events times partitions that are looked at without being asked, in about ten seconds."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +49,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
         (bool(scenario.stages), "groups one behind the other have none together"),
         (asked is Delivery.SHARE, "a share group has no owners whose placement could be best"),
         (settings.startup_s is None, "start-ups are random, and a schedule cannot wait for what it does not know"),
-        (asked in STOPPING, "each change stops the whole group, when its members' heartbeats say so"),
+        (asked is Delivery.EAGER, "each change stops the whole group, when its members' heartbeats say so"),
         (not alike, "replicas differ, and each placement would have as many costs as orders of them"),
         (bool(settings.failures), "replicas die"),
         (bool(settings.service.shared_limits), "replicas share a limit, and none is served apart from the others"),
@@ -91,16 +88,13 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
     )
 
 
-def find_optimum(scenario: Scenario, sent: Sent, *, within_s: float | None = None) -> tuple[Optimum, Schedule]:
-    """Return the optimum of what `sent` has, in the scenario's world.
-
-    Raises InvalidSettingsError, see `why_not`; TimeoutError when it was not found within so long.
-    """
+def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
+    """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
     question = question_of(scenario, sent)
     path = _path(question)
     if kept := _kept(path):
         return kept.optimum, kept.schedule
-    found, schedule = optimum(question, _simulator(scenario, sent), within_s=within_s)
+    found, schedule = optimum(question, _simulator(scenario, sent))
     with suppress(OSError):  # what cannot be kept is looked for again
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = path.with_suffix(f".{os.getpid()}")
@@ -113,10 +107,7 @@ def optimum_beside(scenario: Scenario, sent: Sent) -> tuple[Optimum | None, str]
     """Return the optimum for those who did not ask for it, or None and why it is not looked for or found."""
     if said := why_not(scenario, sent) or _too_long(scenario, sent):
         return None, said
-    try:
-        return find_optimum(scenario, sent, within_s=MOST_BESIDE_S)[0], ""
-    except TimeoutError:
-        return None, f"it was not found within {MOST_BESIDE_S:g} s; `tailpack optimum` looks for as long as it takes"
+    return find_optimum(scenario, sent)[0], ""
 
 
 def _too_long(scenario: Scenario, sent: Sent) -> str:

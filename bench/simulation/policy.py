@@ -6,13 +6,14 @@ Reference policies are told beforehand what others must find out: the size of a 
 from collections.abc import Callable
 from typing import Any, Final
 
+from autoscaler.optimum.optimum import EXACT
 from autoscaler.policies.registry import configured_policy, make_policy
 from autoscaler.ports import Policy
 from bench.scenario import Scenario
 from bench.simulation.build import CLAIRVOYANT, delivery_of, true_service_rate
 from bench.simulation.optimum import find_optimum
 from bench.simulation.sent import Sent
-from contracts.delivery import RUNTIMES
+from contracts.delivery import OUR_DELIVERIES
 from contracts.validation import InvalidSettingsError
 
 BIN_SHARE: Final = 0.85
@@ -32,9 +33,8 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
             scenario.target,
             scenario.guards,
             told(scenario, sent) | scenario.policy,
-            counts_only=delivery_of(scenario) in RUNTIMES,
+            counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
             fallback=False,  # a policy that fails shall be seen to fail here
-            classes=scenario.payment.replica_classes,
         )
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
@@ -59,6 +59,9 @@ def _peak(scenario: Scenario, sent: Sent) -> dict[str, Any]:
 
 
 def _schedule(scenario: Scenario, sent: Sent) -> dict[str, Any]:
+    if sent.partitions > EXACT:
+        said = f"clairvoyant plans up to {EXACT} partitions, the scenario has {sent.partitions}"
+        raise InvalidSettingsError([f"{scenario.name}: {said}"])
     return {"schedule": find_optimum(scenario, sent)[1]}
 
 

@@ -27,7 +27,6 @@ for folder, _, names in os.walk("/opt"):
         found.append(("maven", group, artifact, name[len(artifact) + 1 : -len(".jar")]))
 print(json.dumps(sorted(set(found))))
 """
-OURS: Final = "tailpack"
 
 
 class ImageError(Exception):
@@ -42,9 +41,7 @@ def held(image: str) -> list[tuple[str, str, str, str]]:
     except FileNotFoundError as missing:
         raise ImageError("docker is not installed") from missing
     except subprocess.TimeoutExpired as silent:
-        raise ImageError(
-            f"{image} says nothing within {silent.timeout:.0f} s: does the Docker engine answer?"
-        ) from silent
+        raise ImageError(f"{image}: no answer within {silent.timeout:.0f} s; does Docker run?") from silent
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["ended without a word"])[0]
         hint = "; `docker compose build` makes it" if "o such image" in said else ""
@@ -52,8 +49,8 @@ def held(image: str) -> list[tuple[str, str, str, str]]:
     return [tuple(one) for one in json.loads(done.stdout)]
 
 
-def bill(image: str) -> dict[str, Any]:
-    """Return the bill of materials (CycloneDX 1.6). Raises ImageError."""
+def bill(image: str, packages: list[tuple[str, str, str, str]]) -> dict[str, Any]:
+    """Return the bill of materials (CycloneDX 1.6)."""
     name, _, version = image.partition(":")
     return {
         "bomFormat": "CycloneDX",
@@ -63,15 +60,10 @@ def bill(image: str) -> dict[str, Any]:
         "components": [
             {"type": "library", "bom-ref": url, "purl": url, "name": one, "version": which}
             | ({"group": space} if space else {})
-            for kind, space, one, which in held(image)
+            for kind, space, one, which in packages
             for url in [_url(kind, space, one, which)]
         ],
     }
-
-
-def pins(image: str) -> list[str]:
-    """Return what was installed from PyPI as requirements. Raises ImageError."""
-    return [f"{name}=={version}" for kind, _, name, version in held(image) if kind == "pypi" and name != OURS]
 
 
 def _url(*parts: str) -> str:
@@ -82,7 +74,9 @@ def _url(*parts: str) -> str:
 def main(image: str, what: str = "") -> None:
     """Print the bill, or the requirements."""
     try:
-        print("\n".join(pins(image)) if what == "--pins" else json.dumps(bill(image), indent=1))  # noqa: T201
+        packages = held(image)
+        pins = [f"{name}=={version}" for kind, _, name, version in packages if kind == "pypi" and name != "tailpack"]
+        print("\n".join(pins) if what == "--pins" else json.dumps(bill(image, packages), indent=1))  # noqa: T201
     except ImageError as failed:
         sys.exit(f"sbom: {failed}")
 

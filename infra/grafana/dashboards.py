@@ -15,6 +15,7 @@ Query = tuple[str, str]
 """(Legend, PromQL)."""
 
 CONSUMED: Final = "tailpack_consumer_latency_seconds"
+TAKEN: Final = "tailpack_consumer_partitions_taken_total"
 
 
 def rate(metric: str, by: str = "group", window: str = "1m") -> str:
@@ -24,17 +25,19 @@ def rate(metric: str, by: str = "group", window: str = "1m") -> str:
 
 def late_over_budget(window: str) -> str:
     """Return how many times faster than allowed the budget is used."""
-    in_time, all_of_them = (
-        rate("tailpack_consumer_in_sla_total", window=window),
-        rate(f"{CONSUMED}_count", window=window),
-    )
-    return f"(1 - {in_time} / {all_of_them}) / max by (group) (tailpack_consumer_sla_budget_ratio)"
+    in_time, events = (rate(one, window=window) for one in ("tailpack_consumer_in_sla_total", f"{CONSUMED}_count"))
+    return f"(1 - {in_time} / {events}) / max by (group) (tailpack_consumer_sla_budget_ratio)"
 
 
 def quantile(share: float, metric: str, by: str = "") -> str:
     """Return a percentile of a histogram over the last minute."""
     labels = f"le, {by}" if by else "le"
     return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket[1m])))"
+
+
+def typical(metric: str) -> tuple[Query, Query]:
+    """Return the median and the 99th percentile of a histogram."""
+    return ("p50", quantile(0.5, metric)), ("p99", quantile(0.99, metric))
 
 
 IN_SLA: Final = f"{rate('tailpack_consumer_in_sla_total')} / {rate(f'{CONSUMED}_count')}"
@@ -69,13 +72,7 @@ def _mark(name: str, colour: str, expr: str, text: str) -> dict[str, Any]:
 
 MARKS: Final = (
     _mark("plan", "blue", "changes(tailpack_plan_epoch[5s]) > 0", "a new plan was written"),
-    _mark(
-        "handover",
-        "orange",
-        "changes(tailpack_consumer_partitions_taken_total[5s]) > 0"
-        " or changes(tailpack_consumer_partitions_released_total[5s]) > 0",
-        "{{replica}} has taken partitions over, or given some up",
-    ),
+    _mark("handover", "orange", f"changes({TAKEN}[5s]) > 0", "{{replica}} has taken partitions over"),
 )
 
 DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
@@ -91,8 +88,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
             panel(
                 "Latency, intended to done",
                 "s",
-                ("p50", quantile(0.5, CONSUMED)),
-                ("p99", quantile(0.99, CONSUMED)),
+                *typical(CONSUMED),
                 ("p99.9", quantile(0.999, CONSUMED)),
                 ("W", "max(tailpack_consumer_latency_target_seconds)"),
                 description="Percentiles are as fine as the histogram's bounds, of which W is one",
@@ -105,20 +101,13 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 ("1 h", late_over_budget("1h")),
             ),
             panel(
-                "Budget used since each replica's start",
-                "short",
-                ("{{replica}}", "tailpack_consumer_sla_budget_burn_ratio"),
-            ),
-            panel(
                 "Events done",
                 "ops",
                 ("{{group}}", rate("tailpack_consumer_events_total")),
                 ("failed, {{group}}", rate("tailpack_consumer_events_failed_total")),
             ),
             panel(
-                "Longest waiting event",
-                "s",
-                ("{{group}}", "max by (group) (tailpack_consumer_partition_lag_seconds)"),
+                "Longest waiting event", "s", ("{{group}}", "max by (group) (tailpack_consumer_partition_lag_seconds)")
             ),
         ),
     ),
@@ -144,38 +133,17 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 ("{{partition}}", "tailpack_partition_arrival_rate_events_per_second"),
                 ("μ", "tailpack_service_rate_events_per_second"),
             ),
-            panel(
-                "Pause of partitions handed over",
-                "s",
-                ("p50", quantile(0.5, "tailpack_consumer_handover_pause_seconds")),
-                ("p99", quantile(0.99, "tailpack_consumer_handover_pause_seconds")),
-            ),
-            panel(
-                "Partitions handed over",
-                "short",
-                ("taken by {{replica}}", "tailpack_consumer_partitions_taken_total"),
-                ("given up by {{replica}}", "tailpack_consumer_partitions_released_total"),
-            ),
+            panel("Pause of partitions handed over", "s", *typical("tailpack_consumer_handover_pause_seconds")),
             panel(
                 "Busy share", "percentunit", ("{{replica}}", rate("tailpack_consumer_busy_seconds_total", "replica"))
             ),
-            panel(
-                "Well: 1, and since when the group confirmed the membership",
-                "short",
-                ("{{replica}}", "tailpack_consumer_well"),
-                ("age of {{replica}}'s lease, s", "tailpack_consumer_lease_age_seconds"),
-            ),
+            panel("Well: 1", "short", ("{{replica}}", "tailpack_consumer_well")),
         ),
     ),
     "controller": (
         "tailpack: the controller",
         (
             panel("Decisions", "ops", ("{{action}}", rate("tailpack_decisions_total", "action"))),
-            now(
-                "Why it changed something",
-                ("", "sum by (action, reason) (tailpack_decision_reasons_total)"),
-                description="Numbers are left out; /decisions of the autoscaler has the last hundred with them",
-            ),
             panel(
                 "Forecast against truth: share in time",
                 "percentunit",
@@ -188,12 +156,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 ("planned for (t_r)", "tailpack_rebalance_time_seconds"),
                 ("measured pause, p99", quantile(0.99, "tailpack_consumer_handover_pause_seconds")),
             ),
-            panel(
-                "Plan taken by all",
-                "s",
-                ("p50", quantile(0.5, "tailpack_plan_taken_seconds")),
-                ("p99", quantile(0.99, "tailpack_plan_taken_seconds")),
-            ),
+            panel("Plan taken by all", "s", *typical("tailpack_plan_taken_seconds")),
             panel("Plans written", "short", ("{{action}}", "tailpack_plans_total")),
             panel("In trouble", "short", ("{{what}}", "tailpack_trouble")),
             panel("Leading", "short", ("{{instance}}", "tailpack_leading")),
@@ -209,9 +172,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 "short",
                 ("ticks without data", "tailpack_holds_for_want_of_data_total"),
                 ("journal records lost", "tailpack_journal_lost_total"),
-                ("wall clock set", "tailpack_clock_steps_total"),
             ),
-            now("Who decides what", ("", "tailpack_autoscaler_info")),
         ),
     ),
     "services": (

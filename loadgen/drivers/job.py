@@ -1,11 +1,13 @@
 """One process's part of a load, from connecting to drained: every `of`-th event from `index` on, or all of them."""
 
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import gevent
 import numpy as np
+from gevent.event import Event
 from gevent.monkey import get_original
 from prometheus_client import CollectorRegistry
 
@@ -14,17 +16,19 @@ from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.http_sender import HttpSender
-from loadgen.drivers.metrics import GeneratorMetrics
-from loadgen.drivers.sender import Entry, GeneratorError, Pause, Sender, Settled
+from loadgen.drivers.sender import Entry, GeneratorError, GeneratorMetrics, Pause, Sender, Settled
 from loadgen.faults import POISON, due_us, struck
 from loadgen.pacing import Pacer
-from loadgen.result import Part, lateness_limit_us
+from loadgen.result import GeneratorResult, Part, lateness_limit_us
+from loadgen.schedule import Schedule
 from loadgen.spec import DriverSettings, LoadSpec, Topology
 
 LEAD_US: Final = 1_000_000
 """Least time from being ready to second 0, where nobody says when that is."""
 LOOP_S: Final = 0.002
 """The last of each pause, which the process sleeps as a whole; the kernel wakes it within 0.1 ms."""
+INTERRUPTED_DRAIN_S: Final = 3.0
+"""After a signal or an error, how long the acknowledgements of what was sent are awaited."""
 _sleep: Final = get_original("time", "sleep")
 
 
@@ -65,6 +69,7 @@ class Job:
             else Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
         )
         self._pacer: Pacer | None = None
+        self.started_us: int | None = None
 
     def metrics(self) -> CollectorRegistry:
         """Return how far the part is and how late, as Prometheus metrics."""
@@ -91,17 +96,36 @@ class Job:
         )
         self._pacer.run()
 
+    def run(self, begin: Callable[[], int], stopped: Event, drain_deadline_s: float) -> Part:
+        """Send from second 0 on, which `begin` returns in µs since the epoch, until all is sent or `stopped` is set.
+
+        Then wait for the acknowledgements, and return what was done; a GeneratorError becomes its first error.
+        """
+
+        def send() -> GeneratorError | None:
+            try:
+                self.started_us = begin()
+                self.send(self.started_us)
+            except GeneratorError as failure:
+                return failure
+            return None
+
+        sending = gevent.spawn(send)
+        gevent.wait([stopped, sending], count=1)
+        interrupted = not sending.ready()
+        sending.kill()
+        if sending.exception is not None:
+            raise sending.exception
+        error = None if interrupted or sending.value is None else str(sending.value)
+        self._sender.drain(INTERRUPTED_DRAIN_S if interrupted or error else drain_deadline_s)
+        return self._part(interrupted=interrupted, error=error)
+
     def breathe(self, pause_s: float) -> None:
         """Take in delivery reports and let others run. Raises GeneratorError."""
         self._sender.poll()
         pause(pause_s)
 
-    def drain(self, deadline_s: float) -> None:
-        """Wait for the acknowledgements of what was sent."""
-        self._sender.drain(deadline_s)
-
-    def part(self, *, interrupted: bool = False, error: str | None = None) -> Part:
-        """Return what was done so far."""
+    def _part(self, *, interrupted: bool, error: str | None) -> Part:
         sender, sent = self._sender, self._numbers[: self._sender.produced]
         wrong = [bool(self._poison[one]) or self._orders.flaw(one) is not None for one in sent.tolist()]
         rightly = min(sender.refused, sum(wrong))
@@ -115,6 +139,20 @@ class Job:
             first_error=error or sender.first_error,
             lateness=b"" if self._pacer is None else self._pacer.lateness_us.tobytes(),
         )
+
+
+def result_of(
+    spec: LoadSpec, schedule: Schedule, parts: Sequence[Part], started_us: int | None = None, **more: Any
+) -> GeneratorResult:
+    """Return the result of a load, from the parts that its processes have sent."""
+    return GeneratorResult.of(
+        parts,
+        scheduled=len(orders.send_numbers(spec, schedule)),
+        events=len(schedule),
+        latency_target_s=spec.latency_target_s,
+        started_us=started_us,
+        **more,
+    )
 
 
 def _by_http(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Entry:

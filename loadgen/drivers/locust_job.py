@@ -17,11 +17,9 @@ from locust.exception import RPCError
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from contracts.connection import Connection
-from loadgen.drivers.distributed import INTERRUPTED_DRAIN_S, Follower
-from loadgen.drivers.job import Job, await_start
-from loadgen.drivers.leader import Leader
+from loadgen.drivers.distributed import Follower, Leader
+from loadgen.drivers.job import INTERRUPTED_DRAIN_S, Job, await_start, result_of
 from loadgen.drivers.sender import GeneratorError
-from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.spec import DriverSettings, LoadSpec, address
 
@@ -54,7 +52,7 @@ def run(spec: LoadSpec | None, connection: Connection, settings: DriverSettings)
     if settings.workers and not taken:
         taken = _port_problem(*address(settings.listen), "load workers", "TAILPACK_LISTEN")
     if taken is not None:
-        return _nothing(spec, taken)
+        return result_of(spec, spec.schedule(), [], error=taken)
     if settings.workers:
         runner = environment.create_master_runner(*address(settings.listen))
         with _page(environment, settings):
@@ -72,33 +70,14 @@ def run(spec: LoadSpec | None, connection: Connection, settings: DriverSettings)
 
 def alone(job: Job, spec: LoadSpec, settings: DriverSettings, stopped: Event) -> GeneratorResult:
     """Send all of a load from this process."""
-    begun: list[int] = []
 
-    def send() -> GeneratorError | None:
-        try:
-            job.connect(settings.connect_deadline_s)
-            (Path(settings.out_dir) / READY_FILE).touch()
-            begun.append(await_start(settings, job.breathe))
-            job.send(begun[0])
-        except GeneratorError as failure:
-            return failure
-        return None
+    def begin() -> int:
+        job.connect(settings.connect_deadline_s)
+        (Path(settings.out_dir) / READY_FILE).touch()
+        return await_start(settings, job.breathe)
 
-    sending = gevent.spawn(send)
-    gevent.wait([stopped, sending], count=1)
-    interrupted = not sending.ready()
-    sending.kill()
-    if sending.exception is not None:
-        raise sending.exception
-    error = None if interrupted or sending.value is None else str(sending.value)
-    job.drain(INTERRUPTED_DRAIN_S if interrupted or error else settings.drain_deadline_s)
-    return GeneratorResult.of(
-        [job.part(interrupted=interrupted, error=error)],
-        scheduled=len(send_numbers(spec, job.schedule)),
-        events=len(job.schedule),
-        latency_target_s=spec.latency_target_s,
-        started_us=begun[0] if begun else None,
-    )
+    part = job.run(begin, stopped, settings.drain_deadline_s)
+    return result_of(spec, job.schedule, [part], job.started_us)
 
 
 def quiet() -> None:
@@ -141,18 +120,6 @@ def _follow(environment: Environment, connection: Connection, settings: DriverSe
         gevent.sleep(0.1)
     runner.greenlet.join(1)
     return bool(following.ready() and following.value)
-
-
-def _nothing(spec: LoadSpec, error: str) -> GeneratorResult:
-    schedule = spec.schedule()
-    return GeneratorResult.of(
-        [],
-        scheduled=len(send_numbers(spec, schedule)),
-        events=len(schedule),
-        latency_target_s=spec.latency_target_s,
-        started_us=None,
-        error=error,
-    )
 
 
 @contextmanager

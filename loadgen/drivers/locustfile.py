@@ -15,9 +15,8 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
-from loadgen.drivers.distributed import Follower
+from loadgen.drivers.distributed import Follower, Leader
 from loadgen.drivers.job import Job
-from loadgen.drivers.leader import Leader
 from loadgen.drivers.locust_job import ScheduledLoad, alone, quiet, statistics
 from loadgen.spec import DriverSettings, LoadSpec, read_load
 

@@ -62,7 +62,6 @@ def html(result: Result) -> str:
     tail, step_s = result.tail, bucket(len(result.series.arrivals), ROWS)
     return render(
         "page.html.jinja",
-        script="page.js",
         result=result,
         mood="good" if result.valid and result.kept and result.whole else "bad",
         badge=_badge(result),

@@ -17,7 +17,7 @@ HERE: Final = Path(__file__).parent
 UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|ms|s|MiB|pp)(?!\w))")
 NUMBER: Final = re.compile(r"[−+]?\d|–$")
 
-SHARED: Final[dict[str, str]] = {
+OF_A_RUN: Final[dict[str, str]] = {
     "promise, target (W)": "so many of the events, in percent, are to be done within so much time, the latency target",
     "latency": "from when the load was meant to send an event (intended) until Payment had done it; a generator or a "
     "group that stands still hides nothing",
@@ -25,8 +25,6 @@ SHARED: Final[dict[str, str]] = {
     "replica-minutes": "replicas paid for, added up over time: two replicas for 30 seconds are one replica-minute",
     "packing": "the fewest replicas that hold the events of each second, had all been known before, and were starts, "
     "moves and stops for nothing",
-}
-OF_A_RUN: Final = SHARED | {
     "requested, ready": "replicas that are paid for, from when they were asked for; and those that can serve",
     "lag": "events that lie in Payment's topic and are not committed yet",
     "plan (epoch)": "which replicas there are and who of them owns which partition; plans are numbered",
@@ -36,12 +34,6 @@ OF_A_RUN: Final = SHARED | {
     "Rscore": "load that a plan moves to other owners, in replicas that are busy with it; the mean over all plans",
     "effect": "what an order is to cause once: a payment, a parcel, a message",
     "refused": "an event that cannot be handled; a topic of its own (dead letters) takes it instead",
-}
-COMPARED: Final = SHARED | {
-    "front": "nobody else keeps more in time and costs less (Pareto front)",
-    "interval": "where the figure lies in 95 % of 10,000 draws from what was measured; see how far this carries",
-    "difference": "one minus the reference for the same seed, or the same seconds: what both suffer cancels out",
-    "pp": "percentage points: from 99.5 % to 99.9 % are 0.4 pp",
 }
 
 

@@ -11,7 +11,6 @@ import msgspec
 
 from report import replace_file
 from report.causes import CauseOfLateness, LateEpisode, Tail, cause_meaning
-from report.rebalance_times import RebalanceLengths, RebalanceRound
 from report.result import (
     STAGES,
     Breakdown,
@@ -23,6 +22,7 @@ from report.result import (
     Lateness,
     Otherwise,
     Provenance,
+    RebalanceRound,
     Result,
     Stage,
     Starts,
@@ -164,8 +164,7 @@ def sheets(result: Result) -> list[Sheet]:
         of_records("decisions", "Plans that were written", DecisionMade, result.decisions),
         of_records("starts", "How long replicas took to start", Starts, [result.starts] if result.starts else ()),
         of_records("failures", "Replicas that failed", Failure, result.failures),
-        of_records("rebalances", "How long rebalances took", RebalanceLengths, moved.lengths if moved else ()),
-        of_records("rounds", "Rebalances, one by one", RebalanceRound, moved.rounds if moved else ()),
+        of_records("rebalances", "Rebalances", RebalanceRound, moved.rounds if moved else ()),
         of_records("effects", "Effects of orders", Effects, [result.effects]),
         of_records("integrity", "What must not be", Integrity, [result.integrity]),
         of_records("lateness", "How late the generator was", Lateness, [result.lateness]),

@@ -1,14 +1,10 @@
-"""The report of a run, by Spark: read → measure → explain → write."""
+"""Spark: reads topics and files from anywhere, and hands the rows of large runs out to where they are counted."""
 
 import re
 from typing import Final
 
 CLASS: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
 """How a line of Java begins that names a cause."""
-
-
-class ReportError(Exception):
-    """There can be no report. The message is one line: what is wrong, where, and what to do."""
 
 
 def cause(failed: Exception) -> str:

@@ -9,8 +9,8 @@ from pyspark.sql import types as t
 
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, SCHEMA_VERSION
 from contracts.topics import Topic
-
-TIMES: Final = ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us")
+from report.stored import COLUMN_OF
+from report.terms import TIMES
 
 TIMELINE: Final = t.StructType(
     [t.StructField(name, t.LongType()) for name in TIMES]
@@ -38,15 +38,6 @@ JOURNAL: Final = (
     "epoch long, moved int, replica string, change string"
 )
 
-COLUMN_OF: Final[dict[Topic, str]] = {
-    Topic.ORDERS_PLACED: "placed",
-    Topic.PAYMENTS_REQUESTED: "requested",
-    Topic.PAYMENTS_SETTLED: "settled",
-    Topic.SHIPMENTS_SCHEDULED: "shipped",
-    Topic.NOTIFICATIONS_SENT: "notified",
-}
-"""Topic → prefix of its columns in events.parquet: `<prefix>_records`, `<prefix>_differ`."""
-
 EVENT: Final = t.StructType(
     [
         t.StructField("event_id", t.StringType()),
@@ -62,7 +53,6 @@ EVENT: Final = t.StructType(
     ]
 )
 """One event: what every file of events must have. Files made here also have `customer_hash` (long)."""
-CUSTOMER: Final = "customer_hash"
 FIRST_COMPLETION = ("done_us", "received_us", "partition", "offset", "replica", "epoch")
 """What is told by the completion that counts."""
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,21 +11,15 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from contracts.events import SCHEMA_VERSION
-from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
-from contracts.topics import Topic
-from report.spark import ReportError, cause
-from report.spark.events import COLUMN_OF, CUSTOMER, EVENT
+from contracts.journal import JournalEntry
+from report import ReportError
+from report.spark import cause
+from report.spark.events import EVENT
+from report.stored import ASKED, COLUMN_OF, COUNTED, CUSTOMER, EVERY, LETTERS, journal_entries, lacks
 
 NEEDED: Final = ("event_id", "intended_us", "done_us")
 """Columns without which there can be no report."""
 NEVER_NULL: Final = NEEDED[:2]
-SERVED: Final = ("replica", "received_us")
-"""Columns that tell who served an event; causes of lateness are told from these."""
-PLACED: Final = ("partition", "offset")
-ASKED, COUNTED = (f"{COLUMN_OF[topic]}_records" for topic in (Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED))
-"""Columns that tell what was asked for, done or not; and how often the topics carried an event."""
-LETTERS: Final = "dead_letters"
-EVERY: Final = frozenset({*SERVED, *PLACED, ASKED, COUNTED, LETTERS})
 VERSION: Final = "unknown_version"
 ALSO: Final = t.StructType([t.StructField(CUSTOMER, t.LongType()), t.StructField(VERSION, t.IntegerType())])
 """Columns that only files made here have."""
@@ -56,10 +49,6 @@ class Events:
     known: frozenset[str] = EVERY
     """Of these columns."""
 
-    def tell(self, *columns: str) -> bool:
-        """Return whether all of `columns` are known."""
-        return self.known.issuperset(columns)
-
 
 def read_events(spark: SparkSession, place: str, *, ours: bool) -> Events:
     """Return the event rows at `place`.
@@ -73,7 +62,7 @@ def read_events(spark: SparkSession, place: str, *, ours: bool) -> Events:
         return _looked_at(spark.read.schema(columns).option("mode", "FAILFAST").json(place))
     found = spark.read.parquet(place)
     if missing := sorted(set(EVENT.names if ours else NEEDED) - set(found.columns)):
-        raise ReportError(_lacks(missing))
+        raise ReportError(lacks(missing))
     return Events(_typed(found)) if ours else _looked_at(_typed(found))
 
 
@@ -90,22 +79,10 @@ def read_journal(spark: SparkSession, place: str) -> list[JournalEntry]:
     else:
         found = spark.read.parquet(place)
         if missing := sorted({"position", "entry"} - set(found.columns)):
-            raise ReportError(_lacks(missing))
+            raise ReportError(lacks(missing))
         rows = [(row["position"], row["entry"]) for row in found.collect()]
         rows.sort()
-    unfolder = Unfolder()
-    found_entries = (_entry(unfolder, position, text) for position, text in rows)
-    return [entry for entry in found_entries if entry is not None]
-
-
-def _entry(unfolder: Unfolder, position: int, text: str) -> JournalEntry | None:
-    try:
-        record = RECORD.decode(text)
-        if record.v != JOURNAL_VERSION:
-            raise ReportError(f"entry {position} has version {record.v}, this report reads {JOURNAL_VERSION}")
-        return unfolder.taken(record)
-    except msgspec.DecodeError as broken:
-        raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken
+    return journal_entries(rows)
 
 
 def _typed(found: DataFrame) -> DataFrame:
@@ -138,7 +115,7 @@ def _looked_at(found: DataFrame) -> Events:
         *[f.max(name).alias("version") for name in also if name == VERSION],
     ).collect()[0]
     if missing := [name for name in NEVER_NULL if not counts[name]]:
-        raise ReportError(_lacks(missing) if counts["rows"] else "there is no event, so there is nothing to report on")
+        raise ReportError(lacks(missing) if counts["rows"] else "there is no event, so there is nothing to report on")
     if short := [name for name in NEVER_NULL if counts[name] < counts["rows"]]:
         raise ReportError(f"{counts['rows'] - counts[short[0]]:,} of {counts['rows']:,} rows have no {short[0]}")
     if VERSION in also and counts["version"] is not None:
@@ -161,10 +138,6 @@ def _filled(found: DataFrame) -> DataFrame:
         column = f.coalesce(column, known[field.name]) if field.name in known else column
         columns.append(column.alias(field.name))
     return found.select(*columns, *[name for name in ALSO.names if name in found.columns])
-
-
-def _lacks(missing: list[str]) -> str:
-    return f"it lacks {', '.join(missing)}; is it the file of another program?"
 
 
 def other_version(versions: str) -> str:

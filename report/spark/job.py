@@ -8,30 +8,37 @@ from typing import Final
 import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import Topic
-from report.result import RESULT_FILE, Result
-from report.run_info import EVENTS, RUN_FILE, RunInfo
-from report.spark import ReportError, cause
-from report.spark.files import ASKED, LETTERS, Events, Files, read_events
+from report import ReportError
+from report.figures import measure
+from report.job import begun, save
+from report.result import Result
+from report.run_info import EVENTS, RunInfo
+from report.spark import cause
+from report.spark.files import Files, read_events
 from report.spark.kafka import kafka_options, topics_on
-from report.spark.measure import measure
-from report.spark.read import (
+from report.spark.read import RunTopics, events_in, gather, journal_of, topics_of
+from report.spark.rows import HandedOut
+from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
+from report.stored import (
+    ASKED,
+    LETTERS,
+    MOST_IN_MEMORY,
     WHOLE,
     Promise,
-    RunTopics,
+    Stored,
     bounded,
-    events_in,
-    gather,
+    count,
     is_whole,
-    journal_of,
     load_run,
-    topics_of,
+    stored_events,
     unknown_run,
 )
-from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
+from report.table import Rows
 
 SHORT_EVENTS: Final = 300_000
 """Up to here a run is a short job for Spark."""
@@ -52,10 +59,7 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, re
     topics are read and the files made. Raises ReportError, and InvalidSettingsError for a bad client properties file.
     """
     run = load_run(folder)
-    if run.started_us is None:
-        raise ReportError(
-            f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to report on"
-        )
+    begun(run, folder)
     if files or (not reread and is_whole(folder / EVENTS)):
         return _report(folder, run, cluster, files=files)
     connection = Connection(
@@ -110,27 +114,44 @@ def _report(
     spark = open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE, short=short)
     await_workers(spark)
     size_shuffles(spark, run.events_scheduled)
+    handed_out: HandedOut | None = None
     try:
         if topics:
             gather(spark, options, topics[1], folder)
         asked_us = now_us()
-        events = read_events(spark, files.events, ours=False) if files else events_in(spark, folder)
+        rows = _rows(spark, folder, files)
+        handed_out = rows if isinstance(rows, HandedOut) else None
         if run.world == "unknown" and not files:  # a bare topic holds what was done
-            events = Events(events.rows, events.known - {ASKED, LETTERS})
+            rows.known -= {ASKED, LETTERS}
         if run.started_us is None:
-            run = bounded(run, events.rows, now_us=asked_us)
-            size_shuffles(spark, events.rows.count())
+            run = bounded(run, rows, now_us=asked_us)
             if topics:
                 run.save(folder)
-        result = measure(run, events, journal_of(spark, folder, files), now_us=asked_us)
+        result = measure(run, rows, journal_of(spark, folder, files), now_us=asked_us)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(
             f"{place}: Spark could not read the run ({cause(failed)}); {folder / LOG_FILE} says more"
         ) from failed
     except ReportError as refused:
         raise ReportError(f"{place}: {refused}") from refused
-    try:
-        result.save(folder)
-    except OSError as refused:
-        raise ReportError(f"{folder / RESULT_FILE}: cannot be written ({refused.strerror or refused})") from refused
+    finally:
+        if handed_out:
+            handed_out.close()
+    save(result, folder)
     return result
+
+
+def _rows(spark: SparkSession, folder: Path, files: Files | None) -> Rows:
+    """Return the run's event rows: in memory, or, where they are too many, in Spark."""
+    if files:
+        events = read_events(spark, files.events, ours=False)
+        number = events.rows.count()
+        if number <= MOST_IN_MEMORY:
+            return Stored(events.rows.drop("event_id").toArrow(), events.known)
+    else:
+        number = count(folder / EVENTS)
+        if number <= MOST_IN_MEMORY:
+            return stored_events(folder)
+        events = events_in(spark, folder)
+    size_shuffles(spark, number)
+    return HandedOut(events, folder, None if files else folder / EVENTS)

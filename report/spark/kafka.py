@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
 from contracts.connection import Connection
-from report.spark import ReportError
+from report import ReportError
 
 ANSWER_WITHIN_S: Final = 10.0
 POLL_WITHIN_MS: Final = 30_000

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyspark
 
-from report.spark import ReportError
+from report import ReportError
 
 KUBERNETES: Final = "k8s://"
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")

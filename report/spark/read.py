@@ -1,39 +1,21 @@
 """Where a run's events and its journal are read from: its topics, the files in its folder, or files elsewhere."""
 
-import math
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry
 from contracts.topics import Topic, qualified
-from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
-from report.spark import ReportError
-from report.spark.events import COLUMN_OF, event_rows, journal_entries, refused_records, typed_records
+from report import ReportError
+from report.run_info import EVENTS, JOURNAL, RunInfo
+from report.spark.events import event_rows, journal_entries, refused_records, typed_records
 from report.spark.files import Events, Files, beside, local, other_version, read_events, read_journal
 from report.spark.kafka import read_topics
-
-WHOLE: Final = "_SUCCESS"
-"""File that Spark adds to a Parquet folder last."""
-EARLIEST_US: Final = 946_684_800_000_000
-"""The year 2000: what was intended before has another unit, or another clock."""
-LONGEST_DAYS: Final = 40
-"""A series has an entry for each second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What was promised of events of which no run.json tells it."""
-
-    latency_target_s: float
-    percentile: float
-    """The share that is to be done within it."""
+from report.stored import COLUMN_OF, stored_journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,60 +25,6 @@ class RunTopics:
     events: Mapping[str, Topic]
     dead_letters: str | None = None
     journal: str | None = None
-
-
-def load_run(folder: Path) -> RunInfo:
-    """Read folder/run.json. Raises ReportError when it is missing or not whole."""
-    try:
-        return RunInfo.load(folder)
-    except OSError as missing:
-        raise ReportError(
-            f"{folder / RUN_FILE}: {missing.strerror}; name the folder of a run, as `out/NAME`"
-        ) from missing
-    except msgspec.DecodeError as broken:
-        raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
-
-
-def unknown_run(name: str, source: str, promise: Promise) -> RunInfo:
-    """Return the description of a run that nobody described. Raises ReportError for a promise that is none."""
-    target_s, share = promise.latency_target_s, promise.percentile
-    if not (0 < target_s < math.inf and 0 < share <= 1):
-        raise ReportError(
-            f"{share:g} within {target_s:g} s was never promised: a latency target is more than 0 seconds, "
-            "a percentile a share of 1, as 0.999"
-        )
-    return RunInfo(
-        run=name,
-        scenario={"name": source},
-        policy="unknown",
-        seed=0,
-        topology="payment-only",
-        world="unknown",
-        bootstrap_servers="",
-        client_properties="",
-        payment_partitions=0,
-        latency_target_s=target_s,
-        percentile=share,
-        duration_s=0.0,
-    )
-
-
-def bounded(run: RunInfo, events: DataFrame, *, now_us: int) -> RunInfo:
-    """Give `run` the start (whole second) and the duration that its events have; those of the future aside.
-
-    Raises ReportError when no event has a time that can be, or they lie too far apart.
-    """
-    can_be = f.when(f.col("intended_us").between(EARLIEST_US, now_us), f.col("intended_us"))
-    first_us, last_us = events.agg(f.min(can_be), f.max(can_be)).collect()[0]
-    if first_us is None:
-        raise ReportError("no event was intended between 2000 and now; are its times microseconds since 1970, UTC?")
-    started_us = first_us // 1_000_000 * 1_000_000
-    duration_s = (last_us - started_us) // 1_000_000 + 1
-    if duration_s > LONGEST_DAYS * 86_400:
-        raise ReportError(
-            f"its events lie {duration_s / 86_400:,.0f} days apart; a report is of {LONGEST_DAYS} at most"
-        )
-    return msgspec.structs.replace(run, started_us=started_us, duration_s=float(duration_s))
 
 
 def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
@@ -154,19 +82,13 @@ def journal_of(spark: SparkSession, folder: Path, files: Files | None = None) ->
 
     None where the run wrote none. Raises ReportError as `read_journal` does.
     """
-    own = local(folder / JOURNAL) if is_whole(folder / JOURNAL) else None
-    place = (files.journal or beside(spark, files.events, JOURNAL) or own) if files else own
+    place = (files.journal or beside(spark, files.events, JOURNAL)) if files else None
     if place is None:
-        return []
+        return stored_journal(folder)
     try:
         return read_journal(spark, place)
     except ReportError as refused:
-        raise ReportError(f"its journal {place}: {refused}" if files else f"{JOURNAL}: {refused}") from refused
-
-
-def is_whole(place: Path) -> bool:
-    """Return whether `place` is a Parquet file, or a folder that Spark finished."""
-    return place.is_file() or (place / WHOLE).exists()
+        raise ReportError(f"its journal {place}: {refused}") from refused
 
 
 def _refuse(written: DataFrame, names: str) -> None:

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from report.spark import ReportError, cause
+from report import ReportError
+from report.spark import cause
 from report.spark.pods import KUBERNETES, like_this_pod, why_none_comes
 
 CONNECT_WITHIN_S: Final = 5.0
@@ -103,6 +104,7 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     builder = builder.config("spark.driver.extraJavaOptions", java_options)
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers count by what this process has installed
     try:
         with _stderr_to(log):
             return builder.getOrCreate()

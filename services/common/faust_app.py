@@ -1,5 +1,6 @@
 """Faust as our services use it: its settings, the app factory, and its Kafka driver. Nothing happens at import."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +8,12 @@ from typing import Any, Final
 
 import aiokafka
 import faust
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.produce import ProduceRequest
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
 from mode.supervisors import CrashingSupervisor
 
+from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
@@ -168,3 +171,52 @@ class RawSchema(faust.Schema):  # type: ignore[misc]
             return app.create_event(message.key, message.value, message.headers, message)
 
         return decode
+
+
+BEAT_S: Final = 0.25
+
+
+class StoodStillError(KafkaError):  # type: ignore[misc]
+    """The process stood still for too long, and may write nothing more."""
+
+
+class Pulse(threading.Thread):
+    """Beats while the process runs, whatever its event loops do. `start` it once."""
+
+    def __init__(self, longest_s: float, clock: Callable[[], float] = steady_s) -> None:
+        super().__init__(daemon=True, name="pulse")
+        self._longest_s = longest_s
+        self._clock = clock
+        self._last_s = clock()
+        self._stopped = threading.Event()
+        self.gap_s = 0.0
+        """Longest gap that was too long; 0 without one."""
+
+    def run(self) -> None:
+        """Beat until `end`."""
+        while not self._stopped.wait(BEAT_S):
+            self.beat()
+
+    def end(self) -> None:
+        """Beat no more."""
+        self._stopped.set()
+
+    def beat(self) -> None:
+        """Notice how long ago the last beat was."""
+        now_s = self._clock()
+        if now_s - self._last_s > self._longest_s:
+            self.gap_s = max(self.gap_s, now_s - self._last_s)
+        self._last_s = now_s  # after the gap: two threads look at both
+
+    def require(self) -> None:
+        """Raise StoodStillError once the process has stood still for too long; also before the first beat after it."""
+        self.beat()
+        if self.gap_s:
+            raise StoodStillError(self.told())
+
+    def told(self) -> str:
+        """Return what happened, in a sentence."""
+        return (
+            f"this process stood still for {self.gap_s:.1f} s, longer than its group waits for it: another copy may "
+            "have taken over; restart me"
+        )

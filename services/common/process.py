@@ -1,4 +1,4 @@
-"""The life of a service process: settings, HTTP interface, preflight, run until told to stop, exit code."""
+"""The life of a service process: settings, HTTP pages and metrics, preflight, run until stopped, exit code."""
 
 import asyncio
 import contextlib
@@ -6,22 +6,41 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn, TypeVar
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
 
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import MAX_ORDER_BYTES
+from contracts.metrics import Declared, counter, gauge
+from contracts.preflight import Needed, NotThereError, check_topics
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from services.common import preflight, traces
+from services.common import traces
 from services.common.faust_app import ServiceSettings
-from services.common.metrics import StageMetrics
 from services.common.records import ServiceError
 from services.common.service import Service
+
+PREFIX: Final = "tailpack_service_"
+WELL = gauge("tailpack_service_well", "", "1: the service consumes; 0: /healthz says why not")
+WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
+DUPLICATES = counter(
+    "tailpack_service_duplicates_dropped_total", "records", "Repeats of what was written already, dropped"
+)
+REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
+FENCED = counter(
+    "tailpack_service_fenced_total", "records", "Payments dropped because their replica had lost its partition"
+)
+UNACKNOWLEDGED = gauge(
+    "tailpack_service_unacknowledged", "records", "Records taken whose outputs the brokers have not all acknowledged"
+)
+OLDEST = gauge("tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest of those; 0 without one")
+
+LABELS = ("service",)
 
 S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
@@ -49,7 +68,7 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
     try:
         # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
-    except ServiceError as failed:
+    except (ServiceError, NotThereError) as failed:
         log.error(failed)
         code = 1
     except Exception as unforeseen:  # the supervisor restarts us
@@ -80,10 +99,9 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
     service = build(connection, settings)
     http = await serve_http(service, settings)
     try:
-        may_grow = {service.named(Topic.PAYMENTS_REQUESTED)}
-        await preflight.check(
-            connection, service.topics, settings.broker_deadline_s, told_to_stop.is_set, may_grow=may_grow
-        )
+        scaled = service.named(Topic.PAYMENTS_REQUESTED)
+        needed = {name: Needed(count, may_grow=name == scaled) for name, count in service.topics.items()}
+        await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, told_to_stop.is_set)
         if told_to_stop.is_set():
             return
         await service.fit_to_broker()
@@ -120,14 +138,16 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
 
     async def healthz(_: web.Request) -> web.Response:
         problem = service.unhealthy()
-        body = {"service": service.name, "status": problem or "consuming", **_counters(service)}
+        counts = {one.name.removeprefix(PREFIX).removesuffix("_total"): n for one, n in _counts(service).items()}
+        past = {"read_back": service.read_back, "passed_over": service.passed_over}
+        body = {"service": service.name, "status": problem or "consuming", **counts, **past}
         return web.json_response(body, status=503 if problem else 200)
 
     async def livez(_: web.Request) -> web.Response:
         return web.json_response({"alive": True})  # the loop turns; what cannot go on ends by itself
 
     registry = CollectorRegistry()
-    registry.register(StageMetrics(service))
+    registry.register(_Collector(service))
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -148,15 +168,26 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
     return runner
 
 
-def _counters(service: Service) -> dict[str, int]:
+def _counts(service: Service) -> dict[Declared, int]:
     """Return what the stage has done since it was started."""
     stage = service.stage
     return {
-        "written": stage.written,
-        "duplicates_dropped": stage.duplicates,
-        "refused": stage.refused,
-        "fenced": service.fence.refused if service.fence else 0,
-        "unacknowledged": stage.open.count,
-        "read_back": service.read_back,
-        "passed_over": service.passed_over,
+        WRITTEN: stage.written,
+        DUPLICATES: stage.duplicates,
+        REFUSED: stage.refused,
+        FENCED: service.fence.refused if service.fence else 0,
+        UNACKNOWLEDGED: stage.open.count,
     }
+
+
+class _Collector:
+    """The metrics of one service, for prometheus-client."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        service = self._service
+        values = {WELL: service.unhealthy() is None, OLDEST: service.stage.open.oldest_s()}
+        for declared, value in (values | _counts(service)).items():
+            yield declared.of(value, {LABELS[0]: service.name})

@@ -11,16 +11,14 @@ from aiohttp import web
 
 from contracts.clock import steady_s
 from contracts.connection import Connection
+from contracts.preflight import largest_record
 from contracts.topics import Group, Topic, partitions_of, qualified
-from services.common import preflight, traces
-from services.common.dead_letters import BARE_LETTER_LIMIT
-from services.common.faust_app import HEARTBEAT_S, SESSION_S, RawSchema, ServiceSettings, limit_batches, make_app
+from services.common import traces
+from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, ServiceSettings, limit_batches, make_app
 from services.common.fence import Fence
-from services.common.once import SPAN, TAIL, Uncommitted
-from services.common.pulse import Pulse
 from services.common.read_back import IdOf, Take, read_tails, uncommitted
-from services.common.records import Decide, Effect, Incoming, ServiceError
-from services.common.stage import RECORD_OVERHEAD, Stage
+from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
+from services.common.stage import RECORD_OVERHEAD, SPAN, TAIL, Stage, Uncommitted
 
 LONGEST_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that stood still for longer may have been replaced."""
@@ -134,7 +132,7 @@ class Service:
     async def fit_to_broker(self) -> None:
         """Learn how large a record the output topics take, and write nothing larger. Call before `start`."""
         topics = [*self._outputs, *([self.named(self._kept.topic)] if self._kept else [])]
-        largest = await preflight.largest_record(self.connection, topics)
+        largest = await asyncio.to_thread(largest_record, self.connection, topics)
         if largest < SMALLEST_LIMIT:
             raise ServiceError(
                 f"a topic of {', '.join(topics)} takes records of {largest} bytes at most, fewer than the "

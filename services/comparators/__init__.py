@@ -1,5 +1,4 @@
-"""The same payment work under other runtimes: the opponents of `services.consumer` in the handover benchmark.
+"""The same payment work on librdkafka's consumer, with which the handover benchmark compares `services.consumer`.
 
-`python -m services.comparators` with TAILPACK_RUNTIME runs one replica of one of them. Every replica joins its group at
-once; there is no plan.
+`python -m services.comparators` runs one replica; TAILPACK_RUNTIME chooses the rebalance protocol. There is no plan.
 """

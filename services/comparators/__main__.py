@@ -1,12 +1,10 @@
 """`python -m services.comparators`: one Payment replica under TAILPACK_RUNTIME, until SIGTERM or SIGINT."""
 
-import asyncio
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -14,26 +12,17 @@ from confluent_kafka import KafkaException
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.delivery import RUNTIMES, Delivery
+from contracts.preflight import Needed, NotThereError, check_topics
 from contracts.settings import Rule, Values
 from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError
-from services.common import preflight
 from services.common.records import ServiceError
-from services.comparators.replica import Stop
-from services.payment.settings import ReplicaSettings
-
-Run = Callable[[ReplicaSettings, Connection, Stop, Delivery], None]
+from services.comparators.client import Client
+from services.payment.replica import ReplicaSettings
 
 START_DEADLINE_S: Final = 30.0
 """A broker that is being restarted is back within it; one that is not there is reported after it."""
 NEEDED: Final = (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS)
-MODULES: Final = {
-    Delivery.COOPERATIVE_STICKY: "group_consumer",
-    Delivery.KIP848: "group_consumer",
-    Delivery.SHARE: "share",
-    Delivery.FAUST: "faust_worker",
-}
-"""Imported when chosen: Faust alone takes half a second, which the others shall not spend at each start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +30,7 @@ class ComparatorSettings(ReplicaSettings):
     """As for `services.payment`, and TAILPACK_RUNTIME."""
 
     runtime: Delivery
-    """Which runtime does the work."""
+    """The rebalance protocol of the group."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
@@ -51,7 +40,9 @@ class ComparatorSettings(ReplicaSettings):
 
 def main() -> int:
     """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
-    stop = Stop()
+    signals: list[int] = []  # what is under way when one arrives is finished first
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: signals.append(received))
     name = os.environ.get("TAILPACK_REPLICA") or "payment"
     log = logging.getLogger(name)
     try:
@@ -62,13 +53,10 @@ def main() -> int:
             log.error(problem)
         return 2
     try:
-        topics = {qualified(connection.namespace, topic): 0 for topic in NEEDED}
-        topics[qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)] = settings.payment_partitions
-        asyncio.run(preflight.check(connection, topics, START_DEADLINE_S, lambda: stop.requested))
-        if not stop.requested:
-            run: Run = import_module(f"services.comparators.{MODULES[settings.runtime]}").run
-            run(settings, connection, stop, settings.runtime)
-    except ServiceError as ended:
+        check_topics(connection, _needed(connection, settings), START_DEADLINE_S, lambda: bool(signals))
+        if not signals:
+            Client(settings, connection, settings.runtime).run(lambda: bool(signals))
+    except (ServiceError, NotThereError) as ended:
         log.error(ended)
         return 1
     except KafkaException as refused:
@@ -77,9 +65,14 @@ def main() -> int:
     return 0
 
 
+def _needed(connection: Connection, settings: ReplicaSettings) -> dict[str, Needed]:
+    topics = dict.fromkeys(NEEDED, 0) | {Topic.PAYMENTS_REQUESTED: settings.payment_partitions}
+    return {qualified(connection.namespace, topic): Needed(count) for topic, count in topics.items()}
+
+
 def _another_runtime(values: Values) -> str | None:
     known = ", ".join(RUNTIMES)
-    return None if values["runtime"] in RUNTIMES else f"is our own consumer's; known are {known}"
+    return None if values["runtime"] in RUNTIMES else f"must be one of {known}"
 
 
 if __name__ == "__main__":

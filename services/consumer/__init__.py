@@ -2,7 +2,7 @@
 
 `PlanConsumer` is the library; docs/consumer.md shows a service of its own. `rounds` decides a rebalance, `handover`
 carries it out in a replica, `membership` says when. `poller` polls events into the queues of `partition_queue`,
-`server` serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done.
+`server` serves them and describes what failed; `output` writes what comes of them and commits what is done.
 `log_watch` sees that the log is still the one that was read; `vitals` is what a replica tells of itself; `environment`
 makes a consumer of variables. A contract test lists what is used of aiokafka beyond its documentation.
 """
@@ -14,13 +14,13 @@ from services.consumer.interface import (
     Event,
     Handler,
     Health,
+    Listeners,
     OnLogReset,
     Options,
     Refused,
     ReplicaError,
     Topics,
 )
-from services.consumer.listeners import Listeners
 from services.consumer.plan_consumer import PlanConsumer
 
 __all__ = [

@@ -22,8 +22,8 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from services.consumer.fetching import change, recall
 from services.consumer.lease import Lease
+from services.consumer.poller import change, recall
 from services.consumer.requests import StableOffsetFetch, stable_offsets
 
 log = logging.getLogger(__name__)

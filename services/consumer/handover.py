@@ -12,7 +12,7 @@ from contracts.plan import PlanRecord
 from contracts.progress import Round, RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
-from services.consumer.listeners import Calls
+from services.consumer.interface import Calls
 from services.consumer.log_watch import FOREIGN
 from services.consumer.metrics import PAUSE
 from services.consumer.output import Committer

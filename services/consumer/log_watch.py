@@ -17,7 +17,7 @@ from aiokafka.structs import TopicPartition
 
 from services.consumer.interface import OnLogReset
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
-from services.consumer.topic_id import topic_id
+from services.consumer.topic_facts import topic_id
 
 log = logging.getLogger(__name__)
 

@@ -17,11 +17,6 @@ LATENCY: Final = histogram(
 IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events done within W; of those in the histogram")
 TARGET: Final = gauge("tailpack_consumer_latency_target_seconds", "seconds", "W")
 BUDGET: Final = gauge("tailpack_consumer_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
-BURN: Final = gauge(
-    "tailpack_consumer_sla_budget_burn_ratio",
-    "ratio",
-    "Share of late events since the start, over the share that may be late: above 1 the promise is broken",
-)
 PAUSE: Final = histogram(
     "tailpack_consumer_handover_pause_seconds",
     "seconds",
@@ -34,28 +29,9 @@ RETRIED: Final = counter(
     "tailpack_consumer_attempts_retried_total", "attempts", "Attempts that failed and were followed by another"
 )
 BUSY: Final = counter("tailpack_consumer_busy_seconds_total", "seconds", "Time spent handling events")
-ROUNDS: Final = counter("tailpack_consumer_rounds_total", "rounds", "Rebalances taken part in")
-TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
-RELEASED: Final = counter("tailpack_consumer_partitions_released_total", "partitions", "Partitions given up")
-WELL: Final = gauge("tailpack_consumer_well", "", "1: the replica is well")
 PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that are served")
-CUT_OFF: Final = gauge("tailpack_consumer_partitions_cut_off", "partitions", "Partitions whose log is another one")
-WAITING: Final = gauge("tailpack_consumer_events_waiting", "events", "Events fetched and not begun")
-IN_FLIGHT: Final = gauge("tailpack_consumer_events_in_flight", "events", "Events begun and not done")
-LAG: Final = gauge("tailpack_consumer_lag", "events", "Events of the partitions served that are not done")
-LEASE_OUT: Final = gauge(
-    "tailpack_consumer_lease_out", "", "1: nothing is begun before the group has confirmed the membership"
-)
-LEASE_AGE: Final = gauge("tailpack_consumer_lease_age_seconds", "seconds", "Since the group confirmed the membership")
-COMMIT_AGE: Final = gauge("tailpack_consumer_commit_age_seconds", "seconds", "Since all that was done was committed")
-HANDLER: Final = gauge("tailpack_consumer_handler_seconds", "seconds", "How long the longest handler has been at work")
-EPOCH: Final = gauge("tailpack_consumer_plan_epoch", "", "Plan that the present assignment was made from")
-PARTITION_LAG: Final = gauge(
-    "tailpack_consumer_partition_lag_events",
-    "events",
-    "Events of a partition served here, not done",
-    "partition",
-)
+TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
+WELL: Final = gauge("tailpack_consumer_well", "", "1: the replica is well; 0: /healthz has the reasons")
 PARTITION_AGE: Final = gauge(
     "tailpack_consumer_partition_lag_seconds",
     "seconds",
@@ -82,10 +58,3 @@ class Latencies:
     def in_time(self) -> int:
         """Events that were done within W."""
         return self.buckets.up_to(self.target.latency_target_s)
-
-    @property
-    def burn(self) -> float:
-        """Share of late events over the share that may be late."""
-        events, budget = self.buckets.count, 1 - self.target.percentile
-        late = (events - self.in_time) / events if events else 0.0
-        return late / budget if budget else float("inf") * late if late else 0.0

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import secrets
 import signal
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from aiokafka.errors import KafkaError
@@ -13,36 +14,33 @@ from prometheus_client import Metric
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Delivery, Guarantee
-from contracts.logs import quiet_aiokafka
 from contracts.progress import Progress
-from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
-from services.consumer.dead_letters import letter, told
+from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, SILENCE_S, Clients, served_again, silence, unless
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
+    Calls,
     Event,
     Handler,
     Health,
     Later,
+    Listeners,
     OnError,
     Options,
     ReplicaError,
     Topics,
 )
 from services.consumer.lease import Lease, Prober
-from services.consumer.listeners import Calls, Listeners
 from services.consumer.log_watch import LogWatch
 from services.consumer.membership import Membership
 from services.consumer.metrics import Latencies
 from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
-from services.consumer.pages import Pages
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
-from services.consumer.server import Server
-from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
+from services.consumer.server import Server, letter, told
 from services.consumer.transaction import AtomicCommitter
-from services.consumer.vitals import Vitals
+from services.consumer.vitals import Pages, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +118,7 @@ class PlanConsumer:
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         self._clients = Clients(self._replica, self._incarnation, self._connection, self._topics, self._options)
         try:
-            with quiet_aiokafka():
+            with _quiet_aiokafka():
                 is_started = await unless(self._clients.start(), stop.wait())
             if is_started:
                 self._put_together()
@@ -128,7 +126,7 @@ class PlanConsumer:
         except KafkaError as wrong:
             raise ReplicaError(f"{self._replica} cannot go on: {wrong!r}") from wrong
         finally:
-            with quiet_aiokafka():
+            with _quiet_aiokafka():
                 await self._clients.close(self._close_s)
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
@@ -293,6 +291,18 @@ class PlanConsumer:
         await self._membership.drain(self._options.drain_s)
         await self._progress.report()
         await self._clients.output.drained()
+
+
+@contextmanager
+def _quiet_aiokafka() -> Iterator[None]:
+    """Hide the warnings of aiokafka's clients: an absent broker is reported in one line, at the deadline."""
+    log = logging.getLogger("aiokafka")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _each(handle: Handler | None) -> BatchHandler:

@@ -1,15 +1,16 @@
-"""Events at work in a replica: served from the partition queues as the options say, tried again, handed over."""
+"""Events at work in a replica: served from the partition queues as the options say, tried again, written off."""
 
 import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Awaitable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from contracts.clock import now_us, steady_s
 from contracts.progress import IN_TIME, LATENCY_BOUNDS, ServiceTimes
+from contracts.topics import DEFAULT_LARGEST
 from services.common import traces
-from services.consumer.dead_letters import told
+from services.common.records import KEY_LIMIT, LETTER_LIMIT, Refusal, dead_letter, encode, letter_key, order_id_in
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
 from services.consumer.lease import Lease
 from services.consumer.metrics import Latencies
@@ -225,3 +226,28 @@ def service_times(times_s: Sequence[float]) -> ServiceTimes:
         return ServiceTimes()
     mean_us, max_us = 1e6 * sum(times_s) / len(times_s), 1e6 * max(times_s)
     return ServiceTimes(events=len(times_s), mean_us=round(mean_us), max_us=round(max_us))
+
+
+TOLD_LIMIT: Final = 1000
+"""Characters of an exception's text that are told."""
+
+
+def letter(
+    stage: str, event: Event, wrong: Exception, at_us: int, room: int = DEFAULT_LARGEST
+) -> tuple[bytes | None, bytes]:
+    """Return key and value of an event's dead letter: its reasons are those of a Refused, else what was raised.
+
+    room: bytes that both may have together. Where little, the event's value is left out.
+    """
+    reasons = wrong.reasons if isinstance(wrong, Refused) and wrong.reasons else (told(wrong),)
+    refusal = Refusal(reasons, order_id_in(event.value))
+    bare = room < LETTER_LIMIT + KEY_LIMIT
+    return letter_key(event.key), encode(dead_letter(stage, event, refusal, at_us, bare=bare))
+
+
+def told(wrong: Exception) -> str:
+    """Return type and text of an exception, cut, whatever it is made of."""
+    try:
+        return f"{type(wrong).__name__}: {wrong}"[:TOLD_LIMIT].encode(errors="replace").decode()
+    except Exception:  # an exception whose own text cannot be had
+        return type(wrong).__name__

@@ -18,7 +18,7 @@ from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.plan import Eviction
-from services.common.preflight import DEFAULT_LARGEST
+from contracts.topics import DEFAULT_LARGEST
 from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
 from services.consumer.output import Committer, limit_batches

@@ -1,22 +1,26 @@
-"""What a replica tells of itself: its progress to the autoscaler, its health and its metrics to whoever asks."""
+"""What a replica reports: its progress to the autoscaler, its health and its metrics over HTTP."""
 
+import asyncio
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from aiokafka.errors import KafkaError
-from aiokafka.structs import TopicPartition
+import msgspec
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
 from contracts.clock import now_us, steady_s
 from contracts.metrics import Declared
+from contracts.pages import Answer, PortTakenError, WebServer, nowhere, refused
 from contracts.progress import Progress, ReplicaState
 from services.consumer import metrics
 from services.consumer.clients import Clients
 from services.consumer.handover import Handover
-from services.consumer.interface import Health, Options, Topics
+from services.consumer.interface import Health, Options, ReplicaError, Topics
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
 from services.consumer.metrics import Latencies
@@ -29,6 +33,9 @@ OVERDUE_S: Final = 1.0
 MOST_TOLD: Final = 5
 LONGEST_TOLD: Final = 300
 """Reasons in a report, and characters of each: all partitions may be cut off, and four reports a second go out."""
+ANSWER_S: Final = 5.0
+"""An event loop that has not come to a page for so long does not turn."""
+UNAVAILABLE: Final = "503 Service Unavailable"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -104,50 +111,27 @@ class Vitals:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of this moment, as a collector of prometheus-client does."""
-        health, server, handover, latencies = self.health(), self.server, self.handover, self.latencies
+        server, latencies, partitions = self.server, self.latencies, self.queues.serving
         labels = dict(zip(metrics.LABELS, (self.topics.group, self.replica), strict=True))
-        queues = list(self.queues.items())
-        lags = {str(partition): self._lag(partition) for partition in health.partitions}
-        served = [(str(partition), queue) for partition, queue in queues if queue.is_open]
+        served = [(str(partition), queue) for partition, queue in list(self.queues.items()) if queue.is_open]
         values: dict[Declared, float | Mapping[tuple[str, ...], float]] = {
             metrics.IN_SLA: latencies.in_time,
             metrics.TARGET: latencies.target.latency_target_s,
             metrics.BUDGET: 1 - latencies.target.percentile,
-            metrics.BURN: latencies.burn,
             metrics.EVENTS: server.processed,
             metrics.FAILED: server.failed,
             metrics.RETRIED: server.retried,
             metrics.BUSY: self.busy_s(),
-            metrics.ROUNDS: handover.rounds,
-            metrics.TAKEN: handover.taken,
-            metrics.RELEASED: handover.released,
-            metrics.WELL: health.ok,
-            metrics.PARTITIONS: len(health.partitions),
-            metrics.CUT_OFF: sum(bool(queue.cut_off) for _, queue in queues),
-            metrics.WAITING: sum(len(queue.waiting) for _, queue in queues),
-            metrics.IN_FLIGHT: sum(len(queue.unfinished) for _, queue in queues),
-            metrics.LAG: sum(lags.values()),
-            metrics.LEASE_OUT: self.lease.is_out,
-            metrics.LEASE_AGE: health.lease_age_s,
-            metrics.COMMIT_AGE: health.commit_age_s,
-            metrics.HANDLER: server.longest_s(),
-            metrics.EPOCH: self.clients.assignor.last.epoch,
-            metrics.PARTITION_LAG: {(name,): lag for name, lag in lags.items()},
+            metrics.PARTITIONS: len(partitions),
+            metrics.TAKEN: self.handover.taken,
+            metrics.WELL: self.health().ok,
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
         yield metrics.LATENCY.observed(latencies.buckets, labels)
-        yield metrics.PAUSE.observed(handover.pauses, labels)
+        yield metrics.PAUSE.observed(self.handover.pauses, labels)
         for declared, value in values.items():
             yield declared.of(value, labels)
-
-    def _lag(self, partition: int) -> int:
-        position = self.queues[partition].position
-        try:
-            end = self.clients.consumer.highwater(TopicPartition(self.topics.events, partition))
-        except KafkaError:  # not fetched now
-            return 0
-        return 0 if end is None or position is None else max(0, end - position)
 
 
 def _oldest_s(queue: PartitionQueue) -> float:
@@ -160,3 +144,85 @@ def first_few(reasons: Sequence[str]) -> tuple[str, ...]:
     more = len(reasons) - MOST_TOLD
     cut = tuple(reason[:LONGEST_TOLD] for reason in reasons[:MOST_TOLD])
     return (*cut, f"{more} more of the kind") if more > 0 else cut
+
+
+class Pages:
+    """`/healthz` (200, or 503 with the reasons) and `/metrics`, made by the replica's own event loop.
+
+    For Kubernetes: `/readyz` is `/healthz` of one that is in its group, and `/livez` says that the loop turns; while
+    Kafka is away no replica is well, and to start one anew would mend nothing.
+    """
+
+    def __init__(self, host: str, port: int, vitals: Vitals) -> None:
+        self._host = host
+        self._port = port
+        self._vitals = vitals
+        self._registry = CollectorRegistry()
+        self._registry.register(vitals)
+        self._pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/livez": _alive, "/metrics": self._metrics}
+        self._server: WebServer | None = None
+
+    def start(self, brokers: str) -> str:
+        """Listen, where there is a port; return HOST:PORT at which others can ask. Call it in the event loop.
+
+        brokers: HOST:PORT,…; where all addresses are listened on, others reach the one that faces the first broker.
+        Raises ReplicaError: no such port.
+        """
+        if not self._port:
+            return ""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = WebServer(lambda path, _: self._asked(path, loop), max(0, self._port), self._host)
+        except PortTakenError as taken:
+            raise ReplicaError(f"{taken}, or Options(http_port=…)") from taken
+        self._server.start()
+        host = facing(brokers) if self._host in ("", "0.0.0.0", "::") else self._host  # noqa: S104  what it is told
+        return f"[{host}]:{self._server.port}" if ":" in host else f"{host}:{self._server.port}"
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._server is not None:
+            await asyncio.to_thread(self._server.close)
+
+    def _asked(self, path: str, loop: asyncio.AbstractEventLoop) -> Answer:
+        if path not in self._pages:
+            return nowhere(path, self._pages)
+
+        async def made() -> Answer:
+            return self._pages[path]()
+
+        answer = asyncio.run_coroutine_threadsafe(made(), loop)
+        try:
+            return answer.result(ANSWER_S)
+        except TimeoutError:
+            answer.cancel()
+            return refused(UNAVAILABLE, f"the event loop has not turned for {ANSWER_S:.0f} s")
+        except CancelledError:
+            return refused(UNAVAILABLE, "the replica is ending")
+
+    def _healthz(self) -> Answer:
+        health = self._vitals.health()
+        return Answer(msgspec.json.encode(health), "200 OK" if health.ok else UNAVAILABLE)
+
+    def _readyz(self) -> Answer:
+        if self._vitals.membership.member_id:
+            return self._healthz()
+        return Answer(msgspec.json.encode({"ok": False, "reasons": ["not in the group"]}), UNAVAILABLE)
+
+    def _metrics(self) -> Answer:
+        return Answer(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _alive() -> Answer:
+    return Answer(msgspec.json.encode({"alive": True}))
+
+
+def facing(brokers: str) -> str:
+    """Return our own address on the way to the first of `brokers`; nothing is sent."""
+    host, _, port = brokers.split(",", maxsplit=1)[0].rpartition(":")
+    with suppress(OSError, ValueError):
+        family, kind, _, _, address = socket.getaddrinfo(host.strip("[] "), int(port), type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    return socket.gethostname()

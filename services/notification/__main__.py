@@ -1,10 +1,50 @@
-"""python -m services.notification: run the Notification service with settings from the environment."""
+"""`python -m services.notification`: shipments.scheduled and declined payments.settled → notifications.sent."""
 
 import os
+from collections.abc import Iterator
 
+from contracts.clock import now_us
+from contracts.connection import Connection
+from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
+from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
+from services.common.fence import Fence, fenced
 from services.common.process import main
-from services.notification.app import build
+from services.common.read_back import identity_in
+from services.common.records import Effect, decoded, encode
+from services.common.service import Service
+from services.notification.domain import STAGE, declined, shipped
+
+
+def build(connection: Connection, settings: ServiceSettings) -> Service:
+    """Return the service, wired and not started."""
+    fence = Fence()
+    service = Service(
+        STAGE,
+        connection,
+        Group.NOTIFICATION,
+        settings,
+        inputs=(Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
+        outputs={Topic.NOTIFICATIONS_SENT: identity_in("notification_id")},
+        fence=fence,
+    )
+    target = service.named(Topic.NOTIFICATIONS_SENT)
+
+    def effect(notification: NotificationSent) -> Effect:
+        return Effect(notification.notification_id, target, notification.order_id.encode(), encode(notification))
+
+    def tell_declined(payment: PaymentSettled) -> Iterator[Effect]:
+        notification = declined(payment, now_us())
+        if notification is not None:
+            yield effect(notification)
+
+    def tell_shipped(shipment: ShipmentScheduled) -> Iterator[Effect]:
+        yield effect(shipped(shipment, now_us()))
+
+    service.consume(Topic.PAYMENTS_SETTLED, fenced(fence, tell_declined))
+    service.consume(Topic.SHIPMENTS_SCHEDULED, decoded(ShipmentScheduled, tell_shipped))
+    return service
+
 
 if __name__ == "__main__":
     main("notification", os.environ, ServiceSettings, build)

@@ -10,21 +10,20 @@ from typing import Final
 from contracts.connection import Connection
 from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
-from services.consumer import PlanConsumer
 from services.notification.domain import declined, shipped
 from services.payment.__main__ import main
-from services.payment.settings import ReplicaSettings
-from services.plan_stage import PlanStage, Rule
+from services.payment.replica import ReplicaSettings
+from services.plan_stage import PlanStage, decoded
 
 RULES: Final = {
-    Topic.SHIPMENTS_SCHEDULED: Rule(ShipmentScheduled, shipped),
-    Topic.PAYMENTS_SETTLED: Rule(PaymentSettled, declined),
+    Topic.SHIPMENTS_SCHEDULED: decoded(ShipmentScheduled, shipped),
+    Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, declined),
 }
 
 
-def notification(settings: ReplicaSettings, connection: Connection) -> PlanConsumer:
-    """Return the consumer of a Notification replica. Raises InvalidSettingsError where it is told to read neither."""
-    return PlanStage(Group.NOTIFICATION, RULES, Topic.NOTIFICATIONS_SENT, settings, connection).consumer
+def notification(settings: ReplicaSettings, connection: Connection) -> PlanStage:
+    """Return a Notification replica. Raises InvalidSettingsError where it is told to read neither."""
+    return PlanStage(Group.NOTIFICATION, RULES, Topic.NOTIFICATIONS_SENT, settings, connection)
 
 
 if __name__ == "__main__":

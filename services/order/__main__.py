@@ -1,9 +1,137 @@
-"""python -m services.order: run the Order service with settings from the environment."""
+"""`python -m services.order`: orders.placed → payments.requested, and a memory of what became of each order."""
 
+import logging
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
+from contracts.clock import now_us
+from contracts.connection import Connection, secret_in
+from contracts.events import DEMO_TOKEN_KEY, Grouping, NotificationSent, OrderStatus, PaymentSettled, Status
+from contracts.settings import Rule, Values, required, setting
+from contracts.topics import Group, Topic, qualified
+from contracts.validation import InvalidSettingsError
+from services.common.faust_app import ServiceSettings
 from services.common.process import main
-from services.order.app import OrderSettings, build
+from services.common.read_back import identity_in
+from services.common.records import Effect, Incoming, Refusal, decoded, encode
+from services.common.service import Kept, Service
+from services.order import domain
+from services.order.http import OrdersApi
+from services.order.status import StatusBoard, of_notification, of_payment, tail
+
+MIN_SECRET_LENGTH: Final = 16
+log = logging.getLogger("order")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderSettings(ServiceSettings):
+    """Environment: TAILPACK_GROUPING, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
+
+    payment_partitions: int = required(least=1)
+    """Partitions of payments.requested."""
+    grouping: Grouping = setting(Grouping.KG)
+    """How payments.requested is shared out: explicit by the header `partition`, or else by the customer."""
+    latency_target_s: float = setting(0.5, "s", above=0)
+    """W, by which `cg` tells a busy partition from an idle one."""
+    card_token_key: str = setting("")
+    """Secret of the keyed hash that turns card numbers into tokens, of 16 characters or more."""
+    card_token_key_file: str = setting("")
+    """File that holds that secret and nothing else, in place of `card_token_key`."""
+    api_token_file: str = setting("")
+    """File that holds what callers of /orders send as `Authorization: Bearer …` and nothing else, of 16 characters or
+    more. Empty: whoever reaches the port may place and read orders."""
+    demo: bool = setting(False)
+    """Whether these orders are made up: card numbers then get tokens of a key that everybody knows."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: real cards need a secret, and files of secrets hold one."""
+        files = tuple((name, partial(_held, name)) for name in ("card_token_key_file", "api_token_file"))
+        return (*super().rules(), *files, ("demo", _secret))
+
+    @property
+    def token_key(self) -> str:
+        """The key that is used."""
+        return (
+            self.card_token_key or (self.card_token_key_file and secret_in(self.card_token_key_file)) or DEMO_TOKEN_KEY
+        )
+
+
+def _held(name: str, values: Values) -> str | None:
+    """Say what is wrong with a file of a secret, if one is named."""
+    try:
+        long = not values[name] or len(secret_in(values[name])) >= MIN_SECRET_LENGTH
+    except InvalidSettingsError as wrong:
+        return wrong.problems[0]
+    return None if long else f"must hold {MIN_SECRET_LENGTH} characters or more"
+
+
+def _secret(values: Values) -> str | None:
+    """Say what to do where the key is none. The key itself is never told: this is said of another setting."""
+    key = values["card_token_key"]
+    if values["demo"] or values["card_token_key_file"] or (len(key) >= MIN_SECRET_LENGTH and key != DEMO_TOKEN_KEY):
+        return None
+    return (
+        f"card tokens need a secret; set TAILPACK_CARD_TOKEN_KEY to {MIN_SECRET_LENGTH} random characters or more, "
+        "TAILPACK_CARD_TOKEN_KEY_FILE to a file that holds them, or TAILPACK_DEMO=true where no card is real"
+    )
+
+
+def build(connection: Connection, settings: OrderSettings) -> Service:
+    """Return the service, wired and not started."""
+    routing = domain.Routing(settings.grouping, settings.payment_partitions, settings.latency_target_s, os.getpid())
+
+    def settled(payment: PaymentSettled) -> Iterator[Effect]:
+        routing.settled(payment)
+        return board.learn(of_payment(payment))
+
+    followed = {
+        Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, settled),
+        Topic.NOTIFICATIONS_SENT: decoded(NotificationSent, lambda sent: board.learn(of_notification(sent))),
+    }
+    board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
+    service = Service(
+        domain.STAGE,
+        connection,
+        Group.ORDER,
+        settings,
+        inputs=(Topic.ORDERS_PLACED, *followed),
+        outputs={Topic.PAYMENTS_REQUESTED: identity_in("order_id", domain.payment_effect_id)},
+        kept=Kept(Topic.ORDERS_STATUS, tail(settings.pipeline_partitions), board.remember),
+        payment_partitions=settings.payment_partitions,
+    )
+    target = service.named(Topic.PAYMENTS_REQUESTED)
+    token_key = settings.token_key
+
+    def accept(record: Incoming) -> Iterator[Effect | Refusal]:
+        found = domain.accepted(record, routing, token_key, now_us())
+        if isinstance(found, Refusal):
+            yield from board.reject(found.order_id, found.reasons)
+            yield found
+            return
+        order, request = found.order, found.request
+        effect_id = domain.payment_effect_id(order.order_id)
+        yield Effect(effect_id, target, order.order_id.encode(), encode(request), found.partition)
+        news = OrderStatus(
+            order_id=order.order_id,
+            status=Status.ACCEPTED,
+            at_us=request.timeline.accepted_us or 0,
+            fingerprint=domain.fingerprint(order, token_key),
+        )
+        yield from board.learn(news)
+
+    service.consume(Topic.ORDERS_PLACED, accept)
+    for topic, learn in followed.items():
+        service.consume(topic, learn)
+    api_token = secret_in(settings.api_token_file) if settings.api_token_file else ""
+    if not api_token and settings.http_port and not settings.demo:
+        log.warning("whoever reaches the port may place orders; TAILPACK_API_TOKEN_FILE asks for a token")
+    service.routes = OrdersApi(service, board, token_key, api_token).routes()
+    return service
+
 
 if __name__ == "__main__":
     main("order", os.environ, OrderSettings, build)

@@ -5,7 +5,14 @@ import math
 import uuid
 from typing import Final
 
-from contracts.events import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
+import msgspec
+
+from contracts.events import COUNTRIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS, PaymentRequested, PaymentSettled
+from services.common.records import Refusal, decoder
+from services.consumer import Event, Refused
+
+MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
+"""An order with its token and timeline is far below; what is above was not written by Order."""
 
 PAYMENT_IDS: Final = uuid.UUID("6f0d4a52-54c6-5d0c-9a3e-1c8f6f2f7a10")
 """Namespace of payment ids."""
@@ -27,6 +34,8 @@ MERCHANT_RISK: Final = dict.fromkeys(MERCHANTS, 0.1) | {
 }  # fmt: skip
 UNKNOWN_RISK: Final = 1.0
 """Of a country or merchant that is not in the catalogue."""
+
+_decode = decoder(PaymentRequested)
 
 
 def payment_id(order_id: str) -> str:
@@ -57,3 +66,41 @@ def authorise(card_token: str, amount_minor: int, country: str, merchant: str) -
     if amount_minor > card_limit_minor(card_token):
         return OVER_LIMIT, score
     return TOO_RISKY if score > RISK_LIMIT else None, score
+
+
+def requested_payment(value: bytes | None) -> PaymentRequested:
+    """Decode one record. Raises Refused: empty, too large, malformed, an unknown version, an impossible amount."""
+    if value is not None and len(value) > MAX_REQUEST_BYTES:
+        raise Refused(f"the record has {len(value)} bytes; at most {MAX_REQUEST_BYTES} are accepted")
+    requested = _decode(value)
+    if isinstance(requested, Refusal):
+        raise Refused(*requested.reasons)
+    if not 0 < requested.amount_minor <= MAX_AMOUNT_MINOR:
+        raise Refused(f"amount_minor {requested.amount_minor} must lie between 1 and {MAX_AMOUNT_MINOR}")
+    return requested
+
+
+def settled_payment(event: Event, replica: str, done_us: int) -> PaymentSettled:
+    """Return the verdict on a request, with this stage's part of the timeline. Raises Refused."""
+    requested = requested_payment(event.value)
+    decline_reason, risk_score = authorise(
+        requested.card_token, requested.amount_minor, requested.country, requested.merchant
+    )
+    timeline = msgspec.structs.replace(
+        requested.timeline,
+        received_us=event.received_us,
+        done_us=done_us,
+        partition=event.partition,
+        offset=event.offset,
+        replica=replica,
+        epoch=event.epoch,
+        generation=event.generation,
+    )
+    return PaymentSettled(
+        payment_id=payment_id(requested.order_id),
+        **requested.purchase(),
+        accepted=decline_reason is None,
+        decline_reason=decline_reason,
+        risk_score=risk_score,
+        timeline=timeline,
+    )

@@ -1,10 +1,43 @@
-"""python -m services.shipment: run the Shipment service with settings from the environment."""
+"""`python -m services.shipment`: payments.settled → shipments.scheduled."""
 
 import os
+from collections.abc import Iterator
 
+from contracts.clock import now_us
+from contracts.connection import Connection
+from contracts.events import PaymentSettled
+from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
+from services.common.fence import Fence, fenced
 from services.common.process import main
-from services.shipment.app import build
+from services.common.read_back import identity_in
+from services.common.records import Effect, encode
+from services.common.service import Service
+from services.shipment.domain import STAGE, schedule
+
+
+def build(connection: Connection, settings: ServiceSettings) -> Service:
+    """Return the service, wired and not started."""
+    fence = Fence()
+    service = Service(
+        STAGE,
+        connection,
+        Group.SHIPMENT,
+        settings,
+        inputs=(Topic.PAYMENTS_SETTLED,),
+        outputs={Topic.SHIPMENTS_SCHEDULED: identity_in("shipment_id")},
+        fence=fence,
+    )
+    target = service.named(Topic.SHIPMENTS_SCHEDULED)
+
+    def ship(payment: PaymentSettled) -> Iterator[Effect]:
+        shipment = schedule(payment, now_us())
+        if shipment is not None:
+            yield Effect(shipment.shipment_id, target, shipment.order_id.encode(), encode(shipment))
+
+    service.consume(Topic.PAYMENTS_SETTLED, fenced(fence, ship))
+    return service
+
 
 if __name__ == "__main__":
     main("shipment", os.environ, ServiceSettings, build)

@@ -6,18 +6,17 @@ from typing import Final
 from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
-from services.consumer import PlanConsumer
 from services.payment.__main__ import main
-from services.payment.settings import ReplicaSettings
-from services.plan_stage import PlanStage, Rule
+from services.payment.replica import ReplicaSettings
+from services.plan_stage import PlanStage, decoded
 from services.shipment.domain import schedule
 
-RULES: Final = {Topic.PAYMENTS_SETTLED: Rule(PaymentSettled, schedule)}
+RULES: Final = {Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, schedule)}
 
 
-def shipment(settings: ReplicaSettings, connection: Connection) -> PlanConsumer:
-    """Return the consumer of a Shipment replica. Raises InvalidSettingsError where it is told no payments to read."""
-    return PlanStage(Group.SHIPMENT, RULES, Topic.SHIPMENTS_SCHEDULED, settings, connection).consumer
+def shipment(settings: ReplicaSettings, connection: Connection) -> PlanStage:
+    """Return a Shipment replica. Raises InvalidSettingsError where it is told no payments to read."""
+    return PlanStage(Group.SHIPMENT, RULES, Topic.SHIPMENTS_SCHEDULED, settings, connection)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.experiments.tables import estimate, in_sla
 from bench.markdown import in_columns, table
+from bench.matrix_table import interval
 from bench.picture import COLORS, picture
 from bench.results import load
 from contracts.events import Grouping
@@ -22,7 +22,7 @@ NAME: Final = "grouping"
 
 COLUMNS: Final[dict[str, Callable[[GroupingFigures], str]]] = {
     "grouping": lambda one: f"`{one.grouping}`",
-    "imbalance": lambda one: estimate(bootstrap_interval(one.imbalance), 1, ".4f"),
+    "imbalance": lambda one: interval(bootstrap_interval(one.imbalance), 1, ".4f"),
     "memory": lambda one: f"{fmean(one.memory):.3f}",
     "partials": lambda one: f"{one.partials:.3f}",
     "in W": lambda one: share(one.in_sla),
@@ -64,7 +64,7 @@ def _packed_table() -> str:
         header += [f"`{policy}`: in W", "r-m"]
     rows = [
         [f"{skew:g}", f"`{grouping}`"]
-        + [cell for one in some for cell in (in_sla(one.in_sla), f"{one.replica_minutes.mean:.2f}")]
+        + [cell for one in some for cell in (share(one.in_sla.mean), f"{one.replica_minutes.mean:.2f}")]
         for (skew, grouping), some in worlds.items()
     ]
     return table(header, rows, [found.origin])

@@ -12,7 +12,6 @@ from bench.results import Origin, load
 from report.statistics import Interval
 from studies.packing.compare import (
     EXISTING,
-    KEEP_IN_PLACE,
     MODIFIED,
     SOURCE,
     THE_TWELVE,
@@ -150,7 +149,7 @@ def draw_points(path: Path) -> None:
 
 
 def _field(axes: Any, study: Study) -> None:
-    ours = [one for one in study.points if one.packer.startswith(KEEP_IN_PLACE)]
+    ours = [one for one in study.points if one.packer == "least_loaded"]
     published = {one.packer: one for one in study.points}
     groups = ([published[name] for name in EXISTING], [published[name] for name in MODIFIED], ours)
     for (label, color, style), points in zip(GROUPS, groups, strict=True):

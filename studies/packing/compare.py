@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from autoscaler.packing.keep_in_place import KeepInPlace
 from autoscaler.packing.one_dimension import Packer
 from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from contracts.settings import Settings, setting
@@ -20,15 +19,11 @@ EXISTING: Final = (*AS_THEY_COME, "nfd", "ffd", "bfd", "wfd")
 MODIFIED: Final = ("mwf", "mbf", "mwfp", "mbfp")
 THE_TWELVE: Final = (*EXISTING, *MODIFIED)
 """Every iteration's least number of consumers, which CBS refers to, is taken over these."""
-KEEP_IN_PLACE: Final = "keep_in_place"
 CONTESTANTS: Final[dict[str, Packer]] = {
-    **{name: PACKERS[name] for name in (*THE_TWELVE, KEEP_IN_PLACE)},
-    f"{KEEP_IN_PLACE} 0.1": KeepInPlace(consumer_price=0.1),
-    f"{KEEP_IN_PLACE} 1": KeepInPlace(consumer_price=1.0),
-    **{f"{KEEP_IN_PLACE} {price:g}r": KeepInPlace(consumer_price=price, repacks=True) for price in (2.7, 5.0, 1000.0)},
+    **{name: PACKERS[name] for name in THE_TWELVE},
     "least_loaded": PACKERS["least_loaded"],
 }
-"""The paper's, then ours: from few moves to few consumers (r: everything may be packed anew)."""
+"""The paper's, then ours."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.packing.one_dimension import Packer
-from loadgen.shapes import LANDAU_MOST, wander
+from loadgen.shapes import LANDAU_MAX, wander
 
 Owners = NDArray[np.int64]
 """Shape (iterations, partitions): number of the consumer that owns the partition."""
-CAPACITY: Final = LANDAU_MOST
+CAPACITY: Final = LANDAU_MAX
 """Of a consumer, in the unit of the loads. No load exceeds it."""
 
 

@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_type_hints
 
@@ -13,12 +14,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.benchmark import Benchmark, Option, Outcome, Row, Tools, run
+from contracts.settings import duration_s
 from tailpack.cli.options import AsJson, IntoDocs, print_json
 from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 
 Repeat = Annotated[int, typer.Option(min=1, help="Number of times that each case is measured.")]
-Deadline = Annotated[float, typer.Option("--deadline", min=0, help="Seconds after which no case begins.")]
+Deadline = Annotated[float, Option("No case begins later than this.", time=True)]
 COMMON: Final = {
     "repeat": (Repeat, 1),
     "deadline": (Deadline, math.inf),
@@ -49,10 +51,25 @@ def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
     for name, (hint, default) in (options | COMMON).items():
         of, told = get_args(hint)
         if isinstance(told, Option):
-            make = typer.Argument if told.positional else typer.Option
-            flag = () if told.positional else (f"--{name.replace('_', '-')}",)
-            told = make(*flag, help=told.help, min=told.least, max=told.most)
+            told = _typed(name, told)
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[of, told], default=default)
+
+
+def _typed(name: str, told: Option) -> Any:
+    if told.positional:
+        return typer.Argument(help=told.help)
+    flag = f"--{name.replace('_', '-')}"
+    if told.time:
+        return typer.Option(flag, help=told.help, metavar="TIME", parser=partial(_seconds, told))
+    return typer.Option(flag, help=told.help, min=told.least, max=told.most)
+
+
+def _seconds(told: Option, text: str | float) -> float:
+    """Return a length of time in seconds. Raises ValueError, which typer makes a message of."""
+    seconds = text if isinstance(text, float) else float(text) if text.replace(".", "").isdigit() else duration_s(text)
+    if not (told.least or 0.0) <= seconds <= (told.most or math.inf):
+        raise ValueError(f"{text} is not between {told.least or 0:g} s and {told.most or math.inf:g} s")
+    return seconds
 
 
 def _measure(benchmark: Benchmark, *, repeat: int, deadline: float, into: Path | None, as_json: bool) -> None:

@@ -2,21 +2,21 @@
 
 import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from contracts.settings import declaration, is_required, sentences
-from tailpack.cli.options import AsJson, complete_policy, complete_scenario, print_json, several_policies
+from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
 from tailpack.errors import TailpackError
 
 
 def list_scenarios(as_json: AsJson = False) -> None:
     """List the scenarios with their length, partitions and policy; stress scenarios have a section of their own."""
-    from bench.scenario import load_scenario, scenario_names, world_names  # noqa: PLC0415
+    from bench.scenario import load_scenario, scenario_names, stress_names  # noqa: PLC0415
 
     found = [load_scenario(name) for name in scenario_names()]
     if as_json:
@@ -24,11 +24,11 @@ def list_scenarios(as_json: AsJson = False) -> None:
         return
     table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it tests", box=None)
     for one in found:
-        if one.name == world_names()[0]:
+        if one.name == stress_names()[0]:
             table.add_section()
             table.add_row("[bold]stress scenarios[/bold]")
-        heading = (one.name, one.topology, str(one.duration_s), str(one.payment.partitions), one.autoscaler.policy)
-        table.add_row(*heading, one.description)
+        counts = map(str, (one.duration_s, one.payment.partitions))
+        table.add_row(one.name, one.topology, *counts, one.autoscaler.policy, one.description)
     Console().print(table)
 
 
@@ -54,7 +54,7 @@ def show_policy(
     """Show the options of a policy and their defaults, for --set policy.OPTION=VALUE."""
     from autoscaler.policies.registry import policy_factory  # noqa: PLC0415
 
-    factory = policy_factory(several_policies(name)[0])
+    factory = policy_factory(usable_policy(name))
     record = factory.options
     defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
     if as_json:
@@ -64,25 +64,26 @@ def show_policy(
     for heading in ("option", "default", "unit", "what it is"):
         table.add_column(heading, overflow="fold")
     texts = sentences(record)
-    for option in fields(record):
-        declared, default = declaration(option), defaults[option.name]
-        shown = "none" if default is None else f"{default}"
-        table.add_row(option.name, shown, declared.unit, f"{texts[option.name]} {declared.range()}".strip())
+    for one in fields(record):
+        declared, default = declaration(one), defaults[one.name]
+        text = f"{texts[one.name]} {declared.range()}".strip()
+        table.add_row(one.name, "none" if default is None else f"{default}", declared.unit, text)
     Console().print(table)
 
 
 def show_scenario(
     name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_scenario)], *, as_json: AsJson = False
 ) -> None:
-    """Show a scenario as its file has it; with --json, every value."""
-    from bench.scenario import FOLDER, load_scenario  # noqa: PLC0415
+    """Show every value of a scenario."""
+    from bench.scenario import load_scenario  # noqa: PLC0415
 
-    scenario = load_scenario(name)
+    scenario = load_scenario(plain(name))
     if as_json:
         print_json(scenario)
-    else:
-        file = Path(name) if name.endswith(".toml") else next(FOLDER.rglob(f"{scenario.name}.toml"))
-        sys.stdout.write(file.read_text(encoding="utf-8"))
+        return
+    for key, value in msgspec.to_builtins(scenario).items():
+        for field, one in value.items() if isinstance(value, dict) else [("", value)]:
+            typer.echo(f"{'.'.join(filter(None, (key, field)))} = {msgspec.json.encode(one).decode()}")
 
 
 def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="All of a name, or a part of it.")]) -> None:

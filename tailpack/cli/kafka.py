@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tailpack.cli.options import Servers
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.jars import classpath, ensure, java
+from tailpack.local.jars import ensure, java
 
 Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, configuration and log live.")]
 
@@ -17,12 +18,7 @@ Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, c
 def start(
     folder: Folder = None,
     port: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="Port on 127.0.0.1, and those after it for further brokers; 0: as last time, or free.",
-        ),
+        int, typer.Option(min=0, max=65535, help="Of the first broker, on 127.0.0.1; 0: as last time, or free.")
     ] = 0,
     brokers: Annotated[
         int | None,
@@ -49,7 +45,7 @@ def stop(folder: Folder = None) -> None:
 
 
 def status(folder: Folder = None) -> None:
-    """Tell of each broker whether it runs, and where. Exit status 3 unless all of them do."""
+    """Show whether each broker runs, and its address. Exit status 3 unless all run."""
     kafka = Broker(folder)
     if kafka.address() is None:
         Console().print(f"no broker runs from {kafka.folder}; start one: tailpack kafka start", highlight=False)
@@ -64,14 +60,12 @@ def status(folder: Folder = None) -> None:
 
 def groups(
     context: typer.Context,
-    bootstrap_servers: Annotated[
-        str, typer.Option(help="host:port; otherwise the broker of `tailpack kafka start`.")
-    ] = "",
+    bootstrap_servers: Servers = "",
 ) -> None:
     """Run Kafka's own kafka-consumer-groups; its options follow, such as --describe --all-groups --members."""
     address = bootstrap_servers or Broker().address()
     if not address:
         raise TailpackError("no broker runs; name one with --bootstrap-servers, or start one: tailpack kafka start")
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    command = [java(), "-cp", classpath(ensure("kafka")), tool, "--bootstrap-server", address, *context.args]
+    command = [java(), "-cp", str(ensure("kafka") / "*"), tool, "--bootstrap-server", address, *context.args]
     raise typer.Exit(subprocess.run(command, check=False).returncode)

@@ -1,5 +1,6 @@
 """The command line: `tailpack --help`. A command's module is imported when that command, or its help, is requested."""
 
+import logging
 import os
 import re
 import signal
@@ -34,11 +35,13 @@ REACH: Final = "--bootstrap-servers kafka:9092"
 COMMANDS: Final = (
     # command, where it is defined ("module:function"), example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
-    ("autoscale", "tailpack.cli.run:autoscale", "autoscale greeter.toml", OWN),
+    ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
+    ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
+    ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
     ("topics create", "tailpack.cli.topics:create", f"topics create demo {REACH} --namespace mine", OWN),
     ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
-    ("compare", "tailpack.cli.campaigns:compare", "compare --scenarios w1,taxi --policies tail-aware,linear", DECIDE),
+    ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),
     ("optimum", "tailpack.cli.simulate:optimum", "optimum w1", DECIDE),
     ("run", "tailpack.cli.run:run", "run w1 --set payment.delivery=eager", RUN),
     ("report run", "tailpack.cli.report:run", "report out/demo-20260105-101500 --format markdown", RUN),
@@ -52,9 +55,7 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("sweep", "tailpack.cli.campaigns:sweep", "sweep startup --scenarios taxi", DEV),
     ("replay", "tailpack.cli.simulate:replay", "replay out/demo-20260105-101500 --policy linear", DEV),
-    ("report rebalance-times", "tailpack.cli.report:rebalance_times", "report rebalance-times out/one --to state", DEV),
     ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
     ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper --quick", DEV),
@@ -62,11 +63,6 @@ COMMANDS: Final = (
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     ("dev docs settings", "tailpack.cli.catalogue:settings", "dev docs settings > docs/settings.md", DEV),
     ("dev docs metrics", "tailpack.cli.catalogue:metrics", "dev docs metrics > docs/metrics.md", DEV),
-    ("dev bench targets", "tailpack.cli.campaigns:targets", "dev bench targets --from out/figures", DEV),
-    ("dev bench fronts", "tailpack.cli.campaigns:fronts", "dev bench fronts --worlds spike,square-5 --seeds 5", DEV),
-    ("dev bench drawn", "tailpack.cli.campaigns:drawn", "dev bench drawn --worlds 10", DEV),
-    ("dev bench sensitivity", "tailpack.cli.campaigns:sensitivity", "dev bench sensitivity --numbers price,GAIN", DEV),
-    ("dev bench classes", "tailpack.cli.campaigns:classes", "dev bench classes --loads w1 --seeds 5", DEV),
     *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
 GROUPS: Final = {
@@ -162,11 +158,11 @@ class Group(TyperGroup):
 
 
 class Report(Group):
-    """`tailpack report RUN_DIR` is `tailpack report run RUN_DIR`."""
+    """`tailpack report [RUN_DIR]` is `tailpack report run [RUN_DIR]`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the command in where none is named."""
-        named = not args or args[0] in self.commands or args[0] in ctx.help_option_names
+        named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if named else ["run", *args])
 
 
@@ -244,6 +240,7 @@ def main() -> None:
         signal.signal(stop, _interrupt)
     sys.unraisablehook = _dropped
     _interrupted.clear()
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its warnings are not ours
     try:
         status = app(standalone_mode=False)  # without its standalone mode, typer returns a command's exit status
         if status == INTERRUPTED:  # typer has made that of a KeyboardInterrupt, or a command that kept its result has
@@ -267,6 +264,8 @@ def main() -> None:
             raise
         # click's own: a wrong option or argument; empty after the help; with pydantic's words before what is wrong
         message = wrong.format_message().replace("Value error, ", "")
+        if message.startswith("Missing argument 'SCENARIO"):
+            message = f"{message.rstrip('.')}: for example w1, taxi; `tailpack list scenarios` lists all"
         _fail(f"tailpack: {message}" if message else "", 2)
 
 

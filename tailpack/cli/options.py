@@ -1,16 +1,18 @@
 """What several commands share: their options, names as people type them, examples in the help."""
 
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 
-from contracts.settings import unknown
+from contracts.settings import duration_s, unknown
+from contracts.validation import InvalidSettingsError
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -19,18 +21,22 @@ if TYPE_CHECKING:
     from loadgen.trace import Trace as TraceFile
 
 
+EXAMPLES: Final = "for example w1, taxi; `tailpack list scenarios`"
+STATIC: Final = re.compile(r"(static|fixed)-(\d+)")
+
+
 def complete_scenario(incomplete: str) -> list[str]:
     """Return the scenarios that begin so, for the shell."""
     from bench.scenario import scenario_names  # noqa: PLC0415  numpy only where it is needed
 
-    return [name for name in scenario_names() if name.startswith(incomplete)]
+    return [name for name in scenario_names() if name.startswith(incomplete.lower())]
 
 
 def complete_policy(incomplete: str) -> list[str]:
     """Return the policies that begin so, for the shell."""
     from autoscaler.policies.registry import policy_names  # noqa: PLC0415
 
-    return [name for name in policy_names() if name.startswith(incomplete)]
+    return [name for name in policy_names() if name.startswith(incomplete.lower())]
 
 
 def _folder(folder: Path | None) -> Path | None:
@@ -40,24 +46,45 @@ def _folder(folder: Path | None) -> Path | None:
     return folder
 
 
+def _seconds(text: str) -> int:
+    """Read a whole number of seconds, with a unit or without."""
+    try:
+        found = float(text) if text.replace(".", "", 1).isdecimal() else duration_s(text)
+    except ValueError:
+        found = 0.0
+    if found < 1 or found != int(found):
+        raise typer.BadParameter(f"{text!r}: must be whole seconds, for example 90s or 2m")
+    return int(found)
+
+
+def plain(name: str) -> str:
+    """Return a name in small letters; a path stays as it is."""
+    return name if not name or re.search(r"\.(toml|csv|parquet|py)\b|/", name) else name.lower()
+
+
 Scenario = Annotated[
     str,
     typer.Argument(
-        metavar="SCENARIO",
-        help="Name (see `tailpack scenarios`) or path of a TOML file.",
-        autocompletion=complete_scenario,
+        metavar="SCENARIO", help=f"Name or path of a TOML file; {EXAMPLES}.", autocompletion=complete_scenario,
+        callback=plain,
     ),
-]
+]  # fmt: skip
 Policy = Annotated[
     str | None,
-    typer.Option(help="Instead of the scenario's; see `tailpack policies`.", autocompletion=complete_policy),
+    typer.Option(
+        help="Name, static-N, or path.py[:Class], in place of the scenario's; see `tailpack list policies`.",
+        autocompletion=complete_policy,
+    ),
 ]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Put a value over the scenario's: startup_s=gke, policy.f_up=0.8."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
-Duration = Annotated[int | None, typer.Option(help="Send only the first seconds of the workload.")]
+Duration = Annotated[
+    int | None,
+    typer.Option("--duration", metavar="TIME", parser=_seconds, help="Send only the first part of the load: 90s, 2m."),
+]
 PipelinePartitions = Annotated[
     int | None,
     typer.Option(min=1, max=1_000, help="Of the topics keyed by order, where not as many as the scenario says."),
@@ -78,9 +105,11 @@ IntoDocs = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; all else on error.")]
 Processes = Annotated[int, typer.Option(min=0, help="How many; 0: one for each core.")]
+SERVERS: Final = "TAILPACK_BOOTSTRAP_SERVERS"
 Servers = Annotated[
-    str, typer.Option("--bootstrap-servers", help="Your own Kafka, host:port; otherwise one that runs here.")
+    str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; else one that runs here.")
 ]
+Address = Annotated[str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port.")]
 Properties = Annotated[
     str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
 ]
@@ -103,10 +132,10 @@ def check_folder(folder: Path) -> None:
 
 
 def known(name: str, names: Iterable[str], *, what: str) -> str:
-    """Return the name. Raises TailpackError for one that is not among `names`, with what may have been meant."""
-    if name in (choices := list(names)):
-        return name
-    raise TailpackError(f"{what} {name!r} is {unknown(name, choices)}")
+    """Return the name in small letters. Raises TailpackError for an unknown one, with the nearest name."""
+    if (found := plain(name)) in (choices := list(names)):
+        return found
+    raise TailpackError(f"{what} {name!r} is {unknown(found, choices)}")
 
 
 def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
@@ -123,15 +152,20 @@ def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
 
 def several_policies(text: str) -> list[str]:
     """Return the policies in a list separated by commas, as `several`, but only such as can be used."""
-    from autoscaler.policies.registry import policy_factory, policy_names  # noqa: PLC0415  numpy only where needed
+    from autoscaler.policies.registry import policy_names  # noqa: PLC0415  numpy only where needed
 
-    names = several(text, policy_names(), what="policy")
-    for name in names:
-        try:
-            policy_factory(name)
-        except ValueError as refused:
-            raise TailpackError(f"policy {refused}") from refused
-    return names
+    return [usable_policy(name) for name in several(text, policy_names(), what="policy")]
+
+
+def usable_policy(name: str) -> str:
+    """Return the name of a policy. Raises TailpackError for one that is unknown or cannot be used."""
+    from autoscaler.policies.registry import policy_factory  # noqa: PLC0415  numpy only where needed
+
+    try:
+        policy_factory(plain(name))
+    except ValueError as refused:
+        raise TailpackError(f"policy {refused}") from refused
+    return plain(name)
 
 
 def load_scenario_with(
@@ -149,14 +183,17 @@ def load_scenario_with(
     if not chosen.load.trace:
         return chosen, None
     found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=asked.get("duration_s"))
+    wanted = asked.get("payment.partitions", asked.get("partitions"))
+    if wanted is not None and (found.partitions or 0) > wanted:
+        raise InvalidSettingsError([f"{found.name}: names {found.partitions} partitions, --set partitions={wanted}"])
     return chosen.playing(found), found
 
 
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     """Return key → value for texts such as `payment.heartbeat_s=3` or `policy=linear`; the last of one key counts.
 
-    A value is read as TOML (numbers, true, false, quoted text), and as plain text where it is none.
-    named: what further options say, with _ for the dot of a key; None where they say nothing.
+    A value is read as TOML (numbers, true, false, quoted text), else as plain text. `static-5` sets the policy and its
+    replicas. named: values of other options, with _ for the dot of a key; None is left out.
     Raises TailpackError for a text without a key or without a value.
     """
     changes: dict[str, Any] = {}
@@ -165,7 +202,14 @@ def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
         if not (key and equals and value):
             raise TailpackError(f"--set {text!r}: must be KEY=VALUE, for example payment.heartbeat_s=3")
         changes[key] = _value(value)
-    return changes | {key: value for key, value in named.items() if value is not None}
+    changes |= {key: value for key, value in named.items() if value is not None}
+    for key in {"policy", "autoscaler.policy"} & changes.keys():
+        policy = changes[key] = plain(str(changes[key]))
+        if (found := STATIC.fullmatch(policy)) and found[1] == "fixed":
+            raise TailpackError(f"policy {policy!r} is unknown; did you mean static-{found[2]}?")
+        if found:
+            changes = {"autoscaler.initial_replicas": int(found[2]), **changes, key: "static"}
+    return changes
 
 
 def _value(text: str) -> Any:

@@ -16,11 +16,10 @@ from rich.table import Table
 from tailpack.cli.options import print_json
 
 if TYPE_CHECKING:
-    from bench.experiments.campaign import Campaign, Missing
-    from bench.experiments.compare import Comparison
-    from bench.experiments.sweeps import SweepResult
+    from bench.experiments.campaign import Campaign
     from bench.experiments.workers import Work
     from bench.markdown import Columns
+    from bench.matrix import Announce
     from studies.paper.statement import PaperResult
 
 LINE_S: Final = 30.0
@@ -53,7 +52,8 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
             if not sys.stderr.isatty() and (now_s := time.monotonic()) - line_s > LINE_S:
                 line_s, (at,) = now_s, shown.tasks
                 done = f"{at.completed:,.0f}" + ("" if at.total is None else f" of {at.total:,.0f}")
-                typer.echo(f"{what}: {done} after {now_s - started_s:.0f} s", err=True)
+                left = "" if at.time_remaining is None else f", about {at.time_remaining:.0f} s left"
+                typer.echo(f"{what}: {done} after {now_s - started_s:.0f} s{left}", err=True)
 
         yield tell
 
@@ -91,6 +91,27 @@ def campaign(
         raise
 
 
+@contextmanager
+def matrix_progress(what: str, folder: Path) -> "Iterator[Announce]":
+    """Yield what a matrix calls after each run, and show on standard error how far it is.
+
+    When interrupted, it says where finished runs are kept.
+    """
+    known = 0
+    try:
+        with progress(what) as tell:
+
+            def announce(now: int, total: int, said: str) -> None:
+                nonlocal known
+                known = now
+                tell(completed=now, total=total, said=said)
+
+            yield announce
+    except KeyboardInterrupt:
+        Console(stderr=True).print(f"{known} finished runs are kept in {folder}; the same command goes on")
+        raise
+
+
 def show(markdown: str) -> None:
     """Print a page: rendered on a terminal, as it is elsewhere."""
     console = Console()
@@ -102,12 +123,18 @@ def show(markdown: str) -> None:
         console.out(markdown, highlight=False)
 
 
-def deliver(
-    found: "Comparison | SweepResult | PaperResult", text: str, into: Path, *, as_json: bool, page: str = ""
-) -> None:
+def next_step(*commands: str, as_json: bool = False) -> None:
+    """Print on standard error what to do next; not with --json, and not without a terminal."""
+    if sys.stderr.isatty() and not as_json:
+        also = "".join(f"\n      {one}" for one in commands[1:])
+        console = Console(stderr=True)
+        console.print(f"next: {commands[0]}{also}", style="dim", highlight=False, soft_wrap=True, markup=False)
+
+
+def deliver(found: "PaperResult", text: str, into: Path, *, as_json: bool) -> None:
     """Write what was found beside its page in Markdown, show one of them, and end with status 1 where a run failed.
 
-    into: path of both files without their endings. page: name of another page in that folder.
+    into: path of both files without their endings.
     """
     into.with_suffix(".md").write_text(text, encoding="utf-8")
     into.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
@@ -115,20 +142,18 @@ def deliver(
         print_json(found)
     else:
         show(text)
-    finish(found.missing, into.parent, page)
+    finish([(one.run, one.why) for one in found.missing], into.parent)
     raise typer.Exit(1 if found.missing else 0)
 
 
-def finish(missing: "Sequence[Missing]", folder: Path, page: str = "") -> None:
-    """Name on standard error the runs that failed, where everything lies, and the page to open if there is one."""
+def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:
+    """Name on standard error the runs that failed, with the reason, and the folder with all results."""
     console = Console(stderr=True)
-    for one in missing[:SHOWN]:
-        console.print(f"tailpack: {one.run}: {one.why}", highlight=False, soft_wrap=True, markup=False)
-    if len(missing) > SHOWN:
-        console.print(f"tailpack: … and {len(missing) - SHOWN} more runs without a result", highlight=False)
+    for run, why in failed[:SHOWN]:
+        console.print(f"tailpack: {run}: {why}", highlight=False, soft_wrap=True, markup=False)
+    if len(failed) > SHOWN:
+        console.print(f"tailpack: … and {len(failed) - SHOWN} more runs without a result", highlight=False)
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)
-    if page and (folder / page).exists():
-        console.print(f"page: {folder / page}", highlight=False, soft_wrap=True, markup=False)
 
 
 def print_rows(columns: "Columns", rows: Iterable[object], title: str | None = None) -> None:

@@ -3,19 +3,17 @@
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from tailpack.cli.options import AsJson, Master, Properties, Servers
 from tailpack.errors import TailpackError
-from tailpack.provenance import command
 from tailpack.reporting import hand_over
 
 if TYPE_CHECKING:
-    from report.comparison import RunComparison
     from report.page.sheets import Sheet
 
 TABLES: Final = "tables"
@@ -43,7 +41,9 @@ OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv
 
 
 def run(
-    source: Annotated[str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run, or a timeline topic.")],
+    source: Annotated[
+        str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run (by default the newest), or a topic.")
+    ] = "",
     *,
     events: Annotated[
         str | None,
@@ -70,6 +70,10 @@ def run(
     ] = False,
     form: AsFormat = Format.HTML,
     table: OneTable = "",
+    others: Annotated[
+        bool | None,
+        typer.Option(help="Simulate the same events under other policies, too; by default those of a live run."),
+    ] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -79,7 +83,7 @@ def run(
     """
     from report.page import page  # noqa: PLC0415  only where a report is made
     from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
-    from tailpack.reporting import Asked, kept_result, reported, show, whole, with_otherwise  # noqa: PLC0415
+    from tailpack.reporting import Asked, kept_result, newest_in, reported, show, whole, with_otherwise  # noqa: PLC0415
 
     form = _chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
@@ -87,11 +91,12 @@ def run(
     if kept and asked != Asked():
         raise TailpackError("--kept computes nothing: leave out what says how")
     servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
+    source = source or str(newest_in(Path("out")))
     folder = Path(source) if kept else reported(source, asked, out, console, **servers, master=master)
     result = kept_result(folder)
-    if not kept:
+    if not kept and (result.world == "live" if others is None else others and result.world != "unknown"):
         result = with_otherwise(result, folder, console)
-    elif form is Format.HTML:
+    elif kept and form is Format.HTML:
         page.write(result, folder / page.PAGE_FILE)
     if form is Format.MARKDOWN:
         hand_over(markdown_report(result))
@@ -128,112 +133,35 @@ def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first is the reference.")],
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder that takes the comparison; by default a new one in out/.")
-    ] = (None),
+    form: Annotated[Format, typer.Option("--format", help="Of the table: markdown, json or html.")] = Format.MARKDOWN,
+    out: Annotated[Path | None, typer.Option("--out", help="File that takes the table instead of the screen.")] = None,
     master: Master = "local[2]",
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs of one load: differences with their intervals, what is no difference, and the Pareto front.
+    """Compare runs of one load: a table of means, of differences with their intervals, and the Pareto front.
 
     Runs of one policy with several seeds are one contestant. A run that has no report yet gets one first.
     """
-    console = Console(stderr=as_json)
-    folder, found = _compared(runs, out, console, master)
-    if as_json:
-        hand_over((folder / "comparison.json").read_text(encoding="utf-8"))
-    else:
-        _show(found, console)
-    console.print(f"comparison: {folder / 'comparison.html'}", highlight=False, soft_wrap=True)
-
-
-def _compared(runs: list[Path], out: Path | None, console: Console, master: str) -> "tuple[Path, RunComparison]":
-    """Compare the runs; return the folder and what is in it."""
-    from report.compare_runs import compare  # noqa: PLC0415
-    from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
+    from report import replace_file  # noqa: PLC0415  only where runs are compared
+    from report.comparison import compare, html, markdown  # noqa: PLC0415
     from report.result import RESULT_FILE  # noqa: PLC0415
-    from tailpack.local.places import new_folder  # noqa: PLC0415
     from tailpack.reporting import Asked, check_run, reported  # noqa: PLC0415
 
+    if form is Format.CSV:
+        raise TailpackError("a comparison has no --format csv; it has markdown, json and html")
     for run in runs:
         check_run(run)
     if len({run.resolve() for run in runs}) < 2:
         raise TailpackError("name two runs or more, to compare them")
     for run in runs:
         if not (run / RESULT_FILE).exists():
-            reported(str(run), Asked(), Path(), console, master=master)
-    with console.status("the runs are compared"):
-        found = compare(runs, command=command())
-    folder = out or new_folder(Path("out"), "comparison")
-    folder.mkdir(parents=True, exist_ok=True)
-    found.save(folder)
-    write_comparison(found, folder / COMPARISON_PAGE)
-    return folder, found
-
-
-def _show(found: "RunComparison", console: Console) -> None:
-    from report.page.comparison_page import tables  # noqa: PLC0415
-
-    console.print(found.verdict, "", highlight=False, markup=False)
-    for title, columns, rows in tables(found):
-        table = Table(*columns, title=title, title_justify="left", box=None)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table, "")
-    for problem in found.problems:
-        console.print(problem, style="yellow", highlight=False)
-    console.print(found.method, style="dim", highlight=False)
-
-
-def rebalance_times(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR …", help="Runs that have a report; the oldest first.")],
-    *,
-    state_dir: Annotated[
-        Path, typer.Option("--to", metavar="STATE_DIR", help="State folder of the autoscaler that shall know it.")
-    ],
-    namespace: Annotated[str, typer.Option(help="Of that autoscaler's topics and group, where it has one.")] = "",
-    replace: Annotated[bool, typer.Option("--replace", help="Forget what an autoscaler has learned there.")] = False,
-) -> None:
-    """Write the rebalance times of runs where an autoscaler starts from: it plans for them at once.
-
-    All runs must have had one delivery, which is the autoscaler's too: another's rebalances say nothing of it.
-    """
-    from autoscaler.live.state_dir import (  # noqa: PLC0415  only where it is needed
-        FILE,
-        LearnedTimes,
-        StateDirTakenError,
-        only_one,
-    )
-    from contracts.topics import Group, qualified  # noqa: PLC0415
-    from report.rebalance_times import RebalanceRound  # noqa: PLC0415
-    from tailpack.reporting import kept_result, lessons  # noqa: PLC0415
-
-    deliveries: set[str] = set()
-    rounds: list[RebalanceRound] = []
-    for run in runs:
-        found = kept_result(run).rebalances
-        if found is None:
-            raise TailpackError(f"{run}: its report knows of no rebalances; make it again: tailpack report {run}")
-        deliveries.add(found.delivery)
-        rounds += found.rounds
-    if len(deliveries) > 1:
-        raise TailpackError(f"these runs had several deliveries ({', '.join(sorted(deliveries))}); name those of one")
-    learned = lessons(rounds)
-    if not learned:
-        raise TailpackError("in none of these rebalances had an event to wait, so there is nothing to learn")
-    group = f"{qualified(namespace, Group.PAYMENT)}, {deliveries.pop()}"
-    try:
-        with only_one(state_dir):
-            if (state_dir / FILE).exists() and not replace:
-                raise TailpackError(f"{state_dir / FILE}: an autoscaler has learned there; --replace forgets that")
-            LearnedTimes(state_dir, group=group, say=_refuse).save(len(learned), lambda: learned, at_once=True)
-    except StateDirTakenError as taken:
-        raise TailpackError(str(taken)) from taken
-    Console(stderr=True).print(
-        f"written: {len(learned)} of {len(rounds)} rebalances, for {group}: {state_dir / FILE}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
-
-
-def _refuse(sentence: str) -> NoReturn:
-    raise TailpackError(sentence)
+            reported(str(run), Asked(), Path(), Console(stderr=True), master=master)
+    found = compare(runs)
+    if as_json or form is Format.JSON:
+        text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+    else:
+        text = html(found) if form is Format.HTML else markdown(found)
+    if out:
+        replace_file(out, text)
+    else:
+        hand_over(text)

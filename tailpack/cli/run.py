@@ -1,15 +1,17 @@
-"""`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `autoscale` and `record`."""
+"""`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `record`."""
 
 import re
+import shlex
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from contracts.connection import Connection
 from tailpack.cli.options import (
+    Address,
     AsJson,
     Changes,
     Duration,
@@ -28,7 +30,7 @@ from tailpack.cli.options import (
     parse_changes,
     print_json,
 )
-from tailpack.cli.progress import progress
+from tailpack.cli.progress import next_step, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.jars import Bundle, ensure
 
@@ -40,7 +42,6 @@ def checked_name(value: str) -> str:
     return value
 
 
-Address = Annotated[str, typer.Option("--bootstrap-servers", help="Kafka's address, host:port.")]
 Namespace = Annotated[
     str,
     typer.Option(
@@ -64,7 +65,8 @@ def demo(
 
     Exit status 0 only if every order had each of its effects exactly once.
     """
-    run("demo", policy=policy, trace=trace, out=out, as_json=as_json, web_ui=web_ui, seed=seed)
+    asked = parse_changes((), policy=policy, seed=seed)
+    _run("demo", trace, asked, out, as_json=as_json, web_port=web_ui, fit_load=True)
 
 
 def run(
@@ -80,56 +82,33 @@ def run(
     web_ui: WebUi = None,
     load_workers: LoadWorkers = 0,
     seed: Seed = None,
-    duration_s: Duration = None,
+    duration: Duration = None,
 ) -> None:
     """Run a scenario live and report on it.
 
     A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
+    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
+    _run(
+        scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
+        client_properties=client_properties, web_port=web_ui, load_workers=load_workers,
+    )  # fmt: skip
+
+
+def _run(name: str, trace: Path | None, asked: dict[str, Any], out: Path, *, as_json: bool, **how: Any) -> NoReturn:
     from report.result import Result  # noqa: PLC0415  modules that measure only where they are needed
     from tailpack.reporting import show, whole  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s)
-    chosen, _ = load_scenario_with(scenario, trace, asked)
+    chosen, _ = load_scenario_with(name, trace, asked)
     console = Console(stderr=as_json)
-    folder = Run(
-        chosen,
-        console,
-        out,
-        bootstrap_servers=bootstrap_servers,
-        client_properties=client_properties,
-        web_port=web_ui,
-        load_workers=load_workers,
-    ).execute()
+    folder = Run(chosen, console, out, **how).execute()
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
+    other = "linear" if result.policy != "linear" else "tail-aware"
+    next_step(f"tailpack report {shlex.quote(str(folder))}", f"tailpack run {name} --policy {other}", as_json=as_json)
     raise typer.Exit(whole(result))
-
-
-def autoscale(
-    configs: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[CONFIG.toml …]",
-            help="Settings; those of the environment stand above. Of several groups one behind the other: a file each.",
-        ),
-    ] = None,
-    *,
-    stop_replicas: Annotated[
-        bool, typer.Option("--stop-replicas", help="Stop the replicas that an earlier autoscaler left, and end.")
-    ] = False,
-) -> None:
-    """Scale the group of your own service, or a chain of groups as one, until Ctrl-C, which stops the replicas too.
-
-    SIGTERM leaves them serving.
-    Exit status 2: wrong settings, 3: another autoscaler has taken the group over, 4: Kafka or a topic is not there,
-    5: replicas cannot be started or looked after.
-    """
-    from autoscaler.live.start import autoscale as run  # noqa: PLC0415  numpy and clients only where they are needed
-
-    raise typer.Exit(run(*(configs or ()), only_stop=stop_replicas))
 
 
 def load(
@@ -146,7 +125,7 @@ def load(
     load_workers: LoadWorkers = 0,
     pipeline_partitions: PipelinePartitions = None,
     seed: Seed = None,
-    duration_s: Duration = None,
+    duration: Duration = None,
 ) -> None:
     """Send a scenario's load to services that run already, and wait until all of it is finished.
 
@@ -155,7 +134,7 @@ def load(
     from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    asked = {"policy": policy, "seed": seed, "duration_s": duration_s, "pipeline_partitions": pipeline_partitions}
+    asked = {"policy": policy, "seed": seed, "duration_s": duration, "pipeline_partitions": pipeline_partitions}
     chosen = load_scenario(scenario, parse_changes((), **asked))
     console = Console()
     folder = Run(
@@ -185,7 +164,7 @@ def record(
     from loadgen.recording import Recording, RecordingError  # noqa: PLC0415
 
     if out.exists():
-        raise TailpackError(f"{out}: is there already; choose another name")
+        raise TailpackError(f"{out}: exists; choose another name")
     check_folder(out.parent)
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     interrupted = False
@@ -211,6 +190,7 @@ def record(
     if as_json:
         found = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
         print_json(found | {"interrupted": interrupted})
+    next_step(f"tailpack simulate w1 --trace {shlex.quote(str(out))}", as_json=as_json)
     raise typer.Exit(INTERRUPTED if interrupted else 0)
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 LONG_RUN_EVENTS: Final = 500_000
 """About from where on a run takes a second."""
 TRACES: Final = (".csv", ".parquet")
-WORLD: Final = "w1"
 LATENCIES: Final = {"p50": "p50_s", "p99": "p99_s", "p99.9": "p999_s", "worst": "max_s"}
 COUNTS: Final = {
     "scaled up": "scale_ups",
@@ -170,8 +169,8 @@ def optimum(
     chosen, sent, spent, kept = _asked(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
     say_live_only([chosen])
     with _looking(sent.events):
-        found, _ = find_optimum(chosen, sent)
-    judged = run_scenario(chosen, sent, keep_events=False)[1]
+        found, schedule = find_optimum(chosen, sent)
+    judged = run_scenario(chosen, sent, keep_events=False)[1] if schedule else None
     best = found.optimum_replica_minutes
     regret = spent / best - 1 if spent is not None and best and kept else None
     of_run = {} if spent is None else {"replica_minutes": spent, "regret": regret}
@@ -180,9 +179,8 @@ def optimum(
         "scenario": chosen.name,
         "seed": chosen.seed,
         "events": sent.events,
-        "simulated_replica_minutes": judged.replica_minutes,
-        "simulated_in_sla": judged.in_sla,
-        "packing_replica_minutes": judged.packing_replica_minutes,
+        "simulated_replica_minutes": judged.replica_minutes if judged else None,
+        "simulated_in_sla": judged.in_sla if judged else None,
         **of_run,
     }
     if as_json:
@@ -193,10 +191,9 @@ def optimum(
     table.add_column()
     rows = {
         "optimum": found.why or f"{minutes(best)} replica-minutes, {count(found.late)} events late",
-        "best schedule, simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time",
+        "simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time" if judged else "no schedule",
         "no schedule keeps the promise below": minutes(found.lower),
         "or keeps every event in time below": minutes(found.lower_none_late),
-        "per-second packing": minutes(judged.packing_replica_minutes),
         "by": found.method,
         "found in": duration(found.wall_s),
     }
@@ -229,7 +226,7 @@ def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Que
         recorded = read_run(Path(what))
         return *best_of(recorded, measure(recorded)), recorded.result.replica_minutes, recorded.result.kept
     if Path(what).suffix in TRACES and trace is None:
-        what, trace = WORLD, Path(what)
+        what, trace = "w1", Path(what)
     chosen, played = load_scenario_with(what, trace, changes)
     return chosen, sent_by(chosen, played), None, False
 

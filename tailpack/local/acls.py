@@ -1,4 +1,4 @@
-"""Who needs which rights on Kafka: each principal just what it does, printed for Kafka's own tool or created here."""
+"""The rights that each service needs on Kafka and no more, printed for Kafka's own tool or created here."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -52,9 +52,7 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
     return {
         "autoscaler": [
-            *seen,
-            *(plans(BOTH), journal(WRITE), progress(READ)),
-            reader,
+            *(*seen, plans(BOTH), journal(WRITE), progress(READ), reader),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],
         "replica": [
@@ -70,41 +68,27 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
 
 
 def of_run(namespace: str) -> Rights:
-    """Return the rights of the pipeline's services, of the load, and of who watches and reports."""
+    """Return the rights of the pipeline's services, of the load, and of the live view and the report."""
     named = {topic: _topic(namespace, topic) for topic in Topic}
-    letters, settled = named[Topic.DEAD_LETTERS], named[Topic.PAYMENTS_SETTLED]
     outputs = [qualified(namespace, one) for one in (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS)]
     scaled = of_group(namespace, ScaledGroup(), outputs)
 
-    def service(group: Group, reads: Sequence[Topic], writes: Sequence[Topic]) -> list[Right]:
+    def service(group: Group, reads: Sequence[Topic], *writes: Topic) -> list[Right]:
         """A stage reads its own outputs back when it starts, its dead letters too."""
-        rights = [named[one](READ) for one in reads if one not in writes]
-        return [
-            *rights,
-            *(named[one](BOTH) for one in writes),
-            letters(BOTH),
-            Right(ResourceType.GROUP, qualified(namespace, group), READ),
-        ]
+        rights = [named[one](READ) for one in reads] + [named[one](BOTH) for one in (*writes, Topic.DEAD_LETTERS)]
+        return [*rights, Right(ResourceType.GROUP, qualified(namespace, group), READ)]
 
+    settled, scheduled, sent = Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT
+    order = (Topic.ORDERS_PLACED, Topic.PAYMENTS_REQUESTED, Topic.ORDERS_STATUS)
+    watcher = Right(ResourceType.GROUP, qualified(namespace, "watcher"), READ)
     return {
-        "order": service(
-            Group.ORDER,
-            (Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),
-            (Topic.ORDERS_PLACED, Topic.PAYMENTS_REQUESTED, Topic.ORDERS_STATUS),
-        ),
+        "order": service(Group.ORDER, (settled, sent), *order),
         "payment": scaled["replica"],
-        "shipment": service(Group.SHIPMENT, (Topic.PAYMENTS_SETTLED,), (Topic.SHIPMENTS_SCHEDULED,)),
-        "notification": service(
-            Group.NOTIFICATION,
-            (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
-            (Topic.NOTIFICATIONS_SENT,),
-        ),
+        "shipment": service(Group.SHIPMENT, (settled,), scheduled),
+        "notification": service(Group.NOTIFICATION, (settled, scheduled), sent),
         **{role: scaled[role] for role in ("autoscaler", "keda", "shadow")},
-        "load": [named[Topic.ORDERS_PLACED](WRITE), named[Topic.PAYMENTS_REQUESTED](WRITE), settled(READ)],
-        "report": [
-            *(named[one](READ) for one in Topic),
-            Right(ResourceType.GROUP, qualified(namespace, "watcher"), READ),
-        ],
+        "load": [named[Topic.ORDERS_PLACED](WRITE), named[Topic.PAYMENTS_REQUESTED](WRITE), named[settled](READ)],
+        "report": [*(named[one](READ) for one in Topic), watcher],
     }
 
 
@@ -121,31 +105,22 @@ def commands(rights: Rights, users: Mapping[str, str]) -> list[str]:
 
 
 def create(connection: Connection, rights: Rights, users: Mapping[str, str]) -> None:
-    """Create them on the brokers; one that is there already stays. Raises TailpackError."""
-    bindings = [
-        AclBinding(
-            right.kind,
-            right.name,
-            ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL,
-            f"User:{users.get(role, role)}",
-            "*",
-            AclOperation[operation.upper()],
-            AclPermissionType.ALLOW,
-        )
-        for role, ones in rights.items()
-        for right in ones
-        for operation in right.operations
-    ]
+    """Create them on the brokers; one that exists stays. Raises TailpackError."""
+    bindings = []
+    for role, right in ((role, right) for role, ones in rights.items() for right in ones):
+        pattern = ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL
+        who = (f"User:{users.get(role, role)}", "*")
+        allowed = [AclOperation[one.upper()] for one in right.operations]
+        bindings += [AclBinding(right.kind, right.name, pattern, *who, one, AclPermissionType.ALLOW) for one in allowed]
     try:
         admin = AdminClient(connection.librdkafka())  # named: without it, requests under way would end
         for done in admin.create_acls(bindings).values():
             done.result(DEADLINE_S)
     except (KafkaException, TimeoutError) as refused:
         why = refused.args[0].str() if isinstance(refused, KafkaException) else "no answer"
-        raise TailpackError(
-            f"rights could not be created on {connection.bootstrap_servers}: {why}; who creates them needs Alter on "
-            "the cluster, and the brokers need an authorizer"
-        ) from refused
+        needs = "the user who creates them needs Alter on the cluster, and the brokers need an authorizer"
+        where = connection.bootstrap_servers
+        raise TailpackError(f"rights could not be created on {where}: {why}; {needs}") from refused
 
 
 def _topic(namespace: str, topic: Topic) -> Callable[[tuple[str, ...]], Right]:

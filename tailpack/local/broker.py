@@ -20,9 +20,10 @@ from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
 from contracts.children import identity, last_log_line, uninterrupted
+from contracts.waiting import NotWithinError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
-from tailpack.local.jars import classpath, ensure, java
+from tailpack.local.jars import ensure, java
 from tailpack.local.ports import LOOPBACK, free_ports
 
 READY_DEADLINE_S: Final = 90.0
@@ -33,15 +34,6 @@ JVM: Final = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Serial collector, first-stage compiler: the broker shares two cores with everything else and lives for minutes."""
 STATE_FILE: Final = "broker.json"
 CLUSTER_ID: Final = "dGFpbHBhY2stZW1iZWRkZQ"
-
-
-class _State(Seat, frozen=True, kw_only=True):
-    """Contents of broker.json. `who` tells our process from a later one with the same pid."""
-
-    pid: int = 0
-    """0: not started yet."""
-    who: str = ""
-    """Its identity, see contracts.children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +57,17 @@ class Node:
         return process.pid if process else None
 
     @property
-    def seat(self) -> _State | None:
+    def seat(self) -> Seat | None:
         """Where it listens, or listened last; None before its first start."""
         try:
-            return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=_State)
+            return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=Seat)
         except FileNotFoundError:
             return None
 
     def process(self) -> psutil.Process | None:
         """Return its process, None when it does not run."""
         state = self.seat
-        if state is None or not state.pid:
-            return None
-        if not state.who or identity(state.pid) != state.who:
+        if state is None or not (state.pid and state.who) or identity(state.pid) != state.who:
             return None
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(state.pid)
@@ -96,12 +86,11 @@ class Node:
                 command, cwd=self.folder, capture_output=True, text=True, timeout=FORMAT_DEADLINE_S, check=False
             )
         except subprocess.TimeoutExpired:
-            raise TailpackError(
-                f"{self.folder}: Kafka's storage tool did not end within {FORMAT_DEADLINE_S} s; is the machine busy?"
-            ) from None
+            late = f"Kafka's storage tool did not end within {FORMAT_DEADLINE_S} s; is the machine busy?"
+            raise TailpackError(f"{self.folder}: {late}") from None
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-            raise TailpackError(f"{self.folder} cannot hold Kafka's data: {said[-1].strip()}")
+            words = (done.stderr or done.stdout).strip().splitlines() or ["it printed nothing"]
+            raise TailpackError(f"{self.folder} cannot hold Kafka's data: {words[-1].strip()}")
 
     def launch(self, jars: Path, seat: Seat) -> None:
         """Start the process and write down which it is; it answers later."""
@@ -116,27 +105,29 @@ class Node:
     def wait_until_ready(self, deadline_s: float) -> None:
         """Return when it serves clients. `deadline_s`: of time.monotonic(). Raises TailpackError."""
         seat = self.seat
-        while seat and self.process() and time.monotonic() < deadline_s:
-            if _serves(seat):
-                return
-            time.sleep(0.05)  # nothing signals a listening port; 50 ms is short against a start of seconds
-        if not self.process():
-            said = last_log_line(self.log) or "it said nothing"
-            raise TailpackError(f"Kafka ended while starting ({said}); see {self.log}")
-        raise TailpackError(f"Kafka did not answer within {READY_DEADLINE_S:.0f} s; see {self.log}")
+
+        def answers() -> bool:
+            if not self.process():
+                words = last_log_line(self.log) or "it printed nothing"
+                raise TailpackError(f"Kafka ended while starting ({words}); see {self.log}")
+            return seat is not None and _serves(seat)
+
+        try:
+            until(answers, deadline_s - time.monotonic(), "Kafka answers")
+        except NotWithinError as late:
+            why = f"Kafka did not answer within {READY_DEADLINE_S:.0f} s; see {self.log}"
+            raise TailpackError(why) from late
 
     def reap(self) -> None:
         """Collect what has ended of what was started here."""
         self._started[:] = [process for process in self._started if process.poll() is None]
 
     def _save(self, seat: Seat, *, pid: int = 0, who: str = "") -> None:
-        place = {name: getattr(seat, name) for name in Seat.__struct_fields__}
-        state = _State(**place, pid=pid, who=who)
-        (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(state))
+        (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(replace(seat, pid=pid, who=who)))
 
     def _java(self, jars: Path) -> list[str]:
         settings = f"-Dlog4j2.configurationFile={self.folder.resolve() / 'log4j2.properties'}"
-        return [java(), settings, "-cp", classpath(jars)]
+        return [java(), settings, "-cp", str(jars / "*")]
 
 
 class Broker:
@@ -161,10 +152,8 @@ class Broker:
         self._door = door
         held = self._held()
         if brokers and held and brokers != held:
-            raise TailpackError(
-                f"{self.folder} holds a Kafka of {held} broker{'s' if held > 1 else ''}, not {brokers}; "
-                "leave --brokers out, or name another --folder"
-            )
+            what = f"holds a Kafka of {held} broker{'s' if held > 1 else ''}, not {brokers}"
+            raise TailpackError(f"{self.folder} {what}; leave --brokers out, or name another --folder")
         self._size = held or brokers or 1
 
     @cached_property
@@ -263,9 +252,7 @@ def _serves(seat: Seat) -> bool:
         probe.settimeout(0.2)
         if probe.connect_ex((LOOPBACK, seat.port)):
             return False
-    try:
-        return (
-            seat.node in AdminClient({"bootstrap.servers": seat.address, "log_level": 0}).list_topics(timeout=5).brokers
-        )
-    except KafkaException:
-        return False
+    with suppress(KafkaException):
+        client = AdminClient({"bootstrap.servers": seat.address, "log_level": 0})
+        return seat.node in client.list_topics(timeout=5).brokers
+    return False

@@ -53,15 +53,6 @@ log.cleaner.dedupe.buffer.size=4194304
 log.index.size.max.bytes=65536
 """
 
-BEHIND_PROXIES: Final = (
-    PROPERTIES.replace(
-        "CONTROLLER://127.0.0.1:{controller_port}", "BETWEEN://127.0.0.1:0,CONTROLLER://127.0.0.1:{controller_port}"
-    )
-    .replace("{door}", "{door},BETWEEN://127.0.0.1:0\ninter.broker.listener.name=BETWEEN")
-    .replace("PLAINTEXT:PLAINTEXT,", "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT,")
-)
-"""For nodes whose clients come through proxies: they talk to each other straight, on a port that the system chooses."""
-
 LOG4J: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out
@@ -82,6 +73,10 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     node: int = 1
     quorum: dict[int, int] = {}
     """Every node of the cluster → the port of its controller."""
+    pid: int = 0
+    """0: not started yet."""
+    who: str = ""
+    """Identity of its process, see contracts.children: it tells that process from a later one with the same pid."""
 
     @property
     def address(self) -> str:

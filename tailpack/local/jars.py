@@ -12,12 +12,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from contracts.validation import cache_folder
 from tailpack.errors import TailpackError
@@ -33,8 +32,7 @@ INSTALL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Jar:
+class Jar(NamedTuple):
     """One line of a lock file."""
 
     group: str
@@ -65,7 +63,10 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
     if not _wrong(jars, folder):
         return folder
     cache_folder().mkdir(parents=True, exist_ok=True)
-    with _only_one(cache_folder()):
+    with ExitStack() as stack:
+        handle = os.open(cache_folder(), os.O_RDONLY)
+        stack.callback(os.close, handle)
+        fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder: no lock file, and free again when we are killed
         if not _wrong(jars, folder):  # another process fetched it while we waited
             return folder
         announce(f"fetching {TITLES[bundle]} from Maven Central, once, into {folder}")
@@ -80,11 +81,6 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return folder
-
-
-def classpath(folder: Path) -> str:
-    """Return Java's wildcard for all jars of `folder`."""
-    return str(folder / "*")
 
 
 @functools.cache
@@ -140,21 +136,10 @@ def _fetch(jars: list[Jar], folder: Path) -> None:
         try:
             list(pool.map(download, jars))
         except (OSError, RuntimeError, ValueError) as wrong:  # jgo's own errors are all of these
-            raise TailpackError(
-                f"Maven Central could not be reached or lacks a jar ({wrong}); check the network, try again"
-            ) from wrong
+            why = f"Maven Central could not be reached or lacks a jar ({wrong}); check the network, try again"
+            raise TailpackError(why) from wrong
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder: no lock file, and free again when we are killed
-        yield
-    finally:
-        os.close(handle)
 
 
 if __name__ == "__main__":  # as set-up calls it, while tailpack itself is still being installed

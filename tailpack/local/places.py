@@ -14,6 +14,15 @@ def free_for_run(folder: Path) -> Path:
     return folder
 
 
+def newest_run(out: Path = Path("out")) -> Path | None:
+    """Return the folder of the run in `out` that was made last; None where there is none."""
+    return max(
+        (one.parent for one in out.glob(f"*/{RUN_FILE}")),
+        key=lambda run: (run / RUN_FILE).stat().st_mtime,
+        default=None,
+    )
+
+
 def new_folder(out: Path, scenario: str) -> Path:
     """Make and return a folder for one run, named after the scenario and the time."""
     for attempt in range(100):

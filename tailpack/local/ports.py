@@ -2,7 +2,7 @@
 
 import random
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
     option: in which they were named.
     """
     if max(wanted, default=0) > HIGHEST:
-        raise TailpackError(f"port {max(wanted)} is none; the highest is {HIGHEST}, name a lower one with {option}")
+        raise TailpackError(f"{max(wanted)} is not a valid port (maximum {HIGHEST}); name another with {option}")
     with ExitStack() as held:  # all at once, so that no free port is given out twice
         ports = []
         for port in wanted:
@@ -46,21 +46,16 @@ def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
 
 
 def _bind_to_a_free_one(probe: socket.socket) -> None:
-    for port in _quiet():
-        with suppress(OSError):
-            probe.bind((LOOPBACK, port))
-            return
+    """Bind to a random port that the system gives to no connection; at last to one that the system chooses.
 
-
-def _quiet() -> Iterator[int]:
-    """Yield ports in random order that the system gives to no connection; at last 0: whatever it gives.
-
-    One that it may give away is taken by anybody's connection while its process starts, or is down for a moment; by a
-    client's own even, that tries to reach it there, and is then connected to itself.
+    A port that the system may give away can be taken by any connection while its process starts or restarts; even by a
+    client that tries to reach it there, and is then connected to itself.
     """
     first = HIGHEST + 1
     with suppress(OSError, ValueError):
         first = int(EPHEMERAL.read_text().split()[0])
-    if HIGHEST >= first >= LOWEST + FEWEST:
-        yield from random.SystemRandom().sample(range(LOWEST, first), FEWEST)
-    yield 0
+    reserved = range(LOWEST, first) if HIGHEST >= first >= LOWEST + FEWEST else range(0)
+    for port in (*random.SystemRandom().sample(reserved, min(FEWEST, len(reserved))), 0):
+        with suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return

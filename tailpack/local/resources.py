@@ -78,8 +78,3 @@ class ResourceMeter:
         """Write the usages as JSON, largest consumer of CPU first."""
         rows = sorted(self.usages.values(), key=lambda usage: -usage.cpu_s)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
-
-
-def load_usages(path: Path) -> list[Usage]:
-    """Read what `ResourceMeter.save` wrote."""
-    return msgspec.json.decode(path.read_bytes(), type=list[Usage])

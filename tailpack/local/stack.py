@@ -3,15 +3,14 @@
 import os
 import signal
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import msgspec
-import psutil
 
 from autoscaler.live.launcher import stop_left_behind
 from autoscaler.live.launchers.processes import ProcessLauncher, remembered
@@ -70,34 +69,30 @@ class Stack:
         load_file.write_bytes(msgspec.json.encode(spec))
         listen = f"127.0.0.1:{free_port()}"
         by = {"ORDER_URL": self._order_url()} if self.scenario.load.entry == "http" else {}
-        self.load = self._start(
-            "locust",
-            "loadgen.drivers",
-            {
-                "LOAD_FILE": str(load_file),
-                "OUT_DIR": str(self.folder),
-                "START_FILE": str(self.start_file),
-                "WEB_PORT": "" if web_port is None else str(web_port),
-                "WORKERS": str(load_workers),
-                "LISTEN": listen,
-                **by,
-            },
-        )
+        settings = {
+            "LOAD_FILE": str(load_file),
+            "OUT_DIR": str(self.folder),
+            "START_FILE": str(self.start_file),
+            "WEB_PORT": "" if web_port is None else str(web_port),
+            "WORKERS": str(load_workers),
+            "LISTEN": listen,
+        }
+        self.load = self._start("locust", "loadgen.drivers", settings | by)
         for number in range(1, load_workers + 1):
             self.senders.append(self._start(f"locust-{number}", "loadgen.drivers", {"MASTER": listen, **by}))
 
     def _order_url(self) -> str:
-        """Return where orders are placed: at our own Order, or where the environment says."""
-        elsewhere = self.environ.get("TAILPACK_ORDER_URL", "")
-        if "order" not in self.ports and not elsewhere:
-            raise TailpackError("load.entry = 'http': Order runs elsewhere; tell TAILPACK_ORDER_URL")
-        return f"http://127.0.0.1:{self.ports['order']}" if "order" in self.ports else elsewhere
+        """Return the address of our own Order, or the one that the environment has."""
+        if "order" in self.ports:
+            return f"http://127.0.0.1:{self.ports['order']}"
+        if elsewhere := self.environ.get("TAILPACK_ORDER_URL", ""):
+            return elsewhere
+        raise TailpackError("load.entry = 'http': Order runs elsewhere; set TAILPACK_ORDER_URL")
 
     def start_services(self) -> None:
         """Start every service of the topology, and the autoscaler, which starts the replicas."""
-        if self.scenario.topology is Topology.PIPELINE:
-            for service in FAUST_SERVICES:
-                self._start(service, f"services.{service}", self._service_settings(service))
+        for service in FAUST_SERVICES if self.scenario.topology is Topology.PIPELINE else ():
+            self._start(service, f"services.{service}", self._service_settings(service))
         self.start_autoscaler()
 
     def start_autoscaler(self) -> None:
@@ -115,8 +110,7 @@ class Stack:
 
     def supervise(self, now: float) -> list[str]:
         """Start services and autoscaler again when they have ended; return what happened, in sentences."""
-        events = [child.supervise(now) for child in self.children if not self._once(child)]
-        return [event for event in events if event]
+        return [event for one in self.children if not self._once(one) and (event := one.supervise(now))]
 
     def _once(self, child: Child) -> bool:
         """Whether it sends load: nobody can begin that again."""
@@ -124,8 +118,8 @@ class Stack:
 
     def processes(self) -> dict[str, int]:
         """Return name → pid of all that run, Payment replicas included."""
-        running = {child.name: child.pid for child in self.children if child.pid}
-        return running | {name: process.pid for name, process in self._replicas().items()}
+        replicas = {name: process.pid for name, _, process in remembered(self.replica_folder) if process}
+        return {child.name: child.pid for child in self.children if child.pid} | replicas
 
     def stop(self) -> None:
         """Stop everything: the generator first (it writes down how far it came), then all others at once."""
@@ -178,13 +172,8 @@ class Stack:
             "REPLICA_MODULE": "services.comparators" if self.scenario.payment.runtime else "services.payment",
         }
 
-    def _replicas(self) -> dict[str, psutil.Process]:
-        return {name: process for name, _, process in remembered(self.replica_folder) if process is not None}
-
 
 def _is_healthy(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=HEALTH_TIMEOUT_S) as answer:
-            return bool(answer.status == 200)
-    except (OSError, urllib.error.URLError):
-        return False
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=HEALTH_TIMEOUT_S) as one:
+        return bool(one.status == 200)
+    return False

@@ -1,10 +1,9 @@
-"""Create topics. The first thing a run does on a Kafka, so what keeps it out is found and told here."""
+"""Create topics. A run does this first, so a Kafka that cannot be used is reported here."""
 
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +12,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.connection import Connection
 from contracts.topics import CONTROL, PIPELINE_PARTITIONS, ScaledGroup, Topic, partitions_of, qualified
+from contracts.waiting import NotWithinError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
 DEADLINE_S: Final = 30.0
 AT_ONCE: Final = 5_000
 """Partitions: brokers refuse a request that would create more than 10,000."""
-POLL_S: Final = 0.1
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
     Topic.PROGRESS: {"retention.ms": "600000"},
@@ -29,7 +28,7 @@ ADVICE: Final[dict[int, str]] = {
     KafkaError._AUTHENTICATION: "correct sasl.mechanism, sasl.username or sasl.password",
     KafkaError._SSL: "correct security.protocol or ssl.ca.location",
 }
-"""What no patience mends: librdkafka itself would go on trying."""
+"""Errors that waiting does not fix; librdkafka itself would go on trying."""
 
 
 @contextmanager
@@ -73,25 +72,25 @@ def create_control_topics(connection: Connection, scaled: ScaledGroup, partition
 
 
 def _new(namespace: str, topic: Topic, partitions: int) -> NewTopic:
-    return NewTopic(
-        qualified(namespace, topic),
-        num_partitions=min(AT_ONCE, partitions),
-        replication_factor=-1,  # the broker's default
-        config=SETTINGS.get(topic, {}),
-    )
+    name, count = qualified(namespace, topic), min(AT_ONCE, partitions)  # -1: the broker's default
+    return NewTopic(name, num_partitions=count, replication_factor=-1, config=SETTINGS.get(topic, {}))
 
 
 def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
     errors: list[KafkaError] = []
     admin = _admin(connection, errors)
     creations = admin.create_topics(topics, request_timeout=DEADLINE_S)
-    deadline = time.monotonic() + DEADLINE_S
-    while not all(creation.done() for creation in creations.values()) and time.monotonic() < deadline:
-        admin.poll(POLL_S)  # errors are told in here
+
+    def answered() -> bool:
+        admin.poll(0)  # errors are reported in here
         for error in errors:
             if advice := ADVICE.get(error.code()):
                 why = f"cannot be entered ({error.str()}); {advice} in {_source(connection)}"
                 raise TailpackError(f"Kafka at {connection.bootstrap_servers} {why}")
+        return all(creation.done() for creation in creations.values())
+
+    with suppress(NotWithinError):
+        until(answered, DEADLINE_S, "topics are created")
     for name, creation in creations.items():
         try:
             creation.result(0)
@@ -102,8 +101,8 @@ def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
             if reason.code() == KafkaError._TIMED_OUT:
                 raise TailpackError(_silent(connection, errors)) from refused
             if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                said = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
-                raise TailpackError(said) from refused
+                text = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
+                raise TailpackError(text) from refused
     return admin
 
 
@@ -115,27 +114,23 @@ def _grow(admin: AdminClient, topic: str, partitions: int) -> None:
                 larger = NewPartitions(topic, min(there + AT_ONCE, partitions))
                 admin.create_partitions([larger], request_timeout=DEADLINE_S)[topic].result(DEADLINE_S)
     except KafkaException as refused:
-        raise TailpackError(
-            f"topic {topic} could not get {partitions} partitions: {refused.args[0].str()}"
-        ) from refused
+        why = refused.args[0].str()
+        raise TailpackError(f"topic {topic} could not get {partitions} partitions: {why}") from refused
 
 
 def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:
     try:
         return AdminClient(connection.librdkafka() | {"log_level": "0", "error_cb": errors.append})
     except KafkaException as unusable:
-        raise TailpackError(
-            f"{_source(connection)} cannot be used ({unusable.args[0].str()}); correct what it names"
-        ) from unusable
+        why = unusable.args[0].str()
+        raise TailpackError(f"{_source(connection)} cannot be used ({why}); correct what it names") from unusable
 
 
 def _silent(connection: Connection, errors: list[KafkaError]) -> str:
     telling = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # that one gives no reason
     reason = f" ({telling[-1].str()})" if telling else ""
-    return (
-        f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s{reason}; start it, or correct "
-        "--bootstrap-servers and --client-properties"
-    )
+    remedy = "start it, or correct --bootstrap-servers and --client-properties"
+    return f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s{reason}; {remedy}"
 
 
 def _source(connection: Connection) -> str:

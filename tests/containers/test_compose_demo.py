@@ -74,7 +74,7 @@ def published(folder: Path, service: str, port: str) -> str:
 
 def test_with_tls_and_a_login_every_client_enters_and_nobody_else(project: Path) -> None:
     """Twenty seconds of load; then a client without the certificate's authority, and one without the password."""
-    load = "tailpack load demo --duration-s 20 --bootstrap-servers kafka:9092 --namespace demo --out /out"
+    load = "tailpack dev load demo --duration 20s --bootstrap-servers kafka:9092 --namespace demo --out /out"
     login = ("--client-properties", "/tls/client.properties")
     stranger = ["tailpack", "topics", "create", "demo", "--bootstrap-servers", "kafka:9092", "--namespace", "other"]
     wrong = 'sed "s|^sasl.password.file=.*|sasl.password=wrong|" /tls/client.properties >/tmp/p && exec "$@"'

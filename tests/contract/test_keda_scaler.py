@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +21,10 @@ from tailpack.local.broker import Broker
 from tailpack.local.ports import free_port
 
 grpc = pytest.importorskip("grpc", reason="gRPC is not installed: pip install '.[keda]'")
-from autoscaler.keda import messages  # noqa: E402  # needs gRPC
+from autoscaler.keda.scaler import MESSAGE  # noqa: E402  # needs gRPC
 
 pytestmark = pytest.mark.kafka
-SCALED_OBJECT = messages.ScaledObjectRef(name="payment", namespace="shop")
+SCALED_OBJECT = MESSAGE["ScaledObjectRef"](name="payment", namespace="shop")
 
 
 class Scaler:
@@ -42,14 +43,14 @@ class Scaler:
         return stub(request, wait_for_ready=True, timeout=DEADLINE_S)
 
     def spec(self) -> Any:
-        (one,) = self.call("GetMetricSpec", SCALED_OBJECT, messages.GetMetricSpecResponse).metricSpecs
+        (one,) = self.call("GetMetricSpec", SCALED_OBJECT, MESSAGE["GetMetricSpecResponse"]).metricSpecs
         return one
 
     def metric(self) -> float | None:
         """What KEDA would hand to the HPA; None while it is refused."""
-        asked = messages.GetMetricsRequest(scaledObjectRef=SCALED_OBJECT, metricName=self.spec().metricName)
+        asked = MESSAGE["GetMetricsRequest"](scaledObjectRef=SCALED_OBJECT, metricName=self.spec().metricName)
         try:
-            (one,) = self.call("GetMetrics", asked, messages.GetMetricsResponse).metricValues
+            (one,) = self.call("GetMetrics", asked, MESSAGE["GetMetricsResponse"]).metricValues
         except grpc.RpcError as refused:
             if refused.code() is not grpc.StatusCode.UNAVAILABLE or "no plan is known yet" not in refused.details():
                 raise
@@ -66,14 +67,14 @@ class Scaler:
 
 
 @contextmanager
-def scaler(kafka: str, namespace: str) -> Iterator[Scaler]:
+def scaler(kafka: str, namespace: str, folder: Path) -> Iterator[Scaler]:
+    """The command, with a file of settings; the environment goes first."""
     port, http_port = free_port(), free_port()
-    settings = {
-        "BOOTSTRAP_SERVERS": kafka, "NAMESPACE": namespace, "GRPC_PORT": str(port), "HTTP_PORT": str(http_port),
-    }  # fmt: skip
+    config = folder / "scaler.toml"
+    config.write_text(f'bootstrap_servers = "{kafka}"\nnamespace = "another"\ngrpc_port = {port}\n')
     process = subprocess.Popen(
-        [sys.executable, "-m", "autoscaler.keda"],
-        env=os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()},
+        [sys.executable, "-m", "tailpack", "scaler", str(config)],
+        env=os.environ | {"TAILPACK_NAMESPACE": namespace, "TAILPACK_HTTP_PORT": str(http_port)},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -93,21 +94,23 @@ def plans(kafka: str, namespace: str) -> PlanLog:
     return PlanLog(Connection(bootstrap_servers=kafka, namespace=namespace), f"{namespace}.payment")
 
 
-def test_the_metric_is_what_the_newest_plan_wants_also_after_a_restart(kafka: str, namespace: str) -> None:
+def test_the_metric_is_what_the_newest_plan_wants_also_after_a_restart(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
     log = plans(kafka, namespace)
-    with scaler(kafka, namespace) as keda:
+    with scaler(kafka, namespace, tmp_path) as keda:
         assert (keda.spec().targetSize, keda.spec().targetSizeFloat) == (1, 1.0)
         assert keda.metric() is None, "a guess would stop replicas"
-        assert keda.call("IsActive", SCALED_OBJECT, messages.IsActiveResponse).result
+        assert keda.call("IsActive", SCALED_OBJECT, MESSAGE["IsActiveResponse"]).result
         log.write(("pod-a", "pod-b"), None, "first")
         wait_for(lambda: keda.metric() == 2, "the first plan")
-        pushed = keda.call("StreamIsActive", SCALED_OBJECT, messages.IsActiveResponse, "unary_stream")
+        pushed = keda.call("StreamIsActive", SCALED_OBJECT, MESSAGE["IsActiveResponse"], "unary_stream")
         assert next(pushed).result
         log.write(("pod-a", "pod-b"), None, "more are wanted than serve", wanted=5)
         assert next(pushed).result, "each plan is pushed"
         assert keda.metric() == 5
         pushed.cancel()
-    with scaler(kafka, namespace) as keda:
+    with scaler(kafka, namespace, tmp_path) as keda:
         wait_for(lambda: keda.metric() == 5, "the same after a restart")
         log.write(("pod-a",), None, "fewer")
         wait_for(lambda: keda.metric() == 1, "a plan after the restart")
@@ -115,12 +118,12 @@ def test_the_metric_is_what_the_newest_plan_wants_also_after_a_restart(kafka: st
         assert (status, said["status"]) == (200, "ok")
 
 
-def test_many_streams_silence_nobody(kafka: str, namespace: str) -> None:
+def test_many_streams_silence_nobody(kafka: str, namespace: str, tmp_path: Path) -> None:
     plans(kafka, namespace).write(("pod-a",), None, "first")
-    with scaler(kafka, namespace) as keda:
+    with scaler(kafka, namespace, tmp_path) as keda:
         wait_for(lambda: keda.metric() == 1, "the plan")
         streams = [
-            keda.call("StreamIsActive", SCALED_OBJECT, messages.IsActiveResponse, "unary_stream") for _ in range(60)
+            keda.call("StreamIsActive", SCALED_OBJECT, MESSAGE["IsActiveResponse"], "unary_stream") for _ in range(60)
         ]
         assert all(next(one).result for one in streams)
         assert keda.metric() == 1
@@ -128,11 +131,13 @@ def test_many_streams_silence_nobody(kafka: str, namespace: str) -> None:
             one.cancel()
 
 
-def test_while_kafka_is_away_it_answers_with_the_last_plan_and_says_so(private_broker: Broker, namespace: str) -> None:
+def test_while_kafka_is_away_it_answers_with_the_last_plan_and_says_so(
+    private_broker: Broker, namespace: str, tmp_path: Path
+) -> None:
     kafka = str(private_broker.address())
     log = plans(kafka, namespace)
     log.write(("pod-a", "pod-b", "pod-c"), None, "first")
-    with scaler(kafka, namespace) as keda:
+    with scaler(kafka, namespace, tmp_path) as keda:
         wait_for(lambda: keda.metric() == 3, "the plan")
         private_broker.stop()
         status, said = wait_for(lambda: (found := keda.health())[1]["status"] == "degraded" and found, "the trouble")

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 from odd_headers import produce_odd
 
-from autoscaler.live.clients import client
 from autoscaler.live.journal import JournalTopic
+from autoscaler.live.kafka import client
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import TRANSACTION_TIMEOUT_S, FencedError, PlanLog, PlanNotWrittenError

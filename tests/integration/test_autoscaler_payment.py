@@ -116,7 +116,7 @@ def shares(autoscaler: Autoscaler) -> dict[str, int]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("runtime", "policy"), [("cooperative-sticky", "algorithm-2"), ("share", "linear")])
+@pytest.mark.parametrize(("runtime", "policy"), [("cooperative-sticky", "algorithm-2"), ("kip848", "linear")])
 def test_replicas_that_obey_no_plan_are_counted(
     kafka: str, namespace: str, tmp_path: Path, runtime: str, policy: str
 ) -> None:

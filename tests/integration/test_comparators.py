@@ -10,6 +10,7 @@ import pytest
 from kafka_helpers import create_topics, produce, read_all, wait_for
 from payment_group import STOP_DEADLINE_S, PaymentGroup, assert_effects
 
+from contracts.delivery import RUNTIMES
 from contracts.events import PaymentSettled
 from contracts.progress import ReplicaState
 from contracts.topics import Topic
@@ -17,8 +18,6 @@ from contracts.topics import Topic
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 PARTITIONS = 6
-OWNING = ("cooperative-sticky", "kip848", "faust")
-"""Runtimes in which a partition has one owner, and its events keep their order."""
 
 
 class ComparatorGroup(PaymentGroup):
@@ -42,14 +41,13 @@ class ComparatorGroup(PaymentGroup):
                 self.processes[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def wait_until_shared(self, *names: str) -> None:
-        """Wait until all are members and, where partitions have owners, each has its part."""
+        """Wait until all are members, and each has its part."""
         self.wait_until(ReplicaState.MEMBER, *names)
-        if self.runtime in OWNING:
-            wait_for(lambda: len(self.owners()) == PARTITIONS, "every partition has an owner")
-            wait_for(lambda: set(self.owners().values()) == set(names), f"{names} all own partitions")
+        wait_for(lambda: len(self.owners()) == PARTITIONS, "every partition has an owner")
+        wait_for(lambda: set(self.owners().values()) == set(names), f"{names} all own partitions")
 
 
-@pytest.fixture(params=[*OWNING, "share"])
+@pytest.fixture(params=RUNTIMES)
 def group(request, kafka, namespace, tmp_path):
     create_topics(kafka, namespace, PARTITIONS)
     comparators = ComparatorGroup(kafka, namespace, PARTITIONS, tmp_path)
@@ -91,17 +89,13 @@ def test_two_replicas_share_the_work_and_one_takes_over_what_the_other_leaves(gr
         line = each.timeline
         assert line.epoch == 0
         assert line.intended_us <= line.received_us <= line.done_us
-    if group.runtime in OWNING:
-        assert all(offsets == sorted(offsets) for offsets in first_servings(settled).values())
-    if group.runtime != "faust":  # which may forget acknowledged offsets at a rebalance
-        assert repeats == 0, "it committed before it left"
+    assert all(offsets == sorted(offsets) for offsets in first_servings(settled).values())
+    assert repeats == 0, "it committed before it left"
 
     assert group.stop("payment-0") == 0
-    if group.runtime in OWNING:
-        assert sum(group.committed().values()) == 301, "everything served is committed at the end"
+    assert sum(group.committed().values()) == 301, "everything served is committed at the end"
     group.read_progress()
     processed = {name: report.processed for name, report in group.progress.items()}
-    if group.runtime != "faust":  # which reports for the last time before it finishes the event in flight
-        assert sum(processed.values()) == len(settled) + 1
+    assert sum(processed.values()) == len(settled) + 1
     assert all(report.state is ReplicaState.STOPPING for report in group.progress.values())
     assert all(report.busy_us >= 4_900 * report.processed for report in group.progress.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 import command_line
 import psutil
 
-SHORT = ("--scenarios", "w1", "--policies", "algorithm-2,linear", "--set", "duration_s=30", "--processes", "1")
+SHORT = ("w1", "--policy", "algorithm-2", "--policy", "linear", "--set", "duration_s=30", "--processes", "1")
 
 
 run = functools.partial(command_line.run, "compare")
@@ -37,12 +37,13 @@ def test_pages_are_written(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "compare.md").read_text(encoding="utf-8")
     assert "Nothing is left to chance here" in page
     assert page.strip() in shown.stdout
-    assert (tmp_path / "out" / "comparison.html").exists()
+    assert (tmp_path / "out" / "compare.svg").exists()
+    assert json.loads((tmp_path / "out" / "compare.json").read_text())["rows"]
 
 
 def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:
     """One process computes long runs; as soon as the first is kept, the terminal's Ctrl-C reaches all of them."""
-    words = ("compare", "--scenarios", "w1", "--policies", "algorithm-2", "--seeds", "400", "--set", "split=random")
+    words = ("compare", "w1", "--policy", "algorithm-2", "--seeds", "400", "--set", "split=random")
     command = [sys.executable, "-m", "tailpack", *words, "--processes", "2", "--out", str(tmp_path)]
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -41,7 +41,9 @@ CHANGED = (
 )
 ANOTHER_VERSION = CHANGED.format("d.versions = lambda: 'tailpack 9'")
 CLOCK_AHEAD = CHANGED.format("ours = d.now_us; d.now_us = lambda: ours() + 50_000")
-NEVER_DONE = CHANGED.format("say = d.Follower._say; d.Follower._say = lambda s, k, w: k == d.DONE or say(s, k, w)")
+NEVER_DONE = CHANGED.format(
+    "send = d.Follower._report; d.Follower._report = lambda s, k, w: k == d.DONE or send(s, k, w)"
+)
 
 
 class Load:

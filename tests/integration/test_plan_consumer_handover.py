@@ -16,7 +16,7 @@ from plan_consumers import Playground, running, until
 
 from contracts.plan import Eviction
 from services.consumer import Event, Listeners, Options, PlanConsumer, Topics, plan_consumer
-from services.consumer.listeners import Told
+from services.consumer.interface import Told
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_comparison import example_comparison
 from example_report import example
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -19,7 +18,6 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from report.page import page
-from report.page.comparison_page import COMPARISON_PAGE, write_comparison
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
@@ -34,7 +32,7 @@ FLAGS = (
 )  # fmt: skip
 WIDTHS = (390, 768, 1440)
 LOUDER = ("SEVERE", "WARNING")
-PAGES = (page.PAGE_FILE, COMPARISON_PAGE)
+PAGES = (page.PAGE_FILE,)
 SMALLEST_CONTRAST = """
 const light = c => { const v = c.map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
     return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
@@ -84,7 +82,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     page.write(example(), folder / page.PAGE_FILE)
-    write_comparison(example_comparison(), folder / COMPARISON_PAGE)
     return folder
 
 

@@ -1,4 +1,4 @@
-"""Simulated runs through the same Spark as live ones: judged as the simulator judges them, and against each other."""
+"""Simulated runs reported on as live ones: judged as the simulator judges them, and against each other."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,26 +14,20 @@ from bench.simulation.result import SimulationResult
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.topics import Topic
-from report.compare_runs import compare, entrant
+from report.comparison import compare
+from report.job import report_stored
 from report.result import Result
+from report.run_info import EVENTS, JOURNAL
 from report.spark.events import EVENT, event_rows, journal_entries, typed_records
-from report.spark.job import Cluster, report_run
-from report.spark.read import EVENTS, JOURNAL
-from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
 
 pytestmark = [*SPARK, pytest.mark.long, pytest.mark.timeout(600)]
 SECONDS = 180
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from spark(tmp_path_factory.mktemp("spark"))
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Cluster:
-    return Cluster("local[2]", [ensure("spark")])
 
 
 Simulated = dict[str, tuple[Path, SimulationResult]]
@@ -53,11 +47,11 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
     return found
 
 
-def test_spark_judges_a_simulated_run_as_the_simulator_does(simulated: Simulated, cluster: Cluster) -> None:
+def test_a_simulated_run_is_judged_as_the_simulator_does(simulated: Simulated) -> None:
     shared = set(SimulationResult.__struct_fields__) & set(Result.__struct_fields__)
     unseen = {"moved_partitions"}  # under linear, whose group places partitions itself: no journal knows, live or not
     for folder, figures in (simulated["a"], simulated["b"]):  # c is judged when it is compared
-        result = report_run(folder, cluster)
+        result = report_stored(folder)
         assert result.valid
         for name in shared - (unseen if figures.policy == "linear" else set()):
             assert getattr(result, name) == getattr(figures, name), name
@@ -78,27 +72,15 @@ def test_columns_and_types_are_those_of_a_run_read_from_topics(
         assert session.read.parquet(str(folder / name)).schema == wanted, name
 
 
-def test_two_policies_under_the_same_events(simulated: Simulated, cluster: Cluster) -> None:
+def test_two_policies_under_the_same_events(simulated: Simulated) -> None:
     for folder, _ in simulated.values():
-        if not (folder / "result.json").exists():
-            report_run(folder, cluster)
-    found = compare([folder for folder, _ in simulated.values()], command="tailpack report compare a b c")
-    (scenario,) = found.scenarios
-    assert [(one.label, one.runs, one.pairs) for one in scenario.contestants] == [
-        ("algorithm-2", 1, 0),
-        ("linear", 2, 1),
-    ]
-    ours, theirs, other = simulated["b"][1], simulated["a"][1], scenario.contestants[1]
-    assert other.in_sla_difference.mean == ours.in_sla - theirs.in_sla
-    assert other.replica_minutes_difference.mean == ours.replica_minutes - theirs.replica_minutes
-    assert other.in_sla_difference.low <= other.in_sla_difference.mean <= other.in_sla_difference.high
+        report_stored(folder)
+    found = compare([folder for folder, _ in simulated.values()])
+    assert [(one.label, one.runs, one.pairs) for one in found.contestants] == [("algorithm-2", 1, 0), ("linear", 2, 1)]
+    ours, theirs, other = simulated["b"][1], simulated["a"][1], found.contestants[1]
+    assert other.differences["in_sla"].mean == ours.in_sla - theirs.in_sla
+    assert other.differences["replica_minutes"].mean == ours.replica_minutes - theirs.replica_minutes
     assert found.problems == ()
-    one = entrant(simulated["b"][0])
-    assert one.cells.paid_s.sum() / 60 == pytest.approx(one.result.replica_minutes)
-    assert (one.cells.events.sum(), one.cells.in_sla.sum()) == (
-        one.result.events,
-        one.result.in_sla * one.result.events,
-    )
 
 
 KAFKA = (

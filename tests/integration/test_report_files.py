@@ -17,12 +17,12 @@ from stored_runs import STARTED_US, event_rows, stored_run, write_lines, write_p
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
+from report import ReportError
 from report.result import RESULT_FILE
-from report.run_info import RUN_FILE
-from report.spark import ReportError
+from report.run_info import EVENTS, JOURNAL, RUN_FILE
 from report.spark.files import Files
 from report.spark.job import Cluster, report_files, report_run
-from report.spark.read import EVENTS, JOURNAL, Promise
+from report.stored import Promise
 from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long]

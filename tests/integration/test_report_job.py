@@ -17,12 +17,12 @@ from contracts.connection import Connection
 from contracts.events import DeadLetter
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.topics import Topic, qualified
+from report import ReportError
 from report.result import Effects, Result
-from report.run_info import RunInfo
-from report.spark import ReportError
+from report.run_info import EVENTS, RunInfo
 from report.spark.job import Cluster, report_run, report_topic
 from report.spark.kafka import read_topics
-from report.spark.read import EVENTS, Promise
+from report.stored import Promise
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 

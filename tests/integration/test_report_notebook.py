@@ -64,7 +64,6 @@ def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
     assert result.tail is not None
     first = answers(executed, "1. Was the promise kept")
     assert result.verdict in first
-    assert re.search(r"95 % interval 9\d[.\d]* % to 9\d[.\d]* %", first)
     assert all(f"| {one.cause} | {one.events:,} |" in answers(executed, "2. Why") for one in result.tail.causes)
     assert "| over packing |" in answers(executed, "3. What did it cost")
     assert re.search(r"partition \d had most late events", answers(executed, "4. Which partition"))

@@ -15,7 +15,7 @@ from secured_broker import SecuredKafka, secured_kafka
 from tailpack.errors import TailpackError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.long]
-SMOKE = ("smoke", "--duration-s", "6")
+SMOKE = ("smoke", "--duration", "6s")
 
 
 @pytest.fixture(scope="module")

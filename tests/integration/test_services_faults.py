@@ -20,8 +20,8 @@ from services_stack import Stack, a_stack, order, order_without_id, settled, shi
 
 from contracts.events import DeadLetter
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
-from services.common.dead_letters import KEY_LIMIT, LETTER_LIMIT
-from services.common.once import SPAN
+from services.common.records import KEY_LIMIT, LETTER_LIMIT
+from services.common.stage import SPAN
 from services.order.status import MAX_ORDERS, tail
 from tailpack.local.broker import Broker
 

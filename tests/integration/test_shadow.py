@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -92,15 +93,17 @@ class Shadow:
 
 
 @contextmanager
-def shadow(kafka: str, topic: str, group: str, said: list[str]) -> Iterator[Shadow]:
+def shadow(kafka: str, topic: str, group: str, folder: Path, said: list[str]) -> Iterator[Shadow]:
+    """The command, with a file of settings; the environment goes first."""
     port = free_port()
-    settings = {
-        "BOOTSTRAP_SERVERS": kafka, "TOPIC": topic, "GROUP": group, "HTTP_PORT": str(port), "POLICY": "tail-aware",
-        "MEMBER_STARTUP_S": "1",
-    }  # fmt: skip
+    config = folder / "shadow.toml"
+    config.write_text(
+        f'bootstrap_servers = "{kafka}"\ntopic = "{topic}"\ngroup = "another"\npolicy = "tail-aware"\n'
+        f"http_port = {port}\nmember_startup_s = 1\n[policy_options]\npatience_s = 5\n"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "autoscaler.shadow"],
-        env=os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()},
+        [sys.executable, "-m", "tailpack", "shadow", str(config)],
+        env=os.environ | {"TAILPACK_GROUP": group},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -132,7 +135,7 @@ def members(client: AdminClient, group: str) -> set[str]:
     return {one.member_id for one in described.members}
 
 
-def test_a_plain_group_is_seen_right_and_left_as_it_was(kafka: str, namespace: str) -> None:
+def test_a_plain_group_is_seen_right_and_left_as_it_was(kafka: str, namespace: str, tmp_path: Path) -> None:
     topic, group, said = f"{namespace}-orders", f"{namespace}-shipping", list[str]()
     client = admin(kafka)
     client.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(DEADLINE_S)
@@ -142,7 +145,7 @@ def test_a_plain_group_is_seen_right_and_left_as_it_was(kafka: str, namespace: s
         wait_for(lambda: all(one.served for one in plain), "both members at work")
         there = members(client, group)
         topics = set(client.list_topics(timeout=DEADLINE_S).topics)
-        with shadow(kafka, topic, group, said) as running:
+        with shadow(kafka, topic, group, tmp_path, said) as running:
             began_s, began = time.monotonic(), sum(one.served for one in plain)
             seen = running.when("watched_seconds", 3)
             each = (sum(one.served for one in plain) - began) / (time.monotonic() - began_s) / 2

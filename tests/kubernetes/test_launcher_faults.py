@@ -17,7 +17,7 @@ from autoscaler.live.launchers.kubernetes import KubernetesLauncher
 from autoscaler.policies.tail_aware.starts import StartUps
 from contracts.clock import steady_s
 from contracts.journal import ReplicaChange
-from report.spark.group_history import started_us
+from report.history import started_us
 
 WAITS = "CrashLoopBackOff: .*; it ended with killed by SIGKILL: OOMKilled"
 

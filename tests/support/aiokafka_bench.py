@@ -13,7 +13,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
-from services.consumer.fetching import change
+from services.consumer.poller import change
 
 TOPIC = "requests"
 ZERO, ONE = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos_suite.proxy import Mode, Proxies
+from chaos_suite.proxy import BEHIND_PROXIES, Mode, Proxies
 from confluent_kafka import KafkaException
 from kafka_helpers import admin, wait_for
 
 from tailpack.local.broker import Broker
-from tailpack.local.broker_config import BEHIND_PROXIES
 
 
 class ProxiedCluster:

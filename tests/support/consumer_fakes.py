@@ -12,9 +12,8 @@ from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.handover import Handover
-from services.consumer.interface import Options
+from services.consumer.interface import Calls, Listeners, Options
 from services.consumer.lease import Lease
-from services.consumer.listeners import Calls, Listeners
 from services.consumer.membership import Membership
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken

@@ -5,8 +5,7 @@ from typing import Final
 import numpy as np
 
 from report.causes import Cause, CauseOfLateness, LateEpisode, Tail
-from report.rebalance_times import RebalanceRound, Rebalances
-from report.result import Breakdown, Breakdowns, Cost, HeatMap, Integrity
+from report.result import Breakdown, Breakdowns, Cost, HeatMap, Integrity, RebalanceRound, Rebalances
 
 PARTITIONS: Final = 9
 DIED_S: Final = 61.2
@@ -92,7 +91,7 @@ def cost() -> Cost:
     """Return 3 replica-minutes where 2.3 would have done."""
     return Cost(
         requested_replica_minutes=3.0, ready_replica_minutes=2.87, packing_replica_minutes=2.31,
-        packing_gap_replica_minutes=0.0, over_packing=3.0 / 2.31 - 1, moved_partitions=16, rebalance_score=0.412,
+        over_packing=3.0 / 2.31 - 1, moved_partitions=16, rebalance_score=0.412,
         largest_up=1, largest_down=1,
     )  # fmt: skip
 
@@ -110,7 +109,7 @@ def rebalances() -> Rebalances:
         for k, pause_s in enumerate(pauses_s.tolist())
     ]  # fmt: skip
     died = RebalanceRound(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
-    return Rebalances.of("incremental", [*rounds, died])
+    return Rebalances(delivery="incremental", rounds=(*rounds, died))
 
 
 def integrity() -> Integrity:

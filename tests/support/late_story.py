@@ -1,12 +1,14 @@
 """Made-up runs in which it is known why events are late: two partitions, a replica each, services of 5 ms."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.spark.events import COLUMN_OF, EVENT
-from report.spark.terms import Terms
+from report.stored import COLUMN_OF, CUSTOMER, TEXTS, WHOLE_NUMBERS, YES_OR_NO, Stored
+from report.terms import Terms
 
 STARTED_US: Final = 1_700_000_000_000_000
 SERVICE_US: Final = 5_000
@@ -59,9 +61,13 @@ def rows(events: Iterable[Event]) -> list[dict[str, Any]]:
     return found
 
 
-def frame(session: Any, events: Iterable[Event]) -> Any:
-    """Return the rows as a DataFrame, as events.parquet holds them."""
-    return session.createDataFrame([[row.get(name) for name in EVENT.names] for row in rows(events)], EVENT)
+def stored(rows: Iterable[Mapping[str, Any]]) -> Stored:
+    """Return event rows as a report has them in memory."""
+    told = [dict(row) for row in rows]
+    types = dict.fromkeys(TEXTS, pa.string()) | dict.fromkeys(WHOLE_NUMBERS, pa.int64())
+    types |= dict.fromkeys(YES_OR_NO, pa.bool_())
+    types |= {CUSTOMER: pa.int64()} if any(CUSTOMER in row for row in told) else {}
+    return Stored(pa.Table.from_pylist(told, pa.schema(list(types.items()))))
 
 
 def changed(at: float, replica: str, change: ReplicaChange) -> ReplicaChanged:

@@ -4,9 +4,9 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.live.lateness import Lateness
 from autoscaler.live.launcher import Exit, Left
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
+from autoscaler.live.progress_reader import Lateness
 from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
 from contracts.plan import Eviction, PlanRecord

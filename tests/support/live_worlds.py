@@ -1,16 +1,18 @@
 """The scaler and the group in worlds of fakes, for tests that read as timelines."""
 
 import math
+from dataclasses import replace
 
 from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProcess, FakeReports
 
+from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
+from autoscaler.live.progress_reader import Uptake
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replicas import ReplicaScaler
+from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import Troubles
-from autoscaler.live.uptake import Uptake
 from autoscaler.model import Action, Decision, Plan
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord
@@ -51,7 +53,9 @@ class GroupWorld:
             obeys_plans=not places_itself,
             clock=self.clock,
         )
+        plain = AutoscalerSettings(policy="static", state_dir="unused", overhead_s=0, startup_s=0, commit_age_s=0)
         self.group = LiveGroup(
+            replace(plain, runtime="kip848" if places_itself else ""),
             loads=self.loads,  # type: ignore[arg-type]
             reports=self.reports,  # type: ignore[arg-type]
             publisher=Publisher(
@@ -65,8 +69,7 @@ class GroupWorld:
             ),
             scaler=self.scaler,
             service_rates=ServiceRates(200.0),
-            rebalances=Rebalances(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append, clock=self.clock),
-            places_itself=places_itself,
+            rebalance_time=RebalanceTime(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append),
             trouble=self.troubles.tell,
             clock=self.clock,
         )

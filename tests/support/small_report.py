@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from report.causes import CauseOfLateness, LateEpisode, Tail
-from report.rebalance_times import RebalanceRound, Rebalances
 from report.result import (
     Breakdown,
     Breakdowns,
@@ -18,6 +17,8 @@ from report.result import (
     Integrity,
     Lateness,
     Provenance,
+    RebalanceRound,
+    Rebalances,
     Result,
     Series,
     Stage,
@@ -107,7 +108,7 @@ def _result() -> Result:
         heat=HeatMap(cell_s=2.0, partitions=(0, 1), max_s=((0.62, 0.31), (0.06, None))),
         cost=Cost(
             requested_replica_minutes=0.1, ready_replica_minutes=0.1, packing_replica_minutes=0.08,
-            packing_gap_replica_minutes=0.0, over_packing=0.25, moved_partitions=1, rebalance_score=0.2, largest_up=1,
+            over_packing=0.25, moved_partitions=1, rebalance_score=0.2, largest_up=1,
             largest_down=0,
         ),
         integrity=Integrity(
@@ -115,9 +116,9 @@ def _result() -> Result:
             clock_skew={"queueing": 1, "serving": 0}, offset_gaps=0, future=0,
             suspect=("1 event was received before it was sent",),
         ),
-        rebalances=Rebalances.of(
-            "incremental",
-            [RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06)],
+        rebalances=Rebalances(
+            delivery="incremental",
+            rounds=(RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06),),
         ),
         starts=Starts(replicas=2, p50_s=1.5, p99_s=2.1, max_s=2.1),
         provenance=Provenance(

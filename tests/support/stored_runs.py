@@ -11,8 +11,8 @@ from published_runs import made_up_run, run_info
 
 from contracts.connection import Connection
 from contracts.topics import Topic
-from report.spark.events import COLUMN_OF
-from report.spark.read import JOURNAL
+from report.run_info import JOURNAL
+from report.stored import COLUMN_OF
 
 STARTED_US: Final = 1_700_000_000_000_000
 EVENTS: Final = 200

@@ -16,7 +16,7 @@ from autoscaler.live.settings import KubernetesSettings, kubeconfig
 CONNECT_S: Final = 1.0
 ANSWER_S: Final = 3.0
 WATCH_S: Final = 8.0
-"""A watch is renewed so often at least; a server that is frozen sends no end of file, and is noticed then."""
+"""A watch is renewed at least so often; a frozen server sends no end of file, and is noticed then."""
 MERGE: Final = "application/merge-patch+json"
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -29,7 +29,7 @@ class ApiError(LauncherError):
         self.status = status
         """HTTP status; 0: no answer."""
         self.wait_s = wait_s
-        """How long it asks to be left alone, seconds."""
+        """How long to wait before the next request, seconds."""
 
 
 class Api:
@@ -47,16 +47,13 @@ class Api:
             raise LauncherError(
                 f"no way to Kubernetes by {kubeconfig()}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
             ) from wrong
-        configuration.retries = False  # whoever calls knows when to try again
+        configuration.retries = False  # the caller knows when to try again
         self.namespace = namespace or _own_namespace(context)
         self.deployment = deployment
         self._host = configuration.host
         api = client.ApiClient(configuration)
-        self._core, self._apps, self._leases = (
-            client.CoreV1Api(api),
-            client.AppsV1Api(api),
-            client.CoordinationV1Api(api),
-        )
+        self._core, self._apps = client.CoreV1Api(api), client.AppsV1Api(api)
+        self._leases = client.CoordinationV1Api(api)
         self._selector = ""
 
     def look(self) -> Raw:
@@ -72,7 +69,7 @@ class Api:
         return found["items"], found["metadata"]["resourceVersion"]
 
     def changes(self, version: str) -> Iterator[tuple[str, Raw]]:
-        """Yield (what happened, pod) since that version, until the server ends the watch; it does so by itself."""
+        """Yield (kind of change, pod) since that version, until the server ends the watch, as it does by itself."""
         answer = self._called(
             self._core.list_namespaced_pod,
             label_selector=self._selector,
@@ -137,9 +134,8 @@ class Api:
     def _called(self, call: Callable[..., Any], *words: str, **more: Any) -> Any:
         """Return the answer, unread. Raises ApiError."""
         more = {"_request_timeout": (CONNECT_S, ANSWER_S)} | more
-        arguments = (*words, self.namespace) if words else (self.namespace,)
         try:
-            answer: Any = call(*arguments, _preload_content=False, **more)
+            answer: Any = call(*words, self.namespace, _preload_content=False, **more)
         except ApiException as refused:
             raise self._refused(refused.status, refused.body, refused.headers) from refused
         except HTTPError as silent:
@@ -167,13 +163,10 @@ class Api:
         return ApiError(f"Kubernetes refuses ({status}): {said}{advice.get(status or 0, '')}", status or 0, wait_s)
 
 
-def api_from(settings: KubernetesSettings) -> Api:
+def api_from(told: KubernetesSettings) -> Api:
     """Return the way to the Deployment that the settings name. Raises LauncherError."""
-    return Api(
-        namespace=settings.kubernetes_namespace,
-        deployment=settings.kubernetes_deployment,
-        context=settings.kubernetes_context,
-    )
+    where = {"namespace": told.kubernetes_namespace, "context": told.kubernetes_context}
+    return Api(deployment=told.kubernetes_deployment, **where)
 
 
 def _own_namespace(context: str) -> str:

@@ -1,12 +1,11 @@
 """Replicas as pods of one Deployment.
 
-The Deployment's pods wait behind a scheduling gate: a pod that is created is given its name in plans, and the gate is
-opened, in one step. To stop one replica its pod is made the cheapest to delete, and only then fewer are asked for.
-Who is asked is the Deployment, or by plan, KEDA and its HorizontalPodAutoscaler: then the count is only told, and pods
-come and go when they get to it. A pod too many waits behind its gate, and is the next one to get a name.
+The Deployment's pods wait behind a scheduling gate: a pod that is created gets its name in plans, and the gate is
+opened, in one step. To stop one replica its pod is made the cheapest to delete, and only then fewer are requested: of
+the Deployment, or by plan, of KEDA and its HorizontalPodAutoscaler. Then plans state the count, and pods come and go
+later. A pod too many waits behind its gate, and is the next one to get a name.
 
-What shall be is kept here and made so by a thread of its own, again and again from what is; another thread watches the
-pods. Neither lets anybody wait.
+One thread compares the wanted replicas with the pods and acts, again and again; another one watches the pods.
 """
 
 import contextlib
@@ -20,25 +19,24 @@ from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA, REPORTS_AS, 
 from contracts.clock import steady_s
 
 LOOK_S: Final = 1.0
-"""What shall be is compared with what is so often, even if nothing has happened."""
+"""Wanted and existing pods are compared so often, even if nothing has happened."""
 READ_AGAIN_S: Final = 5.0
-"""The Deployment is read again so often: others may have changed its count, and it tells why pods are not created."""
+"""The Deployment is read again so often: others may have changed its count, and it shows why pods are not created."""
 RESERVED_S: Final = 35.0
 """A replica that ended keeps its pod for so long, in which it is started again: longer than the longest back-off."""
 GOES_WITHIN_S: Final = 5.0
-"""After fewer were asked for, the ReplicaSet has so long to delete the one that was meant."""
+"""After fewer were requested, the ReplicaSet has so long to delete the intended pod."""
 BY_PLAN_WITHIN_S: Final = 30.0
-"""Where others bring the count: they have so long. The HPA looks every 15 s, and leaves 10 % too many for good."""
+"""The same where others bring the count. The HPA looks every 15 s, and leaves 10 % too many for good."""
 PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 5.0
 
 
 class KubernetesLauncher:
-    """Names pods of the Deployment, and keeps their number right.
+    """Names pods of the Deployment, and keeps their number right. Raises LauncherError: there is no such Deployment.
 
-    why_not: asked before each change why we may not act, as we do not lead; empty: we may. by_plan: the count is told
-    in `wanted`; others bring it.
-    Raises LauncherError: there is no such Deployment.
+    why_not: returns before each change why we may not act, as we do not lead; empty: we may. by_plan: others bring the
+    count that is in `wanted`.
     """
 
     def __init__(self, api: Api, why_not: Callable[[], str] = str, *, by_plan: bool = False) -> None:
@@ -53,7 +51,7 @@ class KubernetesLauncher:
         self._reserved: dict[str, float] = {}
         """Replica that was forgotten → until when its pod is kept (s)."""
         self._adopted = False
-        """Until then pods whose names nobody asked for are an earlier autoscaler's, and stay."""
+        """Until then pods with unknown names are an earlier autoscaler's, and stay."""
         self._changed = False
         self._closed = threading.Event()
         self._troubles = {"lead": "", "watch": "", "act": "", "pods": ""}
@@ -61,15 +59,15 @@ class KubernetesLauncher:
         self._read()
         self._version = self._list()
         self._threads = [
-            threading.Thread(target=run, name=name, daemon=True)
-            for name, run in (("watch pods", self._watch), ("scale pods", self._act))
+            threading.Thread(target=self._keep, args=(what, step), name=f"{what} pods", daemon=True)
+            for what, step in (("watch", self._watch), ("act", self._act))
         ]
         for thread in self._threads:
             thread.start()
 
     @property
     def trouble(self) -> str:
-        """What the API server refuses, that it is silent, or why a pod does not come."""
+        """What the API server refuses, that it is silent, or why a pod is not created."""
         return "; ".join(filter(None, dict.fromkeys(self._troubles.values())))
 
     def start(self, name: str) -> PodInstance:
@@ -90,7 +88,7 @@ class KubernetesLauncher:
                 self._tell()
 
     def forget(self, name: str) -> None:
-        """Keep its pod until it is started again, unless it was asked to stop; told twice, it will not be."""
+        """Keep its pod until it is started again, unless it was asked to stop; a second call ends that."""
         with self._lock:
             instance = self._wanted.pop(name, None)
             self._reserved.pop(name, None)
@@ -123,8 +121,6 @@ class KubernetesLauncher:
         with contextlib.suppress(ApiError):
             self._step()
 
-    # what is known ------------------------------------------------------------------------------------
-
     def _tell(self) -> None:
         with self._lock:
             self._changed = True
@@ -143,15 +139,18 @@ class KubernetesLauncher:
     def _see(self, raw: Raw, *, gone: bool = False) -> Pod:
         pod = pod_of(raw)
         with self._lock:
-            if gone:
-                self._pods.pop(pod.uid, None)
-            else:
-                self._pods[pod.uid] = pod
-            for one in self._instances():
-                if one.pod and one.pod.uid == pod.uid:
-                    one.see(pod, gone=gone)
+            self._note(pod, gone=gone)
             self._tell()
         return pod
+
+    def _note(self, pod: Pod, *, gone: bool) -> None:
+        if gone:
+            self._pods.pop(pod.uid, None)
+        else:
+            self._pods[pod.uid] = pod
+        for one in self._instances():
+            if one.pod and one.pod.uid == pod.uid:
+                one.see(pod, gone=gone)
 
     def _list(self) -> str:
         """Look at all pods; return the version from which to watch."""
@@ -159,55 +158,44 @@ class KubernetesLauncher:
         with self._lock:
             there = {self._see(raw).uid for raw in found}
             for pod in [one for uid, one in self._pods.items() if uid not in there]:
-                del self._pods[pod.uid]
-                for one in self._instances():
-                    if one.pod and one.pod.uid == pod.uid:
-                        one.see(pod, gone=True)
+                self._note(pod, gone=True)
         return version
 
-    def _watch(self) -> None:
+    def _keep(self, what: str, step: Callable[[], object]) -> None:
+        """Take `step` again and again until closed. Each failure is shown, and followed by a longer pause."""
         pause_s = PAUSE_S
         while not self._closed.is_set():
             try:
-                for kind, raw in self._api.changes(self._version):
-                    self._version = raw["metadata"]["resourceVersion"]
-                    if kind != "BOOKMARK":
-                        self._see(raw, gone=kind == "DELETED")
-                self._troubles["watch"], pause_s = "", PAUSE_S
-            except ApiError as failed:
-                pause_s = self._failed("watch", failed, pause_s)
-                with contextlib.suppress(ApiError):
-                    self._version = self._list()
-            except Exception as unforeseen:
-                pause_s = self._failed("watch", ApiError(f"{type(unforeseen).__name__}: {unforeseen}"), pause_s)
+                step()
+                self._troubles[what], pause_s = "", PAUSE_S
+            except Exception as wrong:
+                failed = wrong if isinstance(wrong, ApiError) else ApiError(f"{type(wrong).__name__}: {wrong}")
+                if failed.status in (409, 410):  # a pod has changed meanwhile, a watch began too far back
+                    self._closed.wait(PAUSE_S)
+                    continue
+                self._troubles[what] = str(failed)
+                self._closed.wait(max(pause_s, failed.wait_s))
+                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
-    def _failed(self, what: str, failed: ApiError, pause_s: float) -> float:
-        """Tell it, unless it is of those that the next look mends; wait, and return how long to wait next time."""
-        if failed.status in (409, 410):  # a pod has changed meanwhile, a watch began too far back
-            self._closed.wait(PAUSE_S)
-            return pause_s
-        self._troubles[what] = str(failed)
-        self._closed.wait(max(pause_s, failed.wait_s))
-        return min(LONGEST_PAUSE_S, 2 * pause_s)
-
-    # what is done about it ----------------------------------------------------------------------------
+    def _watch(self) -> None:
+        """Follow the pods until the server ends the watch. After a failure all pods are read anew."""
+        if not self._version:
+            self._version = self._list()
+        version, self._version = self._version, ""
+        for kind, raw in self._api.changes(version):
+            version = raw["metadata"]["resourceVersion"]
+            if kind != "BOOKMARK":
+                self._see(raw, gone=kind == "DELETED")
+        self._version = version
 
     def _act(self) -> None:
-        pause_s = PAUSE_S
-        while not self._closed.is_set():
-            with self._lock:
-                self._lock.wait_for(lambda: self._changed or self._closed.is_set(), timeout=LOOK_S)
-                self._changed = False
-            try:
-                self._step()
-                self._troubles["act"], pause_s = "", PAUSE_S
-            except ApiError as failed:
-                pause_s = self._failed("act", failed, pause_s)
-            except Exception as unforeseen:
-                pause_s = self._failed("act", ApiError(f"{type(unforeseen).__name__}: {unforeseen}"), pause_s)
+        with self._lock:
+            self._lock.wait_for(lambda: self._changed or self._closed.is_set(), timeout=LOOK_S)
+            self._changed = False
+        self._step()
 
     def _step(self) -> None:
-        """Make what is more like what shall be. Raises ApiError."""
+        """Bring the pods nearer to what is wanted. Raises ApiError."""
         self._troubles["lead"] = self._why_not()
         if not self._adopted or self._troubles["lead"]:
             return
@@ -218,16 +206,19 @@ class KubernetesLauncher:
             self._api.delete(one.pod)  # type: ignore[arg-type]
         self._name_pods()
         for one in self._instances():
-            note = {REPORTS_AS: f"{one.started} {one.incarnation}"}
-            if one.incarnation and one.pod and one.exit() is None and one.pod.notes.get(REPORTS_AS) != note[REPORTS_AS]:
-                self._see(self._api.annotate(one.pod, note))
+            if one.incarnation and one.exit() is None:
+                self._annotate(one, REPORTS_AS, f"{one.started} {one.incarnation}")
         for one in self._going:
-            if one.pod and not one.pod.leaves and one.pod.notes.get(COST) != CHEAPEST:
-                self._see(self._api.annotate(one.pod, {COST: CHEAPEST}))
+            if one.pod and not one.pod.leaves:
+                self._annotate(one, COST, CHEAPEST)
         self._scale()
 
+    def _annotate(self, one: PodInstance, note: str, value: str) -> None:
+        if one.pod and one.pod.notes.get(note) != value:
+            self._see(self._api.annotate(one.pod, {note: value}))
+
     def _sort_out(self) -> None:
-        """Part those that are wanted from those that shall go, and from those that have gone."""
+        """Separate the wanted replicas from those that shall go, and from those that have gone."""
         with self._lock:
             now_s = steady_s()
             self._reserved = {name: until_s for name, until_s in self._reserved.items() if until_s > now_s}
@@ -238,7 +229,7 @@ class KubernetesLauncher:
                     self._going += [] if one in self._going else [one]
             self._going = [one for one in self._going if one.exit() is None or (one.pod and one.pod.uid in self._pods)]
             known = {one.pod.uid for one in self._instances() if one.pod}
-            for pod in self._living():  # named for somebody who is not wanted any more
+            for pod in self._living():  # the name is not wanted any more
                 if pod.replica and pod.uid not in known and pod.replica not in self._reserved:
                     self._going.append(PodInstance(pod.replica, self._tell, pod))
 
@@ -254,21 +245,17 @@ class KubernetesLauncher:
         self._troubles["pods"] = next((one.stuck for one in self._instances() if one.stuck), "")
 
     def _scale(self) -> None:
-        """Ask for as many pods as shall be. Who goes is left out once the ReplicaSet will choose that very pod."""
+        """Set the number of pods. One that goes is left out once the ReplicaSet will choose that very pod."""
         with self._lock:
-            alive = list(self._living())
             going = [one for one in self._going if one.pod and not one.pod.leaves]
             uids = {one.pod.uid for one in going if one.pod}
             awaited = any(one.pod is None and one.exit() is None for one in self._wanted.values())
-            others = [pod for pod in alive if pod.uid not in uids and (awaited or not pod.gated)]
-            others_ready = all(pod.ready for pod in others)  # who waits for no name may go as well
-            out = [
-                one
-                for one in going
-                if one.pod and one.pod.notes.get(COST) == CHEAPEST and (others_ready or not one.pod.ready)
-            ]
-            staying = [one for one in self._wanted.values() if not one.asked]
-            count = len(staying) + len(self._reserved) + len(going) - len(out)
+            others = [pod for pod in self._living() if pod.uid not in uids and (awaited or not pod.gated)]
+            others_ready = all(pod.ready for pod in others)  # a pod without a name may go as well
+            cheapest = [one for one in going if one.pod and one.pod.notes.get(COST) == CHEAPEST]
+            out = [one for one in cheapest if others_ready or not (one.pod and one.pod.ready)]
+            staying = sum(not one.asked for one in self._wanted.values())
+            count = staying + len(self._reserved) + len(going) - len(out)
             more, now_s = count > self._asked_for, steady_s()
             released = [one for one in going if one.released_s]
         if self._by_plan:  # one more is wanted again, or the HPA lets it be: a gated pod takes its place, or none

@@ -23,7 +23,7 @@ STUCK: Final = (
     *("ErrImage", "ImagePullBackOff", "InvalidImageName", "Unschedulable"),
     *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"),
 )
-"""What does not come right by itself."""
+"""States that do not end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def last_line(text: str) -> str:
 
 
 def _exit_of(ended: Raw, status: Raw) -> Exit:
-    """Return how a container ended; reasons that its status does not tell, such as an eviction, are told, too."""
+    """Return how a container ended, with reasons that its status does not show, such as an eviction."""
     code = ended.get("exitCode", 1)
     why = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
     how = how_it_ended(code if code < 128 else 128 - code)

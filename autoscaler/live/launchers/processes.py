@@ -20,8 +20,8 @@ from contracts.validation import UNDECODABLE
 class ReplicaProcess:
     """One process, running or ended.
 
-    child: where this autoscaler started it, and its exit status is ours to collect. Of one that an earlier autoscaler
-    started only its presence can be seen.
+    child: this autoscaler started it, so it collects the exit status. Of a process that an earlier autoscaler started
+    only the presence can be seen.
     """
 
     pending = ""
@@ -40,13 +40,10 @@ class ReplicaProcess:
     def exit(self) -> Exit | None:
         """Return how it ended; None while it runs."""
         if self._child is None:
-            if self._runs():
-                return None
-            return Exit("gone; exit status unknown, because an earlier autoscaler started it", clean=True, known=False)
+            how = "gone; exit status unknown, because an earlier autoscaler started it"
+            return None if self._runs() else Exit(how, clean=True, known=False)
         status = self._child.poll()
-        if status is None:
-            return None
-        return Exit(how_it_ended(status), clean=status == 0)
+        return None if status is None else Exit(how_it_ended(status), clean=status == 0)
 
     def wrote(self, report: Progress) -> bool:
         """Tell it by its pid; the scaler knows earlier ones of that pid by their incarnation."""
@@ -83,9 +80,9 @@ class PidFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessLauncher:
-    """Starts a command once for each replica, each in a session of its own with its own log file.
+    """Starts a command for each replica, in a session of its own with its own log file.
 
-    Who only looks for what others have started needs neither command nor environ.
+    Only to find the processes that others have started, command and environ are not needed.
     """
 
     trouble = ""
@@ -109,7 +106,7 @@ class ProcessLauncher:
         process = self._known[name] = ReplicaProcess(child.pid, identity(child.pid), child)
         try:
             self.remember(name, "")
-        except OSError:  # a full disk: a replica of which nobody knows would serve under a name that another one gets
+        except OSError:  # a full disk: an unknown replica would serve under a name that another one gets
             child.kill()
             child.wait()
             raise
@@ -162,9 +159,6 @@ def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process |
 
 
 def _same_process(entry: PidFile) -> psutil.Process | None:
-    if not entry.who or identity(entry.pid) != entry.who:
-        return None
-    try:
-        return psutil.Process(entry.pid)
-    except psutil.NoSuchProcess:
-        return None
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(entry.pid) if entry.who and identity(entry.pid) == entry.who else None
+    return None

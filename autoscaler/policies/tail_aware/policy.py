@@ -19,9 +19,8 @@ from autoscaler.policies.tail_aware.limits import Limit
 from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience
 from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted, unforeseen
 from autoscaler.policies.tail_aware.proposals import needed, proposals
-from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Kind, Situation, outlook
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, outlook
 from autoscaler.policies.tail_aware.starts import Holders, Levels, StartUps
-from contracts.replica_classes import class_of, prefix_of
 from contracts.settings import Settings, setting
 
 APART: Final = 2
@@ -73,7 +72,6 @@ class TailAware:
 
     def __init__(self, settings: PolicySettings, options: TailAwareSettings | None = None) -> None:
         self.settings = settings
-        self._classes = settings.replica_classes
         self.options = options or TailAwareSettings()
         self._history = ArrivalHistory()
         self._demand = Demand()
@@ -154,14 +152,13 @@ class TailAware:
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             numbered_rates=np.concatenate([rates, then.numbered_rates[len(then.rates) :]]),
-            numbered_prices=np.concatenate([self._prices(observation), then.numbered_prices[len(then.rates) :]]),
         )
-        requested = now.price_of(range(len(now.rates)))
-        found = [one for one in _weighed_plans(now) if now.price_of(one.replicas) >= requested]
+        requested = len(now.rates)
+        found = [one for one in _weighed_plans(now) if len(one.replicas) >= requested]
         if not found:
             return hold(observation, "nothing that could be done before the tick would help")
         chosen = min(found, key=_cost)
-        self._patience.note(observation.at_s, requested, now.price_of(chosen.replicas))
+        self._patience.note(observation.at_s, requested, len(chosen.replicas))
         decision = self._decision(observation, now, chosen, found)
         self._numbers = numbers  # the interval is compared by those of its tick
         return decision
@@ -232,8 +229,6 @@ class TailAware:
         owners, serving = (_places(observation, by) for by in (observation.assignment, self._holders.now(observation)))
         self._limit.observe(observation, serving, _lag(observation), counts, _told_rates(observation))
         typical_rate, rates = self._rates(observation)
-        first = self._classes[0]
-        kinds = tuple(Kind(typical_rate * one.speed / first.speed, one.price / first.price) for one in self._classes)
         return Situation(
             arrived=float(counts.sum()),
             waiting=self._waiting(observation, serving, rates),
@@ -253,11 +248,8 @@ class TailAware:
             starting_s=ahead.seen_s(self._startups.remaining_s(observation, ahead.startup_s)),
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
-            numbered_rates=np.concatenate([rates, np.repeat([one.rate for one in kinds], len(owners))]),
-            numbered_prices=np.concatenate(
-                [self._prices(observation), np.repeat([one.price for one in kinds], len(owners))]
-            ),
-            fresh=kinds,
+            numbered_rates=np.concatenate([rates, np.full(len(owners), typical_rate)]),
+            typical_rate=typical_rate,
             capacity=history.capacity(typical_rate, target_s),
             limit=self._limit.rate,
             slot_s=history.slot_s,
@@ -278,10 +270,6 @@ class TailAware:
         least, slower = self._limit.least_rate, self._doubt.slower
         each = np.maximum(_told_rates(observation), least) * [slower(one.name) for one in observation.replicas]
         return max(observation.service_rate, least) * exp(-self._doubt.typical), each
-
-    def _prices(self, observation: GroupObservation) -> Floats:
-        each = [class_of(one.name, self._classes).price for one in observation.replicas]
-        return np.array(each) / self._classes[0].price
 
     def _waiting(self, observation: GroupObservation, owners: Ints, rates: Floats) -> Floats:
         left = uncommitted_left_out(_lag(observation), owners, rates * observation.commit_age_s)
@@ -315,15 +303,15 @@ class TailAware:
         A replica may be saved by living on the slack of W, but is not stopped for it: it would come back at once. Where
         starts take time, what fell of late may come back as fast: replicas that it would need sooner are not stopped.
         """
-        requested = now.price_of(range(len(now.rates)))
-        allowed = [one for one in found if one.lasts or now.price_of(one.replicas) >= requested] or found
+        requested = len(now.rates)
+        allowed = [one for one in found if one.lasts or len(one.replicas) >= requested] or found
         best = min(allowed, key=_cost)
         reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
-        wanted = max(now.price_of(best.replicas), reserve)
+        wanted = max(len(best.replicas), reserve)
         least = min(requested, max(kept, self._patience.least(observation.at_s, wanted)))
-        enough = [one for one in allowed if now.price_of(one.replicas) >= least]
+        enough = [one for one in allowed if len(one.replicas) >= least]
         chosen = self._not_put_off(min(enough, key=_cost, default=best), enough)
-        self._patience.note(observation.at_s, requested, now.price_of(chosen.replicas))
+        self._patience.note(observation.at_s, requested, len(chosen.replicas))
         return chosen
 
     def _not_put_off(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
@@ -342,14 +330,8 @@ class TailAware:
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
     ) -> Decision:
         names = dict(enumerate(observation.replica_names))
-        fresh: dict[str, Iterator[str]] = {}
-        taken = {*names.values(), *observation.assignment.values()}
-        for replica in chosen.replicas:
-            if replica >= len(now.rates):
-                kind = self._classes[now.kind_of(replica)]
-                prefix = prefix_of(self.settings.replica_prefix, kind, self._classes)
-                names[replica] = next(fresh.setdefault(prefix, fresh_names(prefix, taken)))
-                taken.add(names[replica])
+        fresh = fresh_names(self.settings.replica_prefix, {*names.values(), *observation.assignment.values()})
+        names |= {replica: next(fresh) for replica in chosen.replicas if replica >= len(now.rates)}
         self._numbers = {name: number for number, name in names.items()}
         partitions = [load.partition for load in observation.partitions]
         owners = dict(zip(partitions, map(names.__getitem__, chosen.owners.tolist()), strict=True))

@@ -30,13 +30,10 @@ def predicted(now: Situation, plan: Proposal) -> Candidate:
     owners, replicas = plan.owners, plan.replicas
     moves = owners != now.owners
     late = late_under(now, plan)
-    coming = now.price_of([one for one in replicas if one >= len(now.rates)])
+    coming = sum(one >= len(now.rates) for one in replicas)
     again = float(np.count_nonzero(moves & (now.in_handover_s > 0))) * STUCK
     cost = (
-        now.price_of(replicas) * now.paid_s
-        + coming * now.start_price_s
-        + now.late_price_s * late * now.scarcity(late)
-        + again
+        len(replicas) * now.paid_s + coming * now.start_price_s + now.late_price_s * late * now.scarcity(late) + again
     )
     cost += now.move_price_s * np.count_nonzero(moves) + NEGLIGIBLE * float(now.sizes[moves].sum())
     return Candidate(

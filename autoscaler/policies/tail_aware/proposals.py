@@ -1,6 +1,6 @@
 """The plans that could follow: stay, or so many replicas with as few moves as possible."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from heapq import heapify, heapreplace
 from math import sqrt
 from typing import Final, NamedTuple
@@ -59,41 +59,24 @@ def proposals(now: Situation, kept: int = 0) -> Iterator[Proposal]:
     if pressed and (urgent > now.sizes).any():
         packings.append((_Packed.of(urgent), now.capacity))
     for load, limit in packings:
-        for kind in range(len(now.fresh)):
-            yield from _plans(now, load, limit, kind, kept, levelled=pressed and limit == now.capacity)
+        yield from _plans(now, load, limit, kept, levelled=pressed and limit == now.capacity)
 
 
-def _plans(now: Situation, load: _Packed, limit: float, kind: int, kept: int, *, levelled: bool) -> Iterator[Proposal]:
-    """Yield plans whose new replicas are of one kind. levelled: also such as fill all alike."""
-    replicas = len(now.rates)
-    as_typical = now.typical_rate / now.fresh[kind].rate
+def _plans(now: Situation, load: _Packed, limit: float, kept: int, *, levelled: bool) -> Iterator[Proposal]:
+    """Yield plans with as many replicas as are needed, or about as many. levelled: also such as fill all alike."""
     partitions = len(load.sizes)
-    fewest = fewest_bins(load.falling, limit / as_typical, partitions)
-    counts = {min(replicas, now.most_useful), *({fewest - 1, fewest, fewest + 1} if partitions <= SMALL else {fewest})}
-    if len(now.fresh) > 1:
-        counts |= {replicas - 1, replicas + 1}
-    if kept < replicas:
-        counts.add(kept)
+    fewest = fewest_bins(load.falling, limit, partitions)
+    counts = {min(len(now.rates), now.most_useful), fewest}
+    counts |= {fewest - 1, fewest + 1} if partitions <= SMALL else set()
+    counts |= {kept} if kept < len(now.rates) else set()
     for count in sorted(counts):
         if 1 <= count <= now.most_useful:
-            for without in _replaced(now, kind):
-                placed = _placed(now, load, limit, count, kind, without)
-                yield placed
-                if (direct := _direct(now, load.sizes, limit, placed)) is not None:
-                    yield direct
-                if levelled:
-                    yield _placed(now, load, _level(load.falling, count) * as_typical, count, kind, without)
-
-
-def _replaced(now: Situation, kind: int) -> Iterator[Collection[int]]:
-    """Yield sets of present replicas that new ones of a kind could stand in for, none first."""
-    yield ()
-    others = [one for one, price in enumerate(now.prices.tolist()) if price != now.fresh[kind].price]
-    if others:
-        held = np.bincount(now.owners[now.owners >= 0], now.sizes[now.owners >= 0], minlength=len(now.rates))
-        yield (min(others, key=lambda one: float(held[one])),)
-    if len(others) > 1:
-        yield others
+            placed = _placed(now, load, limit, count)
+            yield placed
+            if (direct := _direct(now, load.sizes, limit, placed)) is not None:
+                yield direct
+            if levelled:
+                yield _placed(now, load, _level(load.falling, count), count)
 
 
 def needed(now: Situation, more: float) -> int:
@@ -142,27 +125,18 @@ def _limits(now: Situation) -> Iterator[float]:
         yield capacity / factor
 
 
-def _placed(now: Situation, load: _Packed, limit: float, count: int, kind: int, without: Collection[int]) -> Proposal:
-    """Return the plan with `count` replicas that moves least; where not everything fits, the fullest are left so.
-
-    kind: of new ones. without: present ones that go.
-    """
-    stay = [one for one in range(len(now.rates)) if one not in without]
-    place = np.full(len(now.rates) + 1, -1)  # the last one stands for no owner
-    place[stay] = np.arange(len(stay))
-    before = place[now.owners]
+def _placed(now: Situation, load: _Packed, limit: float, count: int) -> Proposal:
+    """Return the plan with `count` replicas that moves least; where not everything fits, the fullest are left so."""
+    replicas, before = len(now.rates), now.owners
     weights = now.sizes + NEGLIGIBLE + np.where(now.in_handover_s > 0, STUCK, 0.0)
-    missing = max(0, count - len(stay))
+    numbers = np.array([*range(replicas), *now.new(max(0, count - replicas))])
     if len(load.sizes) <= SMALL:
-        choice = len(now.fresh) > 1  # a new one may then be better than one that stays
-        numbers = np.array([*stay, *now.new(kind, count if choice else missing)])
         owners, fits = fewest_moves(load.sizes, weights, before, _capacities(now, limit, numbers), count, STEPS)
         if fits:
             holding = sorted(set(owners.tolist()))
-            spare = [one for one in range(len(stay) if choice else len(numbers)) if one not in holding]
+            spare = [one for one in range(len(numbers)) if one not in holding]
             kept = sorted(holding + spare[: count - len(holding)])
             return Proposal(numbers[owners], tuple(numbers[kept].tolist()))
-    numbers = np.array([*stay, *now.new(kind, missing)])
     closed = np.zeros(len(numbers), np.int64)
     if count < len(numbers):
         owned = before >= 0

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROUNDING: Final = 1e-9
-
-
-class Kind(NamedTuple):
-    """What a new replica may be."""
-
-    rate: float
-    """μ, events/s."""
-    price: float
-    """As a multiple of one of the first class."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,10 +51,8 @@ class Situation:
     """μ of each replica, events/s."""
     numbered_rates: Floats
     """The same, and of all that could be new, by their numbers."""
-    numbered_prices: Floats
-    """Of each replica, as a multiple of one of the first class, and of all that could be new, by their numbers."""
-    fresh: tuple[Kind, ...]
-    """What a replica that is new may be; the first one is typical."""
+    typical_rate: float
+    """μ of a replica that is new, events/s."""
     capacity: float
     """Events per interval, as they may lie, that a typical replica serves in time, interval after interval."""
     limit: float
@@ -96,24 +85,9 @@ class Situation:
         """So many replicas serve what the limit lets through; more would help nobody."""
         return max(1, ceil(min(self.limit / self.typical_rate, len(self.owners)) - ROUNDING))
 
-    @property
-    def typical_rate(self) -> float:
-        """μ of a replica that is new, of the first class, events/s."""
-        return self.fresh[0].rate
-
-    @property
-    def prices(self) -> Floats:
-        """Of each replica, as a multiple of one of the first class."""
-        return self.numbered_prices[: len(self.rates)]
-
-    def kind_of(self, replica: int) -> int:
-        """Return which of `fresh` a new replica is: as many of each have numbers as there are partitions."""
-        return (replica - len(self.rates)) // len(self.owners)
-
-    def new(self, kind: int, count: int) -> range:
-        """Return the numbers of so many new replicas of a kind; at most as many as there are partitions."""
-        first = len(self.rates) + kind * len(self.owners)
-        return range(first, first + min(count, len(self.owners)))
+    def new(self, count: int) -> range:
+        """Return the numbers of so many new replicas; at most as many as there are partitions."""
+        return range(len(self.rates), len(self.rates) + min(count, len(self.owners)))
 
     def rates_up_to(self, replica: int) -> Floats:
         """Return μ by number of replica, new ones included, to at least that number."""
@@ -125,10 +99,6 @@ class Situation:
         if self.limit == inf:
             return rates
         return rates * min(1.0, self.limit / max(ROUNDING, float(rates[list(replicas)].sum())))
-
-    def price_of(self, replicas: Sequence[int]) -> float:
-        """Return what so many replicas cost, in replicas of the first class."""
-        return float(sum(self.numbered_prices[list(replicas)].tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

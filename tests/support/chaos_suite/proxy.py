@@ -10,8 +10,18 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
+from tailpack.local.broker_config import PROPERTIES
+
 LOOPBACK: Final = "127.0.0.1"
 CHUNK_BYTES: Final = 64 * 1024
+BEHIND_PROXIES: Final = (
+    PROPERTIES.replace(
+        "CONTROLLER://127.0.0.1:{controller_port}", "BETWEEN://127.0.0.1:0,CONTROLLER://127.0.0.1:{controller_port}"
+    )
+    .replace("{door}", "{door},BETWEEN://127.0.0.1:0\ninter.broker.listener.name=BETWEEN")
+    .replace("PLAINTEXT:PLAINTEXT,", "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT,")
+)
+"""Properties of nodes whose clients connect through proxies; the nodes reach each other directly."""
 
 
 class Mode(StrEnum):

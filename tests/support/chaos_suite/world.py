@@ -15,12 +15,11 @@ import psutil
 
 from bench.scenario import load_scenario
 from chaos_suite.faults import BROKERS, SESSION_S, Kind
-from chaos_suite.proxy import Mode, Proxies
+from chaos_suite.proxy import BEHIND_PROXIES, Mode, Proxies
 from contracts.children import uninterrupted
 from contracts.connection import Connection
 from contracts.waiting import until
 from tailpack.local.broker import Broker
-from tailpack.local.broker_config import BEHIND_PROXIES
 from tailpack.local.jars import ensure
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics

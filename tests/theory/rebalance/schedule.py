@@ -57,7 +57,7 @@ class Story:
             for what, value in {
                 "aiokafka.client.create_conn": self.cluster.network.connect,
                 "services.consumer.connections.time": SimpleNamespace(monotonic=lambda: self.world.now_s),
-                "services.consumer.fetching.WAIT_MS": 200,
+                "services.consumer.poller.WAIT_MS": 200,
                 "services.consumer.clients.WAIT_MS": 200,
                 "services.consumer.clients.LEAST_ANSWER_S": SESSION_S / 3,
                 "services.consumer.output.PROGRESS_INTERVAL_S": 2.0,

@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.membership import Work
-from contracts.replica_classes import ALIKE, ReplicaClass, class_of, prefix_of, read_classes
+from contracts.replica_classes import ALIKE, ReplicaClass, class_of, read_classes
 
 SMALL, LARGE = ReplicaClass("small", 1.0, 1.0), ReplicaClass("large", 2.5, 2.2)
 TEXT = "small 1 1,  large 2.5  2.2"
@@ -41,9 +41,7 @@ def test_classes_are_not_taken_for_alike() -> None:
 
 def test_a_name_says_the_class_and_one_that_says_nothing_has_the_first() -> None:
     classes = read_classes(TEXT)
-    for one in classes:
-        assert class_of(f"{prefix_of('payment', one, classes)}-3", classes) is one
-    assert prefix_of("payment", SMALL, classes) == "payment"
+    assert class_of("payment-3", classes) is classes[0]
     assert class_of("payment-small-0", classes) is classes[0]
     assert class_of("large-0", classes) is classes[0], "a prefix is no class"
     assert class_of("payment-large-1", ALIKE) is ALIKE[0]

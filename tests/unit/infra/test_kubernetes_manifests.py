@@ -14,8 +14,8 @@ from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.logs import LogSettings
 from services.common.faust_app import ServiceSettings
-from services.order.app import OrderSettings
-from services.payment.settings import ReplicaSettings
+from services.order.__main__ import OrderSettings
+from services.payment.replica import ReplicaSettings
 
 BASE = Path(__file__).parents[3] / "infra" / "k8s" / "base"
 READ_BY = {
@@ -109,17 +109,6 @@ def test_a_pod_is_closed_and_bounded(app):
     assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
-@pytest.mark.parametrize("app", ["order", "shipment", "notification", "payment", "autoscaler"])
-def test_what_runs_more_than_once_is_spread_over_nodes_and_not_drained_all_at_once(app):
-    (deployment,) = (one for one in all_of() if (one["kind"], one["metadata"]["name"]) == ("Deployment", app))
-    labels = deployment["spec"]["template"]["metadata"]["labels"]
-    selectors = [one["spec"]["selector"]["matchLabels"] for one in all_of() if one["kind"] == "PodDisruptionBudget"]
-    assert [one for one in selectors if one.items() <= labels.items()]
-    (spread,) = WORKLOADS[app]["topologySpreadConstraints"]
-    assert spread["topologyKey"] == "kubernetes.io/hostname"
-    assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
-
-
 @pytest.mark.parametrize("app", LONGEST_STOP_S)
 def test_a_pod_has_longer_than_its_stop_takes(app):
     assert WORKLOADS[app]["terminationGracePeriodSeconds"] > LONGEST_STOP_S[app]
@@ -154,30 +143,6 @@ def test_what_a_component_adds_is_valid_and_its_files_are_where_they_are_looked_
                 assert variable in names
                 assert str(Path(path).parent) in mounts.values()
     assert touched == ({"order"} if component == "secrets" else WORKLOADS.keys())
-
-
-def test_brokers_by_strimzi_are_found_and_can_hold_what_is_asked_of_them():
-    """Its schemas are not to be had here: what is said twice must agree, and what is asked for be possible."""
-    gke = BASE.parent / "overlays" / "gke"
-    pool, kafka = documents(gke / "strimzi.yaml")
-    assert (pool["kind"], kafka["kind"]) == ("KafkaNodePool", "Kafka")
-    assert {one["apiVersion"] for one in (pool, kafka)} == {"kafka.strimzi.io/v1"}
-    name, namespace = kafka["metadata"]["name"], kafka["metadata"]["namespace"]
-    assert pool["metadata"]["labels"]["strimzi.io/cluster"] == name
-    assert pool["metadata"]["namespace"] == namespace
-    (settings,) = documents(gke / "kustomization.yaml")[0]["configMapGenerator"]
-    told = dict(one.split("=") for one in settings["literals"])
-    (listener,) = kafka["spec"]["kafka"]["listeners"]
-    assert told["TAILPACK_BOOTSTRAP_SERVERS"] == f"{name}-kafka-bootstrap.{namespace}:{listener['port']}"
-    policies = [one for one in documents(BASE / "network.yaml") if one["metadata"]["name"] == "names-and-kafka"]
-    ranges = [(port["port"], port.get("endPort", port["port"])) for port in policies[0]["spec"]["egress"][1]["ports"]]
-    assert any(first <= listener["port"] <= last for first, last in ranges)
-    config, brokers = kafka["spec"]["kafka"]["config"], pool["spec"]["replicas"]
-    factors = [value for key, value in config.items() if key.endswith("replication.factor")]
-    assert len(factors) == 3
-    assert max(factors) <= brokers
-    for least in (config["min.insync.replicas"], config["transaction.state.log.min.isr"]):
-        assert least < min(factors), "one broker may be away"
 
 
 def test_accounts_cannot_reach_the_api_server_unless_their_pod_asks():

@@ -33,11 +33,6 @@ def test_every_alert_is_described():
     assert set(re.findall(r"`(Tailpack\w+)`", page)) == alerts
 
 
-def test_the_datasource_is_the_one_that_the_dashboards_name():
-    provisioned = yaml.safe_load((ROOT / "infra/grafana/provisioning/datasources/prometheus.yml").read_text())
-    assert provisioned["datasources"][0]["uid"] == dashboards().SOURCE["uid"]
-
-
 @pytest.mark.parametrize("command", [["check", "config", "prometheus.yml"], ["test", "rules", "alerts_test.yml"]])
 def test_prometheus_takes_the_configuration_and_the_alerts_fire_when_they_should(command: list[str]):
     if shutil.which("promtool") is None:

@@ -41,10 +41,6 @@ def test_a_dry_run_prints_the_commands_of_a_step(step: str, runs: str) -> None:
     assert any(line.startswith(runs) for line in done.stdout.splitlines()), done.stdout
 
 
-def test_arguments_of_a_run_are_passed_on() -> None:
-    assert "--scenarios w1 --seeds 3" in dry("run", "--scenarios", "w1", "--seeds", "3", PROJECT="mine").stdout
-
-
 def test_a_cluster_that_is_there_takes_the_place_of_a_project() -> None:
     there = {
         "CONTEXT": "here",

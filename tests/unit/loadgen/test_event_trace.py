@@ -56,7 +56,6 @@ def test_what_other_programs_write_is_read(tmp_path: Path, text: str) -> None:
         ("at_s,partition\n0.1,1\n\n0.2,1\n", "line 3: at_s is empty"),
         ("at_s,partition\n0.1,1.5\n", "line 2: partition = 1.5: is a fraction"),
         ("at_s,partition\n0.1,-1\n", "line 2: partition = -1: is negative"),
-        ("at_s,partition\n0.1,2\n0.2,3\n", "line 3: partition = 3: the topic has 3 partitions, from 0 on"),
         ("at_s,partition\n0.5,1\n0.1,1\n", "line 3: at_s = 0.1: is before the event above; sort them by at_s"),
         ("at_s,partition\n1700000000,1\n", "line 2: at_s = 1700000000: is 2,678,400 or more; seconds count from"),
         ("at_s,partition\n0.1,1\n0.2\n", "line 3: Expected 2 columns, got 1: 0.2"),
@@ -95,6 +94,11 @@ def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monk
     edges = [(int(chunk.offset_us[0]), int(chunk.offset_us[-1])) for chunk in trace.chunks()]
     assert len(edges) > 3
     assert all(end < begin for (_, end), (begin, _) in pairwise(edges))
+
+
+def test_events_that_name_more_partitions_than_the_scenario_has_set_them(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, "at_s,partition\n0.1,0\n0.2,11\n"), 5)
+    assert load_scenario("w1").playing(trace).payment.partitions == trace.partitions == 12
 
 
 def test_a_scenario_sends_them_at_their_own_times_live_and_simulated(tmp_path: Path) -> None:

@@ -4,32 +4,35 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import parquet
+from small_disk import PAGE, small_disk
 
-from loadgen.event_writer import NO_KEY, ROW, EventWriter, gathered, merged
+from loadgen import event_writer
+from loadgen.event_writer import NO_KEY, EventWriter
 from loadgen.trace import EventTrace, read_trace
 
 
-@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=30), min_size=1, max_size=6), st.integers(1, 12))
-def test_runs_are_merged_stably_in_small_pieces(times: list[list[int]], piece_rows: int) -> None:
-    runs = []
-    for number, each in enumerate(times):
-        run = np.zeros(len(each), dtype=ROW)
-        run["at_ms"], run["partition"], run["key"] = sorted(each), number, np.arange(len(each))
-        runs.append(run)
-    pieces = list(merged([iter(np.split(run, range(piece_rows, len(run), piece_rows))) for run in runs]))
-    expected = sorted((at_ms, run, place) for run, each in enumerate(times) for place, at_ms in enumerate(sorted(each)))
-    assert [(row["at_ms"], row["partition"], row["key"]) for piece in pieces for row in piece] == expected
-    assert max(map(len, pieces)) <= piece_rows * len(runs)
-    whole = list(gathered(pieces, piece_rows))
-    assert np.array_equal(np.concatenate(whole), np.concatenate(pieces))
-    assert all(len(piece) >= piece_rows for piece in whole[:-1])
+def test_rows_in_any_order_become_sorted_groups_and_equal_times_keep_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_writer, "FETCH_ROWS", 7)
+    monkeypatch.setattr(event_writer, "GROUP_ROWS", 20)
+    at_ms = np.random.default_rng(3).integers(0, 30, 100).tolist()
+    writer = EventWriter(tmp_path)
+    for begin in range(0, 100, 9):
+        writer.add([(at_ms[n], n, n % 5, 10) for n in range(begin, min(begin + 9, 100))])
+    writer.write(tmp_path / "mine.parquet", partitions=5)
+    assert parquet.read_table(tmp_path / "mine.parquet")["key"].to_pylist() == sorted(range(100), key=at_ms.__getitem__)
+    assert parquet.ParquetFile(tmp_path / "mine.parquet").num_row_groups == 5
+
+
+def test_a_full_disk_is_an_os_error(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", bytes_=40 * PAGE) as disk, pytest.raises(OSError, match="full"):
+        EventWriter(disk).add([(n, n, 0, 10) for n in range(20_000)])
 
 
 def test_what_is_written_is_a_trace_that_knows_its_topic(tmp_path: Path) -> None:
-    writer = EventWriter(tmp_path, run_rows=2)
+    writer = EventWriter(tmp_path)
     for at_ms, key, partition in ((5_700, 9, 1), (5_300, NO_KEY, 0), (7_001, 9, 1)):
         writer.add([(at_ms, key, partition, 10)])
     assert writer.write(tmp_path / "mine.parquet", partitions=6) == pytest.approx(1.701)

@@ -12,12 +12,12 @@ from contracts.validation import InvalidSettingsError
 from services.common.faust_app import ServiceSettings
 from services.common.records import Decide, Effect, Incoming, Refusal
 from services.common.service import Service
-from services.consumer import Refused
-from services.notification import app as notification_app
+from services.consumer import Event, Refused
+from services.notification import __main__ as notification_app
 from services.notification import replica as notification
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 from services.plan_stage import PlanStage
-from services.shipment import app as shipment_app
+from services.shipment import __main__ as shipment_app
 from services.shipment import replica as shipment_replica
 
 DONE_US = 1_700_000_000_000_000
@@ -62,7 +62,7 @@ def on_faust(tmp_path, monkeypatch) -> dict[tuple[Group, Topic], Decide]:
 def told(stage: PlanStage, value: bytes | None) -> list[tuple[str, ...] | tuple[bytes, bytes]]:
     """Why the record is refused, or what is written because of it."""
     try:
-        made = stage.outcome(value, DONE_US)
+        made = stage._rule(Event("t", 0, 0, b"key", value, (), 0, received_us=0, epoch=0), "r", DONE_US)
     except Refused as refused:
         return [refused.reasons]
     return [] if made is None else [(made.order_id.encode(), msgspec.json.encode(made))]

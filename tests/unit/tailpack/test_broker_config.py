@@ -1,14 +1,17 @@
 """Seats, server.properties and folders of embedded nodes, without starting any."""
 
 import socket
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.local.broker import STATE_FILE, Broker
+from tailpack.local.broker import STATE_FILE, Broker, default_folder
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
+from tailpack.local.places import free_for_run, new_folder
 from tailpack.local.ports import EPHEMERAL, free_port, free_ports
 
 
@@ -85,3 +88,26 @@ def test_a_folder_of_three_is_found_again(three: Path) -> None:
 def test_another_number_is_refused_before_anything_starts(three: Path, brokers: int) -> None:
     with pytest.raises(TailpackError, match=f"{three} holds a Kafka of 3 brokers, not {brokers}; leave --brokers out"):
         Broker(three, brokers)
+
+
+def test_the_broker_lives_where_the_system_keeps_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "tailpack" / "kafka"
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_folder() == tmp_path / ".local" / "state" / "tailpack" / "kafka"
+
+
+def test_two_runs_of_the_same_second_get_two_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(time, "strftime", lambda _: "20260105-101500")
+    folders = [new_folder(tmp_path / "out", "demo") for _ in range(3)]
+    assert [folder.name for folder in folders] == [f"demo-20260105-101500{end}" for end in ("", "-1", "-2")]
+    assert all(folder.is_dir() for folder in folders)
+
+
+def test_a_folder_may_be_there_but_must_hold_no_run(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "logs").mkdir(parents=True)
+    assert free_for_run(tmp_path / "mine") == tmp_path / "mine"
+    (tmp_path / "mine" / RUN_FILE).write_text("{}")
+    with pytest.raises(TailpackError, match="mine holds a run already; choose another name, or move it away"):
+        free_for_run(tmp_path / "mine")

@@ -24,6 +24,8 @@ from report.result import Effects, Result
 from report.run_info import RUN_FILE
 from tailpack import reporting
 from tailpack.cli import main as cli
+from tailpack.cli.options import parse_changes
+from tailpack.cli.progress import next_step
 from tailpack.local.jars import java
 
 REACH = ("--bootstrap-servers", "127.0.0.1:1", "--namespace", "demo")
@@ -118,22 +120,36 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\? Known are .*demo, .*; or name a \.toml file"),
+        (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\?"),
         (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
         (("run", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
-        (("run", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
+        (("run", "w1", "--duration", "601s"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
         (
             ("run", "w1", "--set", "payment.delivery=lazy", "--set", "startup_s=soon"),
             r"w1\.toml: payment\.delivery = 'lazy': .*, eager, .*\n"
             r"tailpack: w1\.toml: simulation\.startup_s = 'soon': .*",
         ),
-        (("run",), r"Missing argument 'SCENARIO'\."),
+        (("run",), r"Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all"),
+        (("simulate",), r"Missing argument 'SCENARIO': for example w1, taxi; .*"),
+        (
+            ("run", "w1", "--duration", "soon"),
+            r"Invalid value for '--duration': 'soon': must be whole seconds, .*90s.*",
+        ),
+        (
+            ("run", "w1", "--policy", "keda"),
+            r"w1\.toml: autoscaler\.policy: 'keda' is unknown; did you mean keda-hpa\?",
+        ),
+        (("run", "W1", "--policy", "fixed-5"), r"policy 'fixed-5' is unknown; did you mean static-5\?"),
+        (
+            ("run", "w1", "--set", "startup=10"),
+            r"w1\.toml: --set startup: .*did you mean .*\? `tailpack show setting .*",
+        ),
         (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
         (("status",), r"No such command 'status'\. Did you mean 'kafka status'.*\?"),
         (
-            ("compare", "--policies", "tail-awar"),
-            r"policy 'tail-awar' is unknown; did you mean tail-aware\? Known are .*",
+            ("compare", "w1", "--policy", "tail-awar"),
+            r"policy 'tail-awar' is unknown; did you mean tail-aware\?",
         ),
         (("kafka", "start", "--port", "80000"), r"Invalid value for '--port': .*65535.*"),
         (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
@@ -143,8 +159,10 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("report", "/"), r"/ is not the folder of a run: it holds no run\.json"),
         (
             ("report", "no.such.topic"),
-            r"no\.such\.topic is no folder; .* --bootstrap-servers, or .*tailpack kafka start",
+            r"no\.such\.topic: no such run, and no Kafka is named .*; there is none in out; .*tailpack demo",
         ),
+        (("report", "out/nothing"), r"out/nothing: no such run; there is none in out; make one: tailpack demo"),
+        (("report",), r"there is no run in out: .*tailpack demo"),
         (("kafka", "groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),
         (
             ("dev", "bench", "handover", "--runtime", "stock"),
@@ -156,9 +174,15 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         ),
         (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
         (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
-        (("sweep", "speed"), r"sweep 'speed' is unknown; known are f, decision-interval.*"),
+        (
+            ("compare", "w1", "--axis", "burst-phse"),
+            r"axis 'burst-phse' is unknown; did you mean burst-phase\?",
+        ),
         (("topics", "create", "nonesuch", *REACH), r"scenario 'nonesuch' is unknown.*"),
-        (("dev", "load", "demo", *REACH[2:]), r"Missing option '--bootstrap-servers'\."),
+        (
+            ("dev", "load", "demo", *REACH[2:]),
+            r"Missing option '--bootstrap-servers' \(env var: 'TAILPACK_BOOTSTRAP_SERVERS'\)\.",
+        ),
         (("dev", "load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
         (("dev", "load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
         (("dev", "load", "demo", *REACH[:3], "x" * 101), r"Invalid value for '--namespace': .*"),
@@ -166,14 +190,14 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             ("dev", "load", "demo", *REACH, "--client-properties", "none"),
             r"none: cannot be read \(No such file or directory\)",
         ),
-        (("simulate", "w1", "--set", "spilt=even"), r".*override spilt: unknown.*"),
+        (("simulate", "w1", "--set", "spilt=even"), r".*--set spilt: unknown.*"),
         (
             ("simulate", "w1-skew9", "--set", "split=random"),
             r".*'random' contradicts the partition table of w1-skew9.*",
         ),
         (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
         (("simulate", "w1", "--trace", "none.csv"), r".*none\.csv: cannot be read \(No such file or directory\)"),
-        (("compare", "--scenarios", ","), r".*name at least one scenario.*"),
+        (("compare",), r"Missing argument '.*'.*"),
         (("replay", "nowhere"), r".*no such folder.*"),
         (("dev", "jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
@@ -187,6 +211,45 @@ def test_what_can_be_mended_is_one_line_each_and_status_2(
     assert ended.out == ""
     assert re.fullmatch(f"tailpack: {line}\n", ended.err)
     assert list(tmp_path.iterdir()) == [], "nothing was begun"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("show", "scenario", "W1"), r'(?m)^name = "w1"'),
+        (("show", "policy", "Linear"), r"f_up +0\.9"),
+        (("show", "setting", "startup"), r"simulation\.startup_s"),
+        (("record", "--topic", "x", "--out", "/dev/null"), r"/dev/null: .*exists"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_people_type_is_understood(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], found: str
+) -> None:
+    monkeypatch.setenv("TAILPACK_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    ended = tailpack(*words)
+    assert re.search(found, ended.out + ended.err)
+
+
+@pytest.mark.parametrize(("terminal", "as_json"), [(True, False), (True, True), (False, False)])
+def test_the_next_step_is_for_people_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, as_json: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    next_step("tailpack report out/one", as_json=as_json)
+    assert ("next: tailpack report out/one" in capsys.readouterr().err) == (terminal and not as_json)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("static-5", {"policy": "static", "autoscaler.initial_replicas": 5}),
+        ("Linear", {"policy": "linear"}),
+        ("./Mine.py:Policy", {"policy": "./Mine.py:Policy"}),
+    ],
+)
+def test_a_policy_may_be_a_count_a_file_or_a_name_in_any_case(text: str, changes: dict[str, object]) -> None:
+    assert parse_changes((), policy=text) == changes
 
 
 def test_a_taken_port_is_told_before_anything_starts(tailpack: Command, tmp_path: Path) -> None:
@@ -294,3 +357,30 @@ def test_ctrl_c_is_one_line_where_a_library_makes_another_error_of_it(
 
     monkeypatch.setattr("bench.scenario.scenario_names", compiling)
     assert tailpack("list", "scenarios") == Ended(130, "", "tailpack: stopped\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("payment.heartbeat_s=3", "payment.heartbeat_s", 3),
+        ("rebalance_time_s = 0.5", "rebalance_time_s", 0.5),
+        ("learn_rebalance_time=false", "learn_rebalance_time", False),
+        ("payment.runtime=cooperative-sticky", "payment.runtime", "cooperative-sticky"),
+        ('policy="linear"', "policy", "linear"),
+        ("description=a = b", "description", "a = b"),
+    ],
+)
+def test_a_value_is_what_it_looks_like(text: str, key: str, value: object) -> None:
+    assert parse_changes([text]) == {key: value}
+
+
+def test_topics_are_created_with_the_partitions_of_the_scenario(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created: list[Any] = []
+    monkeypatch.setattr("tailpack.local.topics.create_topics", lambda *asked: created.append(asked))
+    reach = ("--bootstrap-servers", "kafka:9092", "--namespace", "demo")
+    assert tailpack("topics", "create", "demo", *reach).status == 0
+    assert tailpack("topics", "create", "demo", *reach, "--pipeline-partitions", "8").status == 0
+    assert [asked[1:] for asked in created] == [(9, 4), (9, 8)]
+    assert (created[0][0].bootstrap_servers, created[0][0].namespace) == ("kafka:9092", "demo")

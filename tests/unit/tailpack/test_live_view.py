@@ -112,7 +112,7 @@ def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState) -> N
     assert latency.count("▁") == SECONDS, "60 ms of 500"
     assert moves.index("3") - latency.index("▁") == 1030 - 1010
     assert moves.index("9") - latency.index("▁") == 1050 - 1010, "nine and more"
-    assert any("15 partitions moved by 2 plans, nobody served one for at most 21 ms" in row for row in rows)
+    assert any("15 partitions moved by 2 plans, not served for at most 21 ms" in row for row in rows)
     assert any("3 moved, 21 ms" in row for row in rows)
     assert "moved 15, pause ≤ 21 ms" in line(minute, moment), "and in a few words in the log"
 

@@ -15,8 +15,6 @@ import pytest
 from small_report import small_result, small_run
 
 from bench.replay import replay
-from report import compare_runs
-from report.comparison import RunComparison
 from report.result import Otherwise
 from tailpack import reporting
 from tailpack.errors import TailpackError
@@ -141,54 +139,33 @@ def test_a_kept_result_that_is_missing_or_broken(folder: Path) -> None:
         run(folder, "--kept")
 
 
-@pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[Path]]:
-    """Comparisons that were asked for; each gives a comparison in which nobody takes part."""
-    asked: list[list[Path]] = []
-
-    def compare(runs: list[Path], *, command: str) -> RunComparison:
-        asked.append(runs)
-        return RunComparison(
-            verdict="w1: equal.", scenarios=(), problems=("b: not valid",), method="How.", command=command
-        )
-
-    monkeypatch.setattr(compare_runs, "compare", compare)
-    monkeypatch.chdir(tmp_path)
-    return asked
-
-
-def test_runs_are_compared_into_a_folder_of_their_own(folder: Path, compared: list[list[Path]], tmp_path: Path) -> None:
+def test_runs_are_compared_in_a_table_json_or_a_file(folder: Path, tmp_path: Path) -> None:
     other = small_run(tmp_path / "other", policy="linear")
-    ended = run("compare", folder, other)
-    assert compared == [[folder, other]]
-    assert "b: not valid" in ended.stdout
-    (made,) = (tmp_path / "out").iterdir()
-    assert {"comparison.json", "comparison.html"} == {path.name for path in made.iterdir()}
-    assert "w1: equal." in (made / "comparison.html").read_text()
+    assert "| linear | 1 | 98 % | [0.000 pp] |" in run("compare", folder, other).stdout
+    found = json.loads(run("compare", folder, other, "--json").stdout)
+    assert [one["label"] for one in found["contestants"]] == ["tail-aware", "linear"]
+    assert run("compare", folder, other, "--format", "html", "--out", tmp_path / "table.html").stdout == ""
+    assert "<td>linear</td>" in (tmp_path / "table.html").read_text()
 
 
 def test_a_run_without_a_report_gets_one_before_it_is_compared(
-    folder: Path, compared: list[list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Path] = []
-    monkeypatch.setattr(reporting, "write_report", lambda place, **_: made.append(place))
     other = small_run(tmp_path / "other", policy="linear")
+
+    def written(place: Path, **_: object) -> None:
+        made.append(place)
+        small_result(run="other", policy="linear").save(place)
+
+    monkeypatch.setattr(reporting, "write_report", written)
     (other / "result.json").unlink()
     run("compare", folder, other)
     assert made == [other]
 
 
-def test_a_comparison_as_json(folder: Path, compared: list[list[Path]], tmp_path: Path) -> None:
-    runs = (folder, small_run(tmp_path / "other", policy="linear"), "--out", tmp_path / "here")
-    assert json.loads(run("compare", *runs, "--json").stdout)["verdict"] == "w1: equal."
-
-
-def test_what_cannot_be_compared_is_said_before_anything_starts(
-    folder: Path, compared: list[list[Path]], tmp_path: Path
-) -> None:
+def test_what_cannot_be_compared_is_said_before_anything_starts(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(TailpackError, match="name two runs or more"):
         run("compare", folder, folder)
     with pytest.raises(TailpackError, match="nowhere is not the folder of a run"):
         run("compare", folder, tmp_path / "nowhere")
-    assert compared == []
-    assert not (tmp_path / "out").exists()

@@ -17,7 +17,7 @@ from contracts.delivery import Delivery
 from contracts.settings import Settings, declaration, sentences
 from contracts.validation import InvalidSettingsError, parse
 from services.consumer import Options
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 from tailpack.declared_pages import settings_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "settings.md"

@@ -1,4 +1,4 @@
-"""Each process of a run is told what the scenario says, in the names that it reads."""
+"""Each process of a run gets the values of the scenario, in the names that it reads."""
 
 import os
 from dataclasses import fields, replace
@@ -20,8 +20,8 @@ from loadgen.orders import input_topic
 from loadgen.spec import DriverSettings as GeneratorSettings
 from loadgen.spec import read_load
 from services.common.faust_app import ServiceSettings
-from services.order.app import OrderSettings
-from services.payment.settings import ReplicaSettings
+from services.order.__main__ import OrderSettings
+from services.payment.replica import ReplicaSettings
 from tailpack.local.stack import Stack
 
 CONNECTION = Connection(bootstrap_servers="kafka:9092", client_properties="tls.properties", namespace="run-1")
@@ -46,7 +46,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def unusual() -> Scenario:
-    """A scenario in which nothing that a process is told has its default."""
+    """A scenario in which no value has its default."""
     return replace(
         load_scenario("w1", {"topology": "pipeline", "pipeline_partitions": 6, "duration_s": 30, "seed": 9}),
         payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
@@ -87,34 +87,20 @@ def test_every_variable_is_one_that_the_process_reads(unusual: Scenario, tmp_pat
         assert from_environment(child.environ, Connection) == CONNECTION
 
 
-def test_the_autoscaler_and_its_replicas_are_told_what_the_scenario_says(unusual: Scenario, tmp_path: Path) -> None:
+def test_the_autoscaler_and_its_replicas_get_the_values_of_the_scenario(unusual: Scenario, tmp_path: Path) -> None:
     stack, started = told(unusual, tmp_path)
     environ = started["autoscaler"].environ
-    payment = unusual.payment
     autoscaler = from_environment(environ, AutoscalerSettings)
+    own = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_HTTP_PORT": "0"}  # the autoscaler's port is not for them
+    replica = from_environment(environ | own, ReplicaSettings)
     for section in (unusual.target, unusual.autoscaler, unusual.guards):
-        for name, value in vars(section).items():
-            assert getattr(autoscaler, name) == value
-    assert (autoscaler.payment_partitions, autoscaler.service_time_s) == (7, 0.02)
+        assert {name: getattr(autoscaler, name) for name in vars(section)} == vars(section)
+    for section in (unusual.payment, unusual.speeds(), unusual.target):
+        shared = {name: value for name, value in vars(section).items() if hasattr(replica, name)}
+        assert {name: getattr(replica, name) for name in shared} == shared
+    assert (autoscaler.payment_partitions, replica.payment_partitions) == (7, 7)
     assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
-    its_own = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_HTTP_PORT": "0"}  # the autoscaler's port is not for them
-    replica = from_environment(environ | its_own, ReplicaSettings)
-    assert replica == ReplicaSettings(
-        latency_target_s=unusual.target.latency_target_s,
-        percentile=unusual.target.percentile,
-        replica="payment-0",
-        payment_partitions=payment.partitions,
-        service_time_s=payment.service_time_s,
-        heartbeat_s=payment.heartbeat_s,
-        session_s=payment.session_s,
-        commit_interval_s=payment.commit_interval_s,
-        speeds=(1.0, 0.5),
-        slow_from_s=3.0,
-        slow_until_s=9.0,
-        slow_factor=2.5,
-        slow_replicas=(0, 2),
-        start_file=str(stack.start_file),
-    )
+    assert (replica.replica, replica.start_file) == ("payment-0", str(stack.start_file))
 
 
 def test_the_services_listen_on_ports_of_their_own(unusual: Scenario, tmp_path: Path) -> None:
@@ -135,24 +121,13 @@ def test_the_generator_finds_its_load(unusual: Scenario, tmp_path: Path) -> None
     assert (settings.out_dir, settings.start_file, settings.web_port) == (str(tmp_path), str(stack.start_file), 0)
 
 
-def asked_of(folder: Path, overrides: dict[str, object]) -> dict[str, str]:
-    """Return the environment of the autoscaler, which its replicas inherit."""
-    return dict(told(load_scenario("w1", overrides), folder)[1]["autoscaler"].environ)
-
-
-def test_our_own_replicas_are_told_how_to_deliver(tmp_path: Path) -> None:
-    environ = asked_of(tmp_path, {"delivery": "eager", "heartbeat_s": 3, "drain_s": 2, "absence_grace_s": 5})
+@pytest.mark.parametrize("runtime", ["", *RUNTIMES])
+def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path: Path) -> None:
+    changes = {"runtime": runtime, "policy": "linear"} if runtime else {"delivery": "eager", "heartbeat_s": 3}
+    environ = told(load_scenario("w1", changes), tmp_path)[1]["autoscaler"].environ
     autoscaler = from_environment(environ, AutoscalerSettings)
-    replica = from_environment(environ | {"TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
-    assert (autoscaler.replica_module, autoscaler.runtime) == ("services.payment", "")
-    assert (autoscaler.delivery, autoscaler.drain_s, autoscaler.absence_grace_s) == (Delivery.EAGER, 2.0, 5.0)
-    assert not autoscaler.learn_rebalance_time
-    assert (replica.delivery, replica.heartbeat_s, replica.drain_s) == (Delivery.EAGER, 3.0, 2.0)
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_comparator_takes_their_place(runtime: str, tmp_path: Path) -> None:
-    environ = asked_of(tmp_path, {"runtime": runtime, "policy": "linear"})
-    autoscaler = from_environment(environ, AutoscalerSettings)
-    assert (autoscaler.replica_module, autoscaler.runtime) == ("services.comparators", runtime)
-    assert environ["TAILPACK_RUNTIME"] == runtime
+    module = "services.comparators" if runtime else "services.payment"
+    assert (autoscaler.replica_module, autoscaler.runtime, environ["TAILPACK_RUNTIME"]) == (module, runtime, runtime)
+    if not runtime:
+        replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
+        assert (autoscaler.delivery, replica.delivery, replica.heartbeat_s) == (Delivery.EAGER, Delivery.EAGER, 3.0)

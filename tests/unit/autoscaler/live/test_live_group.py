@@ -81,13 +81,6 @@ def test_late_events_are_told_since_the_observation_before() -> None:
     assert late_seen(world)["payment-0"] is None, "it has said nothing since"
 
 
-def test_what_events_took_is_known_of_each_that_counts_it() -> None:
-    world = started(2)
-    world.tell("payment-0", late=3, latencies=(9, 0, 0, 0, 2, 1, 0, 0))
-    world.group.observe()
-    assert world.group.latencies == {"payment-0": (9, 0, 0, 0, 2, 1, 0, 0)}
-
-
 def test_what_was_late_before_anybody_observed_is_not_told() -> None:
     world = started(2)
     for late in (3, 7):

@@ -66,13 +66,6 @@ def test_a_topic_made_anew_and_a_partition_that_is_new_start_from_nothing() -> N
     assert [load.arrival_rate for load in loads.read()[1]] == [30.0, 0.0]
 
 
-def test_without_an_answer_the_last_known_count_stands() -> None:
-    readings = Readings([reading(10.0, 0, 0)])
-    assert LoadReader(readings).count() == 7
-    readings.unanswered = True
-    assert LoadReader(readings).count() == 2
-
-
 def test_a_burst_right_before_a_tick_counts_in_one_interval() -> None:
     """Slots end at tenths and a half, ticks at tenths: what comes between is the last slot's, not the next one's."""
     samples = ArrivalSamples()
@@ -129,15 +122,6 @@ def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None
     assert len(loads.recent().counts) < 10, "since the reading before, not since an interval ago"
 
 
-def test_many_thousand_partitions_are_sampled_more_rarely() -> None:
-    ends = (0,) * 10_000
-    readings = Readings([reading(0.0, *ends)], sampled=[(tenth / 10, ends) for tenth in range(1, 21)])
-    loads = LoadReader(readings, on_the_beat)
-    for tenth in range(1, 21):
-        loads.sample(tenth / 10)
-    assert 20 - len(readings.sampled) == 4  # of 20 slots
-
-
 def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():
     for ahead_s in (0.0, 1e9 + 0.05, -12345.678):
         burst_s = 100.0 - ahead_s % 1  # a whole second of the wall clock
@@ -147,20 +131,6 @@ def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():
             samples.note(at_s, [int(100 * min(1.0, max(0.0, (at_s - burst_s) / 0.02)))])
         counts = samples.recent(burst_s + 0.1, 1.0, {}).counts[:, 0]
         assert counts.max() == counts.sum() == 100, "a burst is never cut in two"
-
-
-def test_brokers_far_away_are_asked_less_often() -> None:
-    """An answer takes 60 ms: asking takes a third of the time."""
-    asked = Readings([reading(10.0, 0)], sampled=[(10.0 + 0.02 * step + 0.06, (step,)) for step in range(50)])
-    loads, told = LoadReader(asked, on_the_beat), list[float]()
-    for step in range(50):
-        before = len(asked.sampled)
-        loads.sample(10.0 + 0.02 * step)
-        if len(asked.sampled) == before:
-            asked.sampled.pop(0)  # this moment has passed
-        else:
-            told.append(10.0 + 0.02 * step)
-    assert np.diff(told).min() >= 0.18 - 1e-9
 
 
 def sampled(events_at, readings, partitions=1):
@@ -194,12 +164,6 @@ def test_when_in_its_slot_a_burst_came_is_known_to_a_fortieth_of_a_second(late_s
     recent = samples.recent(100.1, 1.0, {})
     assert recent.counts[-1, 0] == 100
     assert late_s - 0.041 <= recent.begin_s <= late_s
-
-
-def test_of_an_even_stream_some_come_at_the_start_of_a_slot():
-    samples = sampled([99.0 + 0.005 * i for i in range(221)], every(0.02, 98.51, 100.1))
-    samples.note(100.1, [220])
-    assert samples.recent(100.1, 1.0, {}).begin_s == pytest.approx(-0.05, abs=0.021)
 
 
 def known(loads):

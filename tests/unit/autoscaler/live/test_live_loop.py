@@ -130,12 +130,6 @@ def test_a_rehearsal_ends_with_every_policy_and_takes_those_that_scale_up_and_do
         assert Action.UP in actions
 
 
-def test_a_rehearsal_ends_when_told_to() -> None:
-    policy = configured("tail-aware")
-    assert met_by(policy, stopped=True) == 0
-    assert not policy.seen
-
-
 class Fails:
     name = "fails"
 

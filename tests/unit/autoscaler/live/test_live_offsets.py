@@ -99,15 +99,6 @@ def lags(reader: OffsetReader) -> list[int | None]:
     return [None if None in (one.end, one.done) else one.end - one.done for one in reader.read()[1]]  # type: ignore[operator]
 
 
-def test_lag_is_produced_minus_committed(reader: OffsetReader) -> None:
-    assert lags(reader) == [10, 50]
-
-
-def test_a_group_that_never_committed_lags_by_all_that_is_stored(reader: OffsetReader, consumer: FakeConsumer) -> None:
-    consumer.committed_offsets = [Entry(OFFSET_INVALID), Entry(OFFSET_INVALID)]
-    assert lags(reader) == [100, 190]
-
-
 def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_before_its_own(
     consumer: FakeConsumer,
 ) -> None:

@@ -35,7 +35,7 @@ def test_a_replica_that_dies_on_its_way_out_is_evicted_by_the_same_plan_once_mor
     world.launcher.newest("payment-1").finish("killed by SIGKILL")
     world.step()
     assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
-    assert world.log.written[-1].reason == "payment-1 died as a member: nobody shall wait for it"
+    assert world.log.written[-1].reason == "payment-1 died as a member: no other waits for it"
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
     assert world.changes("payment-1")[-1] == "left", "nobody wanted it any more"
 

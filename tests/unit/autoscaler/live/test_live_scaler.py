@@ -6,7 +6,7 @@ import pytest
 from live_fakes import FakeProcess
 from live_worlds import ScalerWorld
 
-from autoscaler.live.launcher import Exit, Left
+from autoscaler.live.launcher import Left
 from autoscaler.live.replicas import Patience
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
@@ -15,16 +15,6 @@ from contracts.progress import ReplicaState
 @pytest.fixture
 def world() -> ScalerWorld:
     return ScalerWorld()
-
-
-def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    assert world.scaler.requested == ("payment-0",)
-    assert not world.scaler.ready("payment-0")
-    world.warm("payment-0")
-    assert world.scaler.ready("payment-0")
-    assert world.changes() == ["requested", "started", "ready"]
-    assert world.launcher.remembered["payment-0"] == "life-100", "a later autoscaler must be able to evict it"
 
 
 @pytest.mark.parametrize("pid", [7, 100])
@@ -141,19 +131,6 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Scal
     assert world.changes("payment-2") == ["left"], "its exit status says that it left in order"
     assert world.scaler.requested == ("payment-0",)
     assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-42"]
-
-
-def test_stopping_all_signals_all_and_ends_with_nobody(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0", "payment-1", "payment-2"])
-    first, second = world.member("payment-0"), world.member("payment-1")
-    third = world.launcher.newest("payment-2")
-    world.scaler.stop_all()
-    assert [process.signals for process in (first, second, third)] == [[signal.SIGTERM]] * 3
-    for process in (first, second, third):
-        process.ended = Exit("exit status 0", clean=True)
-    world.step()
-    assert world.scaler.running == ()
-    assert world.changes("payment-2") == ["requested", "started", "left"]
 
 
 def test_a_replica_that_is_pending_has_not_failed_however_long_it_takes(world: ScalerWorld) -> None:

@@ -16,9 +16,8 @@ import pytest
 from kafka_helpers import wait_for
 
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.leadership import LASTS_S, Leadership
+from autoscaler.live.leadership import LASTS_S, Leadership, stand_by
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.standby import stand_by
 from tailpack.local.ports import free_port
 
 REFUSED = 'Kubernetes refuses (403): leases "autoscaler" is forbidden; give its Role that verb'

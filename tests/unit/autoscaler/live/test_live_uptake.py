@@ -1,12 +1,9 @@
 """A plan is not carried out because it was written: members say by which plan they serve."""
 
-import pytest
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
-from autoscaler.live.metrics import Metrics
 from autoscaler.live.plan_log import PlanNotWrittenError
-from autoscaler.live.troubles import Troubles
-from autoscaler.live.uptake import LONGEST_PAUSE_S
+from autoscaler.live.progress_reader import LONGEST_PAUSE_S
 from autoscaler.model import Action
 
 WITHIN_S = 12.0
@@ -71,16 +68,6 @@ def test_a_member_that_follows_plan_after_plan_is_not_late() -> None:
     assert not world.troubles.now
 
 
-def test_how_long_a_plan_took_is_known() -> None:
-    world = group()
-    world.took_s.clear()
-    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
-    stay(world, 2, 1)
-    assert world.took_s == []
-    stay(world, 1, 2)
-    assert world.took_s == [3.0]
-
-
 def test_a_plan_that_cannot_be_written_is_told_until_it_is() -> None:
     world = group()
     world.log.troubles = [PlanNotWrittenError("cannot write plan 2: message size too large")] * 3
@@ -90,18 +77,3 @@ def test_a_plan_that_cannot_be_written_is_told_until_it_is() -> None:
     stay(world, 4, 1, 1)
     assert world.troubles.now == {}
     assert world.plans()[-1] == ("down", ("payment-0",), ALL_ON_0)
-
-
-def test_a_trouble_is_said_as_it_begins_and_ends_and_shown_between() -> None:
-    said: list[str] = []
-    metrics = Metrics()
-    troubles = Troubles(said.append, metrics.flag)
-    for why in ("", "late by 1", "late by 2"):
-        troubles.tell("plans", why)
-    assert troubles.now == {"plans": "late by 2"}
-    assert metrics.registry.get_sample_value("tailpack_trouble", {"what": "plans"}) == 1
-    troubles.tell("plans", "")
-    assert metrics.registry.get_sample_value("tailpack_trouble", {"what": "plans"}) == 0
-    assert said == ["plans: late by 1", "plans: well again"]
-    with pytest.raises(TypeError):
-        troubles.now["plans"] = "read only"  # type: ignore[index]

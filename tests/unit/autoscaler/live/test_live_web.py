@@ -9,7 +9,6 @@ from functools import partial
 from http.client import HTTPConnection
 from typing import Any
 
-import psutil
 import pytest
 
 from autoscaler.live.metrics import Metrics
@@ -49,34 +48,23 @@ def get(source: Source, path: str, query: str = "") -> tuple[str, Any]:
     return answer.status, json.loads(answer.body)
 
 
-def test_healthy_while_ticks_are_recent(source: Source) -> None:
-    status, body = get(source, "/healthz")
-    assert status == "200 OK"
-    assert body == {"status": "ok", "ticks": 5, "last_tick_age_s": 0.4, "limit_s": 3.0}
-
-
-def test_in_trouble_it_is_degraded_and_says_why_but_nobody_shall_start_it_anew(source: Source, state: State) -> None:
-    state.troubles = {"plans": "plan 7 is not taken within 12 s by payment-1 (serves by 6)"}
-    status, body = get(source, "/healthz")
-    assert (status, body["status"], body["troubles"]) == ("200 OK", "degraded", state.troubles)
-    state.ticks = 0
-    assert get(source, "/healthz")[1]["status"] == "no tick yet"
-
-
-@pytest.mark.parametrize(("ticks", "age_s"), [(0, 0.1), (5, 3.1)])
-def test_unwell_before_the_first_tick_and_when_ticks_stop(
-    source: Source, state: State, ticks: int, age_s: float
+@pytest.mark.parametrize(
+    ("changes", "status", "code"),
+    [
+        ({}, "ok", 200),
+        ({"troubles": {"plans": "plan 7 is not taken"}}, "degraded", 200),  # a restart fixes nothing
+        ({"ticks": 0}, "no tick yet", 503),
+        ({"age_s": 3.1}, "the last tick is too long ago", 503),
+        ({"troubles": {"policy": "failed"}, "unwell": "failed"}, "failed", 503),
+    ],
+)
+def test_health_is_503_without_recent_ticks_or_a_policy_that_decides_and_names_each_problem(
+    source: Source, state: State, changes: dict[str, Any], status: str, code: int
 ) -> None:
-    state.ticks, state.age_s = ticks, age_s
-    status, body = get(source, "/healthz")
-    assert status == "503 Service Unavailable"
-    assert body["last_tick_age_s"] == age_s
-
-
-def test_unwell_while_the_policy_fails_however_recent_the_tick(source: Source, state: State) -> None:
-    state.troubles, state.unwell = {"policy": "tail-aware failed"}, "tail-aware failed"
-    status, body = get(source, "/healthz")
-    assert (status, body["status"]) == ("503 Service Unavailable", "tail-aware failed")
+    for name, value in changes.items():
+        setattr(state, name, value)
+    answered, body = get(source, "/healthz")
+    assert (answered[:3], body["status"], body.get("troubles", {})) == (str(code), status, state.troubles)
 
 
 def test_decisions_are_limited(source: Source) -> None:
@@ -89,11 +77,6 @@ def test_a_senseless_limit_is_refused_in_words(source: Source, limit: str) -> No
     status, body = get(source, "/decisions", f"limit={limit}")
     assert status == "400 Bad Request"
     assert "whole number from 1 to 100" in body["error"]
-
-
-def test_unknown_pages(source: Source) -> None:
-    assert set(get(source, "/")[1]) == {"/", "/healthz", "/livez", "/plan", "/decisions", "/targets", "/metrics"}
-    assert get(source, "/admin")[0] == "404 Not Found"
 
 
 @pytest.fixture
@@ -127,11 +110,6 @@ def test_a_client_that_gives_up_leaves_no_trace(
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     server.close()
     assert capsys.readouterr().err == ""
-
-
-def test_other_machines_are_not_let_in_unless_told(server: WebServer) -> None:
-    listening = {one.laddr.ip for one in psutil.Process().net_connections("tcp") if one.laddr.port == server.port}
-    assert listening == {"127.0.0.1"}
 
 
 def test_an_address_of_nobody_is_an_error_at_once(source: Source) -> None:

@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 from unit.autoscaler.builders import seen
 
-from autoscaler.model import Action, Decision, Plan, Replica
+from autoscaler.model import Action, Decision, Plan
 from autoscaler.policies.chain import Chained, Link, Reporting, shared
 from autoscaler.policies.planning import hold
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.policies.upstream import Report, Upstream
-from contracts.replica_classes import read_classes
 from contracts.settings import Target
 
 
@@ -55,20 +54,6 @@ def test_a_replica_that_starts_lets_more_out_once_it_serves():
     said = upstream.ahead(5)
     assert said[:3] == pytest.approx([200.0] * 3, abs=1.0), "one replica has both partitions until then"
     assert said[3:] == pytest.approx([400.0] * 2, abs=1.0)
-
-
-def test_a_stage_that_is_behind_sends_what_its_very_replicas_can():
-    names = ("payment-0", "payment-large-0")
-    plan = Plan(names, {0: names[0], 1: names[1]})
-    upstream = Upstream(read_classes("small 1 1, large 2.5 2.2"))
-    upstream.observe(report(0.1, [100.0, 100.0], [1500, 1500], plan=plan, startup_s=1.0))
-    assert upstream.ahead(4)[-1] == pytest.approx(700.0), (
-        "200 of the small one, 500 of the large one that was asked for"
-    )
-    known = (Replica(names[0], ready=True, service_rate=100.0), Replica(names[1], ready=True, service_rate=500.0))
-    last = report(1.1, [0.0, 0.0], [3000, 3000], plan=plan)
-    upstream.observe(replace(last, observation=replace(last.observation, replicas=known)))
-    assert upstream.ahead(6)[-1] == pytest.approx(600.0), "as they have shown"
 
 
 def test_branching_is_measured_and_what_comes_is_told():

@@ -118,38 +118,12 @@ def test_the_partitions_are_the_cap_and_one_replica_the_least():
     assert group(replicas=0).at(0, [0]).reason == "no replica is requested: up 0 → 1"
 
 
-def test_a_scale_up_that_did_not_help_is_not_repeated():
-    """All load is in one partition, which only one replica can serve."""
-    one_hot = [300] + [0] * 11
-
-    def busy(**options):
-        held = group(**options)
-        return held, held.during(range(30), one_hot)
-
-    _, changes = busy()
-    assert changes == [(6, 3), (12, 8), (18, 12)]
-    wise, changes = busy(detect_ineffective=True)
-    assert changes == [(6, 3)]
-    assert wise.decision.reason.endswith("8 wanted, but the last scale-up added 0 of 303 events/s: hold 3")
-
-
-def test_scalability_is_learned_from_past_rescales():
-    """One hot partition: 2 served no more than 3, so that α = (2·200 + 3·200)/(100·(4 + 9)) = 0.77."""
-    held = group(observe_scalability=True, scalability_observations=2, max_scale_up_factor=0.5)
-
-    changes = held.during(range(20), [300] + [0] * 11)
-
-    assert changes == [(6, 2), (12, 3), (18, 5)]
-    assert held.policy._scalability() == 0.77
-
-
 @pytest.mark.parametrize(
     ("mode", "planned"),
     [
         # 12 partitions from 6 replicas: up, then down
         ("none", [7, 8, 9, 10, 11, 12, 5, 4, 3, 2, 1]),
         ("evenly-spread", [12, 12, 12, 12, 12, 12, 6, 4, 3, 2, 1]),
-        ("maximize-utilisation", [12, 12, 12, 12, 12, 12, 6, 4, 3, 2, 1]),
     ],
 )
 def test_counts_at_which_partitions_divide_well(mode, planned):
@@ -158,10 +132,9 @@ def test_counts_at_which_partitions_divide_well(mode, planned):
     assert [aligned(one, 6, 12, mode) for one in wanted] == planned
 
 
-@pytest.mark.parametrize("partitions", range(1, 25))
-@pytest.mark.parametrize("mode", ["none", "evenly-spread", "maximize-utilisation"])
-def test_alignment_never_turns_the_direction(mode, partitions):
-    for now in range(1, partitions + 3):
+@pytest.mark.parametrize("mode", ["none", "evenly-spread"])
+def test_alignment_never_turns_the_direction(mode):
+    for partitions, now in ((one, now) for one in range(1, 25) for now in range(1, one + 3)):
         for wanted in range(1, partitions + 1):
             count = aligned(wanted, now, partitions, mode)
             assert 1 <= count <= max(partitions, now)

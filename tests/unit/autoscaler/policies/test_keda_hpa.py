@@ -103,31 +103,8 @@ def test_lag_is_capped_at_the_partitions():
     assert group(replicas=2).at(0, five, [118] * 5).plan.count == 6, "5.9 in whole numbers is 5: KEDA lets it pass"
 
 
-def test_no_more_replicas_than_partitions_with_lag():
-    five = [0] * 5
-
-    assert group().at(0, five, [400, 300, 0, 0, 0]).plan.count == 5
-    assert group(limit_to_partitions_with_lag=True).at(0, five, [400, 300, 0, 0, 0]).plan.count == 2
-    silent = group(limit_to_partitions_with_lag=True, replicas=2, scale_down_stabilisation_s=0)
-    assert silent.at(0, five, [0] * 5).plan.count == 1
-
-
 @pytest.mark.parametrize(("lag", "planned"), [(90, 1), (101, 2), (201, 3), (301, 6), (420, 6), (601, 6), (5000, 6)])
 def test_counts_that_divide_the_partitions(lag, planned):
     options = {"ensure_even_distribution_of_partitions": True, "scale_up_pods": 20}
 
     assert group(**options).at(0, [0] * 6, spread_out(lag, 6)).plan.count == planned
-
-
-def test_lag_that_nobody_works_at_is_left_out():
-    """Partition 0 is stuck: nothing arrives, nothing is committed. Partition 1 has as much lag and is served."""
-    held = group(exclude_persistent_lag=True, obeys=False)
-    rates, lags = [0, 20, 0, 0], [200, 200, 0, 0]
-
-    assert held.at(0, rates, lags).plan.count == 4, "at the first sync nothing is known"
-    for second in range(1, 15):
-        held.at(second, rates, lags)
-    assert held.at(15, rates, lags).plan.count == 2
-    for second in range(16, 30):
-        held.at(second, rates, [190, 200, 0, 0])
-    assert held.at(30, rates, [190, 200, 0, 0]).plan.count == 4, "ten were committed"

@@ -12,7 +12,7 @@ from autoscaler.policies.registry import (
     policy_factory,
     policy_names,
 )
-from bench.experiments.experiment import experiment, package_version
+from bench.matrix import Job, policy_version
 
 MODULE = """
 from autoscaler.policies.registry import POLICIES, PolicyFactory
@@ -70,12 +70,12 @@ def test_a_policy_of_a_package_is_made_as_ours_are():
 
 
 def test_a_kept_result_follows_the_code_of_the_package(tmp_path):
-    keys = [experiment("smoke", "good").key("1")]
-    assert experiment("smoke", "good").key("1") == keys[0]
+    job = Job(scenario="smoke", policy="good")
+    first = job.key()
+    assert job.key() == first
     (tmp_path / "stranger.py").write_text(MODULE + "\n# another version\n")
-    keys.append(experiment("smoke", "good").key("1"))
-    assert keys[0] != keys[1]
-    assert package_version("linear") == package_version("absent") == ""
+    assert job.key() != first
+    assert policy_version("linear") == policy_version("absent") == ""
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,7 @@ def test_an_unknown_name_is_answered_with_those_known():
     with pytest.raises(ValueError, match="algorithm-3") as refused:
         make_policy("algorithm-3")
 
-    assert (
-        str(refused.value)
-        == f"policy 'algorithm-3' is unknown; did you mean algorithm-2? Known are {', '.join(POLICIES)}"
-    )
+    assert str(refused.value) == "policy 'algorithm-3' is unknown; did you mean algorithm-2?"
 
 
 def test_names_of_new_replicas_follow_the_prefix():
@@ -52,7 +49,7 @@ def test_every_mistake_is_named_at_once():
         make_policy("linear", options={"f_upp": 1, "f_up": "much", "f_down": True})
 
     assert str(refused.value) == (
-        "policy linear: f_upp: unknown; did you mean f_up? Known are f_up, f_down; f_up = 'much': "
+        "policy linear: f_upp: unknown; did you mean f_up?; f_up = 'much': "
         "Expected `float`, got `str`; f_down = True: Expected `float`, got `bool`"
     )
 

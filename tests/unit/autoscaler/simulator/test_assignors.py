@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.simulator.placement import assign
+from autoscaler.simulator.members import assign
 from autoscaler.simulator.settings import Assignor
 
 NAMES = ("a", "b", "c", "d")

@@ -13,9 +13,9 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from report.history import only, paid
+from report.history import replica_minutes as minutes_of_spans
 from report.measures import replica_minutes
-from report.spark.group_history import only, paid
-from report.spark.group_history import replica_minutes as minutes_of_spans
 
 EPOCH_US = 1_700_000_000_000_000
 

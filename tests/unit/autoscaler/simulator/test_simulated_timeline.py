@@ -7,7 +7,7 @@ from unit.autoscaler.simulator.worlds import workload_of
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Failure, SimulationSettings
 from autoscaler.simulator.timeline import timeline
-from report.spark.events import COLUMN_OF
+from report.stored import COLUMN_OF
 
 EPOCH_US = 1_700_000_000_000_000
 EVENTS = [(0, 1), (0, 0), (10, 1), (1500, 1)]

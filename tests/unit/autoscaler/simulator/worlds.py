@@ -4,8 +4,8 @@ import numpy as np
 
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.run import World
 from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, SimulationSettings
-from autoscaler.simulator.world import World
 from contracts.delivery import Delivery
 
 TEN_MS = ServiceSettings(service_time_s=0.01)

@@ -1,14 +1,10 @@
 """Scenarios with stages: how they are written, what they come to, and both ways to scale them side by side."""
 
-import comparison_work
 import msgspec
 import pytest
 
-from bench.experiments import chain as ways
-from bench.experiments.campaign import Campaign
-from bench.experiments.experiment import world
 from bench.scenario import FOLDER, load_scenario
-from bench.simulation.chain import ChainResult, run_chain
+from bench.simulation.chain import run_chain
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
@@ -105,17 +101,3 @@ def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
         find_optimum(chain(coordinated=False), sent_by(chain()))
     with pytest.raises(InvalidSettingsError, match="a run has one group; live: tailpack autoscale"):
         chain().for_live()
-
-
-def test_both_ways_are_compared_seed_by_seed_and_what_is_finished_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setitem(ways.WORLDS, "short", world("chain", {"duration_s": 20}))
-    running = Campaign(tmp_path, 1, work=ways.simulated_chain, kind=ChainResult)
-    (row,) = ways.compare_ways(running, ["short"], 2)
-    assert row.seeds == 2
-    again = Campaign(tmp_path, 1, work=comparison_work.refused, kind=ChainResult)
-    assert ways.compare_ways(again, ["short"], 2) == [row]
-    assert (row.world, ways.place(row)) == ("short", len(ways.WORLDS) - 1)
-    difference = row.differences["max_s"]
-    assert difference.mean == pytest.approx(row.as_one.max_s - row.blind.max_s)
-    assert row.blind.worst_s >= row.blind.max_s
-    assert [len(cell(row)) > 0 for cell in ways.COLUMNS.values()] == [True] * len(ways.COLUMNS)

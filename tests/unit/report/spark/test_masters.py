@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from report.spark import ReportError
+from report import ReportError
 from report.spark.session import check_master
 from tailpack.local.ports import free_port
 

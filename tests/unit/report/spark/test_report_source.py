@@ -6,9 +6,10 @@ import pytest
 from published_runs import made_up_run, run_info
 
 from contracts.connection import Connection
-from report.spark import ReportError, kafka
+from report import ReportError
+from report.run_info import EVENTS
+from report.spark import kafka
 from report.spark.job import Cluster, report_run
-from report.spark.read import EVENTS
 
 SOMEWHERE = Cluster("local[2]", [])
 

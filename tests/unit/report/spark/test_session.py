@@ -10,7 +10,8 @@ from report.spark.session import LOG_FILE
 START = """
 import sys
 from pathlib import Path
-from report.spark import ReportError, session
+from report import ReportError
+from report.spark import session
 try:
     session.open_session("local[1]", (), Path(sys.argv[1]), short=True)
 except ReportError as refused:

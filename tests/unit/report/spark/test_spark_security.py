@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contracts.connection import Connection
-from report.spark import ReportError
+from report import ReportError
 from report.spark.kafka import kafka_options
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"

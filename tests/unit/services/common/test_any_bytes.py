@@ -12,14 +12,13 @@ from services_stack import order, settled, shipment
 from contracts.connection import Connection
 from contracts.events import DeadLetter
 from contracts.topics import Topic
-from services.common.dead_letters import LETTER_LIMIT
 from services.common.faust_app import ServiceSettings
-from services.common.records import Decide, Effect, Incoming
+from services.common.records import LETTER_LIMIT, Decide, Effect, Incoming
 from services.common.service import Service
 from services.common.stage import Stage
-from services.notification import app as notification
-from services.order import app as order_app
-from services.shipment import app as shipment_app
+from services.notification import __main__ as notification
+from services.order import __main__ as order_app
+from services.shipment import __main__ as shipment_app
 
 NOWHERE = Connection(bootstrap_servers="127.0.0.1:1")
 GOOD = (order("o-1"), settled("o-1", accepted=True), settled("o-1", accepted=False), shipment("o-1"))

@@ -9,16 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import DeadLetter, ShipmentScheduled, Timeline, luhn_digit
-from services.common.dead_letters import (
+from services.common.records import (
     BARE_LETTER_LIMIT,
     KEY_LIMIT,
     LETTER_LIMIT,
     PAYLOAD_LIMIT,
+    Incoming,
+    Refusal,
     dead_letter,
+    decoder,
+    encode,
     letter_key,
     mask_cards,
 )
-from services.common.records import Incoming, Refusal, decoder, encode
 
 SHIPMENT = ShipmentScheduled(
     shipment_id="s", order_id="o", payment_id="p", customer="c", country="DE", parcel="M-1", carrier="DHL",

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.once import Acknowledgements, SeenIds, Uncommitted
 from services.common.read_back import identity_in
+from services.common.stage import Acknowledgements, SeenIds, Uncommitted
 
 
 def test_partitions_do_not_wait_for_each_other() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.common.pulse import Pulse, StoodStillError
+from services.common.faust_app import Pulse, StoodStillError
 
 
 def test_a_gap_is_noticed_by_whoever_looks_first_and_never_forgotten() -> None:

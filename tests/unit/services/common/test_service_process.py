@@ -1,6 +1,5 @@
 """A service process that cannot start says why in one line, and its log is one line for each complaint."""
 
-import asyncio
 import os
 import socket
 import subprocess
@@ -10,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from contracts.connection import Connection
-from services.common import preflight
-from services.common.records import ServiceError
+from contracts.preflight import Needed, NotThereError, check_topics
 
 NOWHERE = Connection(bootstrap_servers="127.0.0.1:1")
 
@@ -89,20 +87,9 @@ def test_a_taken_port_is_named_before_anything_else_is_tried() -> None:
 
 
 def test_an_absent_kafka_is_reported_at_the_deadline_with_its_address() -> None:
-    with pytest.raises(ServiceError, match=r"^Kafka cannot be reached at 127.0.0.1:1 .*TAILPACK_BOOTSTRAP_SERVERS"):
-        asyncio.run(preflight.check(NOWHERE, {"t": 1}, 0.0))
+    with pytest.raises(NotThereError, match=r"^Kafka at 127.0.0.1:1 cannot be reached .*bootstrap_servers"):
+        check_topics(NOWHERE, {"t": Needed(1)}, 0.0)
 
 
-def test_a_topic_may_have_grown_where_that_is_allowed_and_nowhere_else() -> None:
-    wanted, grown = {"requests": 9, "orders": 4}, {"requests": 11, "orders": 4}
-    assert preflight.mismatch(grown, wanted, {"requests"}, "kafka") is None
-    assert "requests on kafka has 11 partitions where 9" in str(preflight.mismatch(grown, wanted, (), "kafka"))
-    assert "requests on kafka has 8" in str(preflight.mismatch(grown | {"requests": 8}, wanted, {"requests"}, "kafka"))
-    assert "orders on kafka has 5" in str(preflight.mismatch(grown | {"orders": 5}, wanted, {"requests"}, "kafka"))
-    scaled = {"demo.payments.requested": 9}
-    assert "TAILPACK_PAYMENT_PARTITIONS" in str(preflight.mismatch({"demo.payments.requested": 8}, scaled, (), "kafka"))
-    assert "TAILPACK_PIPELINE_PARTITIONS" in str(preflight.mismatch(grown, {"orders": 5}, (), "kafka"))
-
-
-def test_who_is_told_to_stop_stops_waiting_for_kafka() -> None:
-    asyncio.run(preflight.check(NOWHERE, {"t": 1}, 3600.0, lambda: True))
+def test_a_process_that_is_stopped_does_not_wait_for_kafka() -> None:
+    check_topics(NOWHERE, {"t": Needed(1)}, 3600.0, lambda: True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.consumer.listeners import Calls, Listeners
+from services.consumer.interface import Calls, Listeners
 
 happenings = st.lists(
     st.tuples(st.sampled_from(["taken", "released", "lost"]), st.sets(st.integers(0, 3)), st.booleans()), max_size=20

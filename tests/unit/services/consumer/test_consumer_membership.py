@@ -11,7 +11,7 @@ from consumer_fakes import eventually
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from services.consumer import membership as membership_module
-from services.consumer.listeners import Calls, Listeners
+from services.consumer.interface import Calls, Listeners
 
 # Joining
 

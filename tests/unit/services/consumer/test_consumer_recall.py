@@ -9,8 +9,8 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
-from services.consumer import fetching
-from services.consumer.recall import WAYS, RecallingClient
+from services.consumer import poller as fetching
+from services.consumer.connections import WAYS, RecallingClient
 
 NODE = 0
 FIRST, SECOND = WAYS

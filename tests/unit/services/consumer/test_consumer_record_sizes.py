@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, MessageSizeTooLargeError
 
-from services.common.preflight import DEFAULT_LARGEST, LARGEST
-from services.consumer.record_sizes import OVERHEAD, RecordSizes
+from contracts.topics import DEFAULT_LARGEST, LARGEST
+from services.consumer.topic_facts import OVERHEAD, RecordSizes
 
 
 class Client:

@@ -10,8 +10,8 @@ from consumer_fakes import Kitchen, Record, eventually, records
 
 from contracts.clock import now_us
 from contracts.progress import IN_TIME, ServiceTimes
-from services.consumer.dead_letters import letter
 from services.consumer.interface import Event, Options, Refused
+from services.consumer.server import letter
 
 
 class Unsayable(Exception):  # noqa: N818

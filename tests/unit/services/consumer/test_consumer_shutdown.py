@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from services.consumer.shutdown import LOOKS, silence, unless
+from services.consumer.clients import LOOKS, silence, unless
 
 LOOK_S = 0.002
 

@@ -14,7 +14,7 @@ from services_stack import order
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Grouping, PaymentRequested
 from services.common.service import Service
-from services.order.app import OrderSettings, build
+from services.order.__main__ import OrderSettings, build
 
 
 class Memory:

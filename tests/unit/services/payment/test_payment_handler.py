@@ -15,12 +15,13 @@ from contracts.connection import Connection, read_settings
 from contracts.events import DeadLetter, Grouping, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from services.common.dead_letters import PAYLOAD_LIMIT
+from services.common.records import PAYLOAD_LIMIT
 from services.consumer import Delivery, Event, Options, Refused
-from services.consumer.dead_letters import letter
-from services.payment.app import MAX_REQUEST_BYTES, PaymentService, settle
-from services.payment.domain import payment_id
-from services.payment.settings import ReplicaSettings, options_of
+from services.consumer.server import letter
+from services.payment.__main__ import payment_stage
+from services.payment.domain import MAX_REQUEST_BYTES, payment_id, settled_payment
+from services.payment.replica import ReplicaSettings, options_of
+from services.plan_stage import PlanStage
 
 CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
 OUTCOMES = {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
@@ -33,9 +34,10 @@ def handled(value: bytes | None, *, key: bytes | None = b"key") -> tuple[Topic, 
         "run-1.payments.requested", 3, 41, key, value, (), 0, received_us=DONE_US - 9000, epoch=7, generation=4
     )
     try:
-        return Topic.PAYMENTS_SETTLED, *settle(event, "payment-2", DONE_US)
+        made = settled_payment(event, "payment-2", DONE_US)
     except Refused as refused:  # whatever else it raised would be tried again in vain
         return Topic.DEAD_LETTERS, *letter("payment", event, refused, DONE_US)
+    return Topic.PAYMENTS_SETTLED, made.order_id.encode(), msgspec.json.encode(made)
 
 
 def changed(**fields: object) -> bytes:
@@ -116,9 +118,9 @@ def test_nothing_that_arrives_can_make_the_handler_raise(value):
     assert handled(value)[0] in OUTCOMES
 
 
-def service(**fields: object) -> tuple[PaymentService, list[tuple[str, bytes | None, bytes]]]:
+def service(**fields: object) -> tuple[PlanStage, list[tuple[str, bytes | None, bytes]]]:
     """A service whose records go into a list."""
-    one = PaymentService(ReplicaSettings(**({"replica": "payment-0", "service_time_s": 0.002} | fields)), CONNECTION)
+    one = payment_stage(ReplicaSettings(**({"replica": "payment-0", "service_time_s": 0.002} | fields)), CONNECTION)
     written: list[tuple[str, bytes | None, bytes]] = []
 
     async def send(topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.payment.pace import CATCH_UP_S, Pace, ServiceTimes
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import CATCH_UP_S, Pace, ReplicaSettings, ServiceTimes
 
 SERVICE_S = 0.005
 

@@ -59,14 +59,12 @@ def test_a_study_has_means_over_streams_a_front_and_mwf_beside_the_best_existing
         return alike | {
             "mwf": (mwf, 0.12, 90.0, 20.0),
             "nfd": (20.0, 0.24, 95.0, 40.0),
-            "keep_in_place": (2.0, 0.1, 89.0, 4.0),
         }
 
     study = summarise([Job(200, 5, 501, 1, number, None) for number in (0, 1)], [stream(9.0), stream(11.0)])
     by_name = {one.packer: one for one in study.points}
     assert by_name["mwf"].rscore.mean == 10.0
-    assert (by_name["mwf"].front, by_name["mwf"].front_of_twelve) == (False, True)
-    assert by_name["keep_in_place"].front
+    assert by_name["mwf"].front_of_twelve
     assert study.headline is not None
     assert study.headline.baseline == "nfd"
     assert study.headline.rscore_change.mean == -0.5
@@ -76,7 +74,7 @@ def test_a_study_has_means_over_streams_a_front_and_mwf_beside_the_best_existing
 def test_json_says_what_was_packed_and_what_came_of_it(told: dict[str, Any], tmp_path: Path) -> None:
     (study,) = told["studies"]
     assert (study["partitions"], study["delta"], study["streams"], study["iterations"]) == (9, 10, 2, 6)
-    assert {*THE_TWELVE, "keep_in_place", "least_loaded"} <= {point["packer"] for point in study["points"]}
+    assert {*THE_TWELVE, "least_loaded"} <= {point["packer"] for point in study["points"]}
     assert {claim["verdict"] for claim in told["claims"]} == {UNKNOWN}, "the paper had 200 partitions"
     shown = run("compare", *TINY, "--into", str(tmp_path)).stdout
     assert "9 partitions, δ = 10: 2 streams of 6" in shown

@@ -1,0 +1,94 @@
+"""Before a process starts to work: does Kafka answer, and does it have the topics that the process needs?
+
+Nothing is written while this is checked: a process that cannot run fences none that runs, and no topic is created.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from contracts.connection import Connection
+from contracts.topics import DEFAULT_LARGEST, LARGEST
+from contracts.waiting import NotWithinError, until
+
+ANSWER_S: Final = 2.0
+PAUSE_S: Final = 0.2
+
+_log = logging.getLogger("contracts.librdkafka")
+_log.addHandler(logging.NullHandler())
+_log.propagate = False  # every error that matters is in the sentence of NotThereError
+
+
+class NotThereError(Exception):
+    """Something that a process needs is missing. The message is one sentence that says what to do."""
+
+
+class Needed(NamedTuple):
+    """What a process needs of a topic: its number of partitions (0: any) or, if it may grow, at least as many.
+
+    remedy: what to do if the topic is missing or has another number.
+    """
+
+    partitions: int = 0
+    may_grow: bool = False
+    remedy: str = "create the run's topics first, or correct TAILPACK_NAMESPACE and the number of partitions"
+
+
+def check_topics(
+    connection: Connection, needed: Mapping[str, Needed], within_s: float, stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Return when every topic exists as needed, or when `stopped`. Waits for brokers and topics that are being started.
+
+    Raises NotThereError after `within_s` seconds.
+    """
+    errors: list[KafkaError] = []
+    consumer = Consumer(_client(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
+    problem = ""
+
+    def is_done() -> bool:
+        nonlocal problem
+        if not stopped():
+            problem = _problem(consumer, connection.bootstrap_servers, needed, errors)
+        return stopped() or not problem
+
+    try:
+        until(is_done, within_s, "Kafka and its topics", PAUSE_S)
+    except NotWithinError:
+        raise NotThereError(problem) from None
+    finally:
+        consumer.close()
+
+
+def largest_record(connection: Connection, topics: Iterable[str]) -> int:
+    """Return the bytes of the largest record that all `topics` take; Kafka's default if the broker does not answer."""
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    try:
+        answers = AdminClient(_client(connection)).describe_configs(resources, request_timeout=ANSWER_S)
+        return min(int(answer.result(2 * ANSWER_S)[LARGEST].value) for answer in answers.values())
+    except (KafkaException, TimeoutError):
+        return DEFAULT_LARGEST
+
+
+def _client(connection: Connection) -> dict[str, Any]:
+    return connection.librdkafka() | {"logger": _log}
+
+
+def _problem(consumer: Consumer, where: str, needed: Mapping[str, Needed], errors: list[KafkaError]) -> str:
+    for name, need in needed.items():
+        try:
+            found = consumer.list_topics(name, timeout=ANSWER_S).topics[name]
+        except KafkaException as away:
+            known = [one for one in errors if one.code() != KafkaError._ALL_BROKERS_DOWN] or [away.args[0]]
+            return (
+                f"Kafka at {where} cannot be reached ({known[-1].str()}); start it, or correct bootstrap_servers and "
+                "client_properties"
+            )
+        if found.error is not None:
+            return f"topic {name} cannot be used on {where} ({found.error.str()}); {need.remedy}"
+        count = len(found.partitions)
+        if need.partitions not in (0, count) and not (need.may_grow and count > need.partitions):
+            return f"topic {name} on {where} has {count} partitions, not {need.partitions}; {need.remedy}"
+    return ""

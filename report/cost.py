@@ -1,0 +1,129 @@
+"""What a run cost, and what it could not have cost less than."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.replica_classes import class_of, read_classes
+from report import history
+from report.measures import IntArray, per_second_packing, percentile_us
+from report.result import Cost, Starts
+from report.run_info import RunInfo
+from report.table import Table
+from report.terms import Usual
+
+MOST_SECONDS: Final = 200_000
+SLICE_S: Final = 20_000
+"""Seconds of which the counts of all partitions are in memory at once."""
+
+
+def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: IntArray | None) -> Cost:
+    """Return requested and ready replica-minutes, the per-second packing in all, and the moves of the run's plans."""
+    until_us = started_us + round(run.duration_s * 1e6)
+    changes = history.only(journal, ReplicaChanged)
+    paid, ready = history.paid(changes), history.serving(changes)
+    requested = history.replica_minutes(paid, started_us, until_us) if paid else None
+    packing_minutes = None if least is None else int(least.sum()) / 60
+    plans = history.only(journal, PlanWritten)
+    after = zip([None, *plans], plans, strict=False)
+    in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
+    steps = [len(plan.replicas) - len(before.replicas) for before, plan in in_run if before is not None]
+    return Cost(
+        requested_replica_minutes=requested,
+        ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
+        priced_replica_minutes=_priced(run, paid, started_us, until_us),
+        packing_replica_minutes=packing_minutes,
+        over_packing=requested / packing_minutes - 1 if requested is not None and packing_minutes else None,
+        moved_partitions=sum(plan.moved for _, plan in in_run) if journal else None,
+        rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
+        largest_up=max([0, *steps]) if journal else None,
+        largest_down=max([0, *(-step for step in steps)]) if journal else None,
+    )
+
+
+def _priced(run: RunInfo, paid: Sequence[history.Span], started_us: int, until_us: int) -> float | None:
+    """Return replica-minutes at the prices of their classes; None where the scenario names none."""
+    try:
+        classes = read_classes(str(run.section("payment").get("classes", "")))
+    except ValueError:
+        return None  # not a scenario that we ran
+    if len(classes) == 1 or not paid:
+        return None
+    parts = ((class_of(one.replica, classes), history.replica_minutes([one], started_us, until_us)) for one in paid)
+    return sum(one.price * spent for one, spent in parts)
+
+
+def starts(journal: Sequence[JournalEntry]) -> Starts | None:
+    """Return how long replicas took to start."""
+    took = history.started_us(history.only(journal, ReplicaChanged))
+    if not took:
+        return None
+    known = np.sort(np.array(took, np.int64))
+    p50, p99, longest = (percentile_us(known, share) / 1e6 for share in (0.5, 0.99, 1.0))
+    return Starts(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
+
+
+def packing_of(run: RunInfo, arrived: Table, usual: Usual) -> IntArray | None:
+    """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
+
+    μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
+    """
+    service_rate = _service_rate(run, usual)
+    seconds = int(run.duration_s)
+    if service_rate is None or not 0 < seconds <= MOST_SECONDS:
+        return None
+    spacing = run.section("load").get("spacing")
+    try:
+        parts = [
+            per_second_packing(
+                _counts(arrived, begin, min(begin + SLICE_S, seconds)),
+                service_rate=service_rate,
+                latency_target_s=run.latency_target_s,
+                bursts=spacing == "burst",
+            )
+            for begin in range(0, seconds, SLICE_S)
+        ]
+    except ValueError:
+        return None  # a replica that cannot serve one event within the target holds no bin
+    return np.concatenate(parts)
+
+
+def _counts(arrived: Table, begin: int, end: int) -> IntArray:
+    """Return the events of each partition in each second from `begin` to `end`."""
+    some = arrived.where((arrived["second"] >= begin) & (arrived["second"] < end))
+    second, counts = some["second"] - begin, some["events"]
+    partitions, line = np.unique(some["partition"], return_inverse=True)
+    table = np.zeros((end - begin, max(1, len(partitions))), np.int64)
+    table[second, line] = counts
+    return table
+
+
+def rebalance_score(
+    plans: Sequence[tuple[PlanWritten | None, PlanWritten]], ticks: Sequence[TickRecord]
+) -> float | None:
+    """Return the load that changed its owner, in replicas, per plan; None without plans that place partitions.
+
+    plans: each with the plan before. A partition's load is its arrival rate over μ as the newest tick saw them.
+    """
+    seen = [tick for tick in ticks if tick.partitions and tick.service_rate > 0]
+    times = [tick.at_us for tick in seen]
+    scores = []
+    for before, plan in plans:
+        if before is None or before.assignment is None or plan.assignment is None or not seen:
+            continue
+        tick = seen[max(0, bisect_right(times, plan.at_us) - 1)]
+        rates = {partition.partition: partition.arrival_rate for partition in tick.partitions}
+        moved = [number for number, owner in plan.assignment.items() if before.assignment.get(number, owner) != owner]
+        scores.append(sum(rates.get(int(number), 0.0) for number in moved) / tick.service_rate)
+    return sum(scores) / len(scores) if scores else None
+
+
+def _service_rate(run: RunInfo, usual: Usual) -> float | None:
+    time_s = run.section("payment").get("service_time_s")
+    if isinstance(time_s, int | float) and time_s > 0:
+        overhead_s = run.section("simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0
+        return 1 / (time_s + overhead_s)
+    return 1e6 / usual.service_us if usual.service_us else None

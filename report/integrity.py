@@ -1,0 +1,168 @@
+"""Whether every order had its effects once, and what must not be in a run: lost, repeated or overtaken events."""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from report.percentiles import SPANS, spans
+from report.result import Effects, Integrity, TopicRecords
+from report.stored import COLUMN_OF, COUNTED, CUSTOMER, PLACED
+from report.table import NONE, Groups, Ints, Mask, Rows, Table, before, begins, coalesce, running_max
+from report.terms import TIMES
+from report.wording import several
+
+SKEWED: Final = "skewed_"
+
+
+def totals(rows: Rows, *, pipeline: bool, now_us: int) -> dict[str, int]:
+    """Return counts over all events: dead letters, effects, records of each topic, times that cannot be.
+
+    now_us: when the report is made; later times cannot be.
+    """
+    found: Counter[str] = Counter()
+    for counts in rows.pieces(partial(_totals, pipeline=pipeline, now_us=now_us)):
+        found.update(counts)
+    return dict(found)
+
+
+def _totals(events: Table, *, pipeline: bool, now_us: int) -> dict[str, int]:
+    counts = (events["done_us"] != NONE) | (events["dead_letters"] <= 0)
+    doubled = _doubled(events, pipeline)
+    latest_us = np.maximum.reduce([events[name] for name in TIMES])
+    found = {
+        "dead_letters": events["dead_letters"].sum(),
+        "exactly_once": (counts & ~doubled & _complete(events, pipeline)).sum(),
+        "doubled": (counts & doubled).sum(),
+        "future": (latest_us > now_us).sum(),
+    }
+    found |= {SKEWED + name: ((span < 0) & (span != NONE)).sum() for name, span in spans(events).items()}
+    for prefix in COLUMN_OF.values():
+        records = events[f"{prefix}_records"]
+        found[f"{prefix}_records"] = records.sum()
+        found[f"{prefix}_duplicates"] = np.maximum(records - 1, 0).sum()
+        found[f"{prefix}_differing"] = (events[f"{prefix}_differ"] == 1).sum()
+    return {name: int(count) for name, count in found.items()}
+
+
+def effects(counts: Mapping[str, int]) -> Effects:
+    """Return what became of the orders. counts: of `totals`, and events."""
+    orders, once, doubled = counts["events"], counts["exactly_once"], counts["doubled"]
+    return Effects(orders=orders, exactly_once=once, missing=orders - once - doubled, doubled=doubled)
+
+
+def topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
+    """Return what each topic held that held anything. counts: of `totals`."""
+    return tuple(
+        TopicRecords(
+            topic=topic.value,
+            records=counts[f"{prefix}_records"],
+            duplicates=counts[f"{prefix}_duplicates"],
+            differing=counts[f"{prefix}_differing"],
+        )
+        for topic, prefix in COLUMN_OF.items()
+        if counts[f"{prefix}_records"]
+    )
+
+
+def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_order: bool = False) -> Integrity:
+    """Return what is wrong. counts: of `totals`. key_order: whether the events of a customer had to stay in order."""
+    placed = rows.known.issuperset(PLACED)
+    repeated = sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values())
+    found: dict[str, Any] = {
+        "lost": lost,
+        "duplicates": repeated if COUNTED in rows.known else None,
+        "order_violations_partition": sum(rows.pieces(_overtaking, by="partition")) if placed else None,
+        "order_violations_key": (
+            sum(rows.pieces(_overtaking_customers, by=CUSTOMER)) if placed and rows.customers else None
+        ),
+        "clock_skew": {name: counts[SKEWED + name] for name in SPANS if counts[SKEWED + name]},
+        "offset_gaps": sum(rows.pieces(_offset_gaps, by="partition")) if placed else None,
+        "future": counts["future"],
+    }
+    said = found if key_order else found | {"order_violations_key": None}
+    return Integrity(**found, suspect=_suspect(said))
+
+
+def _doubled(events: Table, pipeline: bool) -> Mask:
+    doubled = events["settled_differ"] == 1
+    if pipeline:
+        doubled |= (events["shipped_records"] > 1) | (events["notified_records"] > 1)
+        doubled |= (events["accepted"] == 0) & (events["shipped_records"] > 0)
+    return np.asarray(doubled)
+
+
+def _complete(events: Table, pipeline: bool) -> Mask:
+    complete = events["settled_records"] > 0
+    if pipeline:
+        complete &= (events["shipped_records"] > 0) | (events["accepted"] == 0)
+        complete &= events["notified_records"] > 0
+    return np.asarray(complete)
+
+
+def _overtaking(events: Table) -> int:
+    """Return how many events were done before one that lay ahead of them in their partition."""
+    ahead_us, done_us = _ahead(_in_place(events, "partition"), "partition")
+    return int((done_us < ahead_us).sum())
+
+
+def _overtaking_customers(events: Table) -> int:
+    """Return how many events were done before one of the same customer that came earlier, to any partition.
+
+    An event came when it was asked for, but not before those ahead of it in its partition: there offsets tell, and
+    sources need not have equal clocks. Of two that came at once to different partitions neither is the earlier.
+    """
+    known = events.where(events[CUSTOMER] != NONE)
+    here = _in_place(known, CUSTOMER, "partition")
+    ahead_us, done_us = _ahead(here, CUSTOMER, "partition")
+    asked_us = coalesce(here["accepted_us"], here["placed_us"], here["intended_us"])
+    came_us = running_max(asked_us, begins(here[CUSTOMER], here["partition"]))
+    order = np.lexsort([came_us, here[CUSTOMER]])
+    customer, done_by_us = here[CUSTOMER][order], done_us[order]
+    first = begins(customer)
+    before_us = before(running_max(done_by_us, first), first)
+    at_once = Groups(customer, came_us[order])  # of those that came at once, the first knows what came before all
+    earlier_us = np.maximum(np.repeat(before_us[at_once.starts], at_once.sizes), ahead_us[order])
+    return int((done_by_us < earlier_us).sum())
+
+
+def _in_place(events: Table, *line: str) -> Table:
+    """Return the events that were done, in the order of each line."""
+    placed = (events["done_us"] != NONE) & (events["offset"] != NONE) & (events["partition"] != NONE)
+    here = events.where(placed)
+    return here.where(np.lexsort([here["offset"], *(here[key] for key in reversed(line))]))
+
+
+def _ahead(events: Table, *line: str) -> tuple[Ints, Ints]:
+    """Return the latest completion of those ahead of each event in its line, and its own."""
+    first = begins(*(events[key] for key in line))
+    return before(running_max(events["done_us"], first), first), events["done_us"]
+
+
+def _offset_gaps(events: Table) -> int:
+    """Return the offsets between the first and the last of a partition that no event has."""
+    placed = events.where((events["partition"] != NONE) & (events["offset"] != NONE))
+    ends = Groups(placed["partition"])
+    missing = ends.max(placed["offset"]) - ends.min(placed["offset"]) + 1 - ends.sizes
+    return int(np.maximum(missing, 0).sum())
+
+
+def _suspect(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return each thing that is not 0, in words."""
+    words = {
+        "lost": "{} lost",
+        "duplicates": "{} repeated",
+        "order_violations_partition": "{} done before an event that lay ahead in the partition",
+        "order_violations_key": "{} done before an earlier one of the same customer",
+        "future": "{} with a time after this report was made",
+    }
+    said = [text.format(several(found[name], "event")) for name, text in words.items() if found[name]]
+    said += [
+        f"{several(count, 'event')} for which {stage} took less than no time"
+        for stage, count in found["clock_skew"].items()
+    ]
+    if found["offset_gaps"]:
+        said.append(f"{several(found['offset_gaps'], 'offset')} that no event has")
+    return tuple(said)

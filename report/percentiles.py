@@ -1,0 +1,139 @@
+"""Event rows → exact percentiles: of every stage, by partition, replica and plan epoch, and the whole distribution."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from report.result import STAGES, Breakdown, Breakdowns, Distribution, Lateness, Stage
+from report.seconds import PARTS_PER_MILLION, ranked
+from report.table import NONE, Groups, Ints, Rows, Table, coalesce, joined, minus
+from report.terms import latency
+
+BUCKETS_PER_DECADE: Final = 50
+"""Resolution of the latency distribution: edges 4.7 % apart."""
+SPANS: Final = {
+    "sla": ("intended_us", "done_us"),
+    "lateness": ("intended_us", "placed_us"),
+    "sending": ("placed_us", "accepted_us"),
+    "queueing": ("handed_us", "received_us"),
+    "serving": ("received_us", "done_us"),
+    "shipping": ("done_us", "shipped_us"),
+    "notifying": ("sent_us", "notified_us"),
+    "end-to-end": ("intended_us", "notified_us"),
+}
+"""Measure → the two steps between which it lies. `handed_us`: accepted, or placed in payment-only runs;
+`sent_us`: shipped, or done where nothing is shipped."""
+UNKNOWN: Final = "unknown"
+SHOWN: Final = ("p50", "p99", "p999", "max")
+
+
+def spans(events: Table) -> dict[str, Ints]:
+    """Return measure → how long it took an event, µs; NONE where the event has not both ends."""
+    ends = {
+        "handed_us": coalesce(events["accepted_us"], events["placed_us"]),
+        "sent_us": coalesce(events["shipped_us"], events["done_us"]),
+    }
+    each = events.plus(**ends)
+    return {name: minus(each[end], each[begin]) for name, (begin, end) in SPANS.items()}
+
+
+class Counted:
+    """Distinct values, in order, and how many values there are up to each: what an exact percentile needs."""
+
+    def __init__(self, values: Ints, equal: Ints) -> None:
+        self.values, place = np.unique(values, return_inverse=True)
+        equal_to = np.zeros(len(self.values), np.int64)
+        np.add.at(equal_to, place, equal)
+        self.upto = np.cumsum(equal_to)
+        self.number = int(self.upto[-1]) if len(self.upto) else 0
+
+    def rank(self, name: str) -> float | None:
+        """Return a percentile of µs in seconds, nearest rank: the smallest value with ⌈q·n⌉ at or below it."""
+        if not self.number:
+            return None
+        place = max(1, -(-self.number * PARTS_PER_MILLION[name] // 1_000_000))
+        return int(self.values[np.searchsorted(self.upto, place)]) / 1e6
+
+
+def measured(rows: Rows) -> dict[str, Counted]:
+    """Return measure (of SPANS) → its values."""
+    found = rows.pieces(_counted)
+    return {
+        name: Counted(*(np.concatenate(parts) for parts in zip(*(one[name] for one in found), strict=True)))
+        for name in SPANS
+    }
+
+
+def _counted(events: Table) -> dict[str, tuple[Ints, Ints]]:
+    return {name: np.unique(span[span != NONE], return_counts=True) for name, span in spans(events).items()}
+
+
+def stages(found: Mapping[str, Counted]) -> tuple[Stage, ...]:
+    """Return the stages that some event passed. found: of `measured`."""
+    return tuple(
+        Stage(stage=name, events=of.number, **{f"{rank}_s": of.rank(rank) for rank in PARTS_PER_MILLION})
+        for name, of in ((name, found[name]) for name in STAGES)
+        if of.number
+    )
+
+
+def lateness(found: Mapping[str, Counted]) -> Lateness:
+    """Return how late the generator was. found: of `measured`."""
+    return Lateness(**{f"{rank}_s": found["lateness"].rank(rank) for rank in ("p50", "p99", "max")})
+
+
+def distribution(latencies: Counted, total: int) -> Distribution:
+    """Return the share of `total` events done within each of a row of latencies, 50 to a decade."""
+    bucket = np.ceil(np.log10(np.maximum(latencies.values, 1)) * BUCKETS_PER_DECADE)
+    last = np.append(np.flatnonzero(np.diff(bucket)), len(bucket) - 1) if len(bucket) else np.empty(0, np.int64)
+    return Distribution(
+        share=tuple(upto / total for upto in latencies.upto[last].tolist()),
+        latency_s=tuple(10 ** (edge / BUCKETS_PER_DECADE) / 1e6 for edge in bucket[last].tolist()),
+    )
+
+
+def breakdowns(rows: Rows, cells: Table) -> Breakdowns:
+    """Return the SLA stage by partition, replica and plan epoch. cells: of `seconds.cells`, which count late events."""
+    return Breakdowns(
+        partitions=_by(rows, cells, "partition"), replicas=_by(rows, cells, "replica"), epochs=_by(rows, cells, "epoch")
+    )
+
+
+def _by(rows: Rows, cells: Table, key: str) -> tuple[Breakdown, ...]:
+    late = Groups(cells[key])
+    late_of = dict(zip(_names(cells, key, late), late.sum(cells["late"]).tolist(), strict=True))
+    found = joined(rows.pieces(partial(_ranks, key=key), by=key), key, "events", *SHOWN)
+    names = _names(found, key, Groups(found[key]))
+    return tuple(
+        Breakdown(
+            name=UNKNOWN if name is None else str(name),
+            events=int(found["events"][row]),
+            late=late_of[name],
+            **{f"{rank}_s": int(found[rank][row]) / 1e6 for rank in SHOWN},
+        )
+        for name, row in sorted(zip(names, np.argsort(found[key], kind="stable"), strict=True), key=_order)
+    )
+
+
+def _names(table: Table, key: str, groups: Groups) -> list[str | int | None]:
+    if key == "replica":
+        return [table.name(number) for number in groups.keys[0]]
+    return [None if number < 0 else number for number in groups.keys[0].tolist()]
+
+
+def _ranks(events: Table, key: str) -> Table:
+    latency_us = latency(events)
+    known = latency_us != NONE
+    of, ranks = ranked(events[key][known], latency_us[known], SHOWN)
+    return Table({key: of, "events": np.unique(events[key][known], return_counts=True)[1], **ranks}, events.names)
+
+
+def _order(named: tuple[str | int | None, int]) -> tuple[bool, str, int]:
+    """Return a sort key: numbers by size, names by the number at their end, the unknown last."""
+    name = named[0]
+    if isinstance(name, str):
+        stem = name.rstrip("0123456789")
+        return (False, stem, int(name[len(stem) :] or -1))
+    return (name is None, "", -1 if name is None else name)

@@ -1,0 +1,137 @@
+"""The id of a topic, and how large a record it takes.
+
+Kafka gives a topic an id when it is created: another one under the same name means another log. aiokafka has no request
+for it; DescribeTopicPartitions (Kafka 3.7) has, one partition being enough. Brokers refuse a batch with a record that
+is too large as a whole, and an idempotent producer cannot recover from that, so such a record is refused before it is
+sent.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from typing import Any, Final
+
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, MessageSizeTooLargeError, for_code
+from aiokafka.protocol.admin import DescribeConfigsRequest
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import AbstractType, CompactArray, CompactString, Int8, Int16, Int32, Schema, TaggedFields
+
+from contracts.topics import DEFAULT_LARGEST, LARGEST
+
+NULL: Final = -1
+
+
+class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no types
+    """16 bytes."""
+
+    @classmethod
+    def encode(cls, value: uuid.UUID) -> bytes:
+        """Return its bytes."""
+        return value.bytes
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> uuid.UUID:
+        """Read it."""
+        return uuid.UUID(bytes=data.read(16))
+
+
+class Answer(Response):  # type: ignore[misc]
+    """Of one topic, up to its id; what follows is left unread."""
+
+    API_KEY = 75
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("topics", CompactArray(("error_code", Int16), ("name", CompactString("utf-8")), ("topic_id", Uuid))),
+    )
+
+
+class Question(RequestStruct):  # type: ignore[misc]
+    """As it goes over the wire."""
+
+    API_KEY = 75
+    API_VERSION = 0
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = Answer
+    SCHEMA = Schema(
+        ("topics", CompactArray(("name", CompactString("utf-8")), ("tags", TaggedFields))),
+        ("response_partition_limit", Int32),
+        ("cursor", Int8),
+        ("tags", TaggedFields),
+    )
+
+
+class DescribeTopicPartitions(Request[Question]):  # type: ignore[misc]
+    """Asks for one partition of one topic."""
+
+    API_KEY = 75
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def build(self, request_struct_class: Callable[..., Any]) -> Any:
+        """Return the request; its cursor is null."""
+        return request_struct_class([(self._topic, {})], 1, NULL, {})
+
+
+async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
+    """Return the id; None where the brokers do not tell. Raises KafkaError: not there, no broker answers."""
+    node = client.get_random_node()
+    if node is None:
+        return None
+    try:
+        answer = await client.send(node, DescribeTopicPartitions(topic))
+    except (IncompatibleBrokerVersion, NotImplementedError):
+        return None
+    ((error_code, _, found),) = answer.topics
+    if error_code:
+        raise for_code(error_code)(topic)
+    assert isinstance(found, uuid.UUID)
+    return found
+
+
+TOPIC: Final = 2
+"""What a description of settings is asked for."""
+OVERHEAD: Final = 128
+"""Most bytes that a record alone in its batch has beside key and value."""
+
+
+class RecordSizes:
+    """Of the topics that were asked about; a limit that is lowered later is met at the broker.
+
+    client: aiokafka's. limit_batches: told the bytes of the largest batch that all of them take.
+    """
+
+    def __init__(self, client: Any, limit_batches: Callable[[int], None]) -> None:
+        self._client = client
+        self._limit_batches = limit_batches
+        self._largest: dict[str, int] = {}
+
+    async def learn(self, topics: Iterable[str]) -> None:
+        """Ask about those that are not known. Where no broker tells, Kafka's default is taken."""
+        unknown = [topic for topic in topics if topic not in self._largest]
+        if not unknown or (node := self._client.get_random_node()) is None:
+            return
+        found = dict.fromkeys(unknown, DEFAULT_LARGEST)
+        try:
+            answer = await self._client.send(node, DescribeConfigsRequest([(TOPIC, one, [LARGEST]) for one in unknown]))
+        except KafkaError as unanswered:
+            if unanswered.retriable:
+                return
+        except NotImplementedError:  # a broker that does not know the question
+            pass
+        else:
+            told = [(topic, entry) for *_, topic, entries in answer.resources for entry in entries]
+            found |= {topic: int(entry[1]) for topic, entry in told if entry[0] == LARGEST}
+        self._largest |= found
+        self._limit_batches(min(self._largest.values()))
+
+    async def room(self, topic: str) -> int:
+        """Return how many bytes key and value of a record may have together."""
+        await self.learn([topic])
+        return self._largest.get(topic, DEFAULT_LARGEST) - OVERHEAD
+
+    async def check(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Raise MessageSizeTooLargeError for a record that the topic does not take."""
+        if (size := len(key or b"") + len(value)) > (room := await self.room(topic)):
+            raise MessageSizeTooLargeError(f"the record has {size} bytes; {topic} takes {room} (max.message.bytes)")

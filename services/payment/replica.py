@@ -1,0 +1,125 @@
+"""One Payment replica as a server: its settings, what an event takes it, service times kept on a running deadline."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from contracts.clock import now_us
+from contracts.events import Grouping, splits_keys
+from contracts.membership import LiveSpeeds, Work
+from contracts.settings import Rule, picked, setting
+from services.consumer import Options
+from services.consumer.environment import ConsumerSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
+    """Environment: TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, … and the consumer's options."""
+
+    payment_partitions: int = setting(0, "partitions", least=0)
+    """Least partition count of the input topic, which may grow; fewer is an error. 0: whatever the topic has."""
+    slow_event_s: float = setting(0.0, "s", least=0)
+    """For experiments: what an event takes whose order id begins with `slow-`. 0: what any other takes."""
+    replica_number: int = setting(0, least=0)
+    """Which start of a replica this is, from 0, as `speeds` and `slow_replicas` count; whoever starts it says so."""
+    key_order: bool = setting(False)
+    """Whether the events of a customer must come in their order; refuses groupings that split keys."""
+    grouping: Grouping = setting(Grouping.EXPLICIT)
+    """What Order is told of the same name."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: who needs order per key gets it."""
+        return (*super().rules(), ("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])))
+
+    @cached_property
+    def own_service_time_s(self) -> float:
+        """What an event takes this very replica while it is not slow, seconds."""
+        return self.service_time_of(self.replica) / self.speed_of(self.replica_number)
+
+
+def options_of(settings: ReplicaSettings) -> Options:
+    """Return what the consumer needs to know."""
+    return Options(**picked(settings, Options))
+
+
+SLOW_PREFIX: Final = b"slow-"
+
+CATCH_UP_S: Final = 0.1
+"""How far a busy server may lag behind its deadlines and still make it up. A timer's rounding (1 ms) and a busy loop
+are made up; after a longer freeze of the process no burst is served faster than a real server could."""
+
+
+class Pace:
+    """Deadlines of one server: next = max(previous, now if idle) + service time, so that μ = 1 / service time.
+
+    A deadline for each event alone would lose up to 1 ms to the event loop's rounding: 190 events/s instead of 200.
+    """
+
+    __slots__ = ("_deadline_s", "busy_s")
+
+    def __init__(self) -> None:
+        self._deadline_s = 0.0
+        self.busy_s = 0.0
+        """Time spent serving, on the running deadline: a sleep's rounding, made up by the next event, is not in it."""
+
+    def begin(self, now_s: float, service_time_s: float, *, idle: bool) -> float:
+        """Start one event and return when it shall be finished. `idle`: nothing was waiting when the last one ended."""
+        start_s = max(self._deadline_s, now_s if idle else now_s - CATCH_UP_S)
+        finish_s = start_s + service_time_s
+        self.busy_s += finish_s - (start_s if idle else self._deadline_s)
+        self._deadline_s = finish_s
+        return finish_s
+
+
+class ServiceTimes:
+    """What events take this very replica: by its class and its speed, and longer while it is told to be slow."""
+
+    def __init__(self, settings: ReplicaSettings) -> None:
+        self._settings = settings
+        self._slower = settings.slow_factor_of(settings.replica_number)
+        self._began_us: int | None = None
+
+    def of(self, key: bytes | None, at_us: int) -> float:
+        """Return what serving the event with this key takes, in seconds, where it is begun at `at_us` (epoch)."""
+        settings = self._settings
+        if settings.slow_event_s > 0 and (key or b"").startswith(SLOW_PREFIX):
+            return settings.slow_event_s
+        return settings.own_service_time_s * (self._slower if self._slow(at_us) else 1.0)
+
+    def _slow(self, at_us: int) -> bool:
+        settings = self._settings
+        if self._slower == 1:
+            return False
+        if self._began_us is None:
+            with suppress(OSError, ValueError):  # not there, or not written to its end
+                self._began_us = int(Path(settings.start_file).read_text())
+        if self._began_us is None:
+            return False
+        return settings.slow_from_s <= (at_us - self._began_us) / 1e6 < settings.slow_until_s
+
+
+class Server:
+    """Serves one event after the other, each for its service time."""
+
+    def __init__(self, times: ServiceTimes) -> None:
+        self._times = times
+        self._pace = Pace()
+        self._last_done_us = 0
+
+    @property
+    def busy_s(self) -> float:
+        """Time spent serving, seconds."""
+        return self._pace.busy_s
+
+    async def serve(self, received_us: int, key: bytes | None) -> int:
+        """Return, epoch µs, when the event with this key that was polled at `received_us` has been served."""
+        clock = asyncio.get_running_loop().time
+        service_time_s = self._times.of(key, now_us())
+        finish_s = self._pace.begin(clock(), service_time_s, idle=received_us > self._last_done_us)
+        await asyncio.sleep(max(0.0, finish_s - clock()))
+        self._last_done_us = now_us()
+        return self._last_done_us

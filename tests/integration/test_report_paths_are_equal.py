@@ -1,0 +1,78 @@
+"""A report counted in this process and one counted piece by piece in Spark's workers are equal to the last digit."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from kafka_helpers import create_topics, produce
+from published_runs import PARTITIONS, made_up_run, publish, run_info
+from spark_helpers import SPARK, spark
+
+from bench.scenario import load_scenario
+from bench.simulation.folder import write_run
+from bench.simulation.run import run_scenario
+from bench.simulation.sent import sent_by
+from contracts.connection import Connection
+from contracts.journal import ReplicaChange, ReplicaChanged
+from contracts.topics import Topic
+from report.job import report_stored
+from report.result import Result
+from report.spark import job
+from report.spark.job import Cluster, report_run
+from tailpack.local.jars import ensure
+from tailpack.provenance import describe_simulated
+
+pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long, pytest.mark.timeout(600)]
+STARTED_US = 1_700_000_000_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from spark(tmp_path_factory.mktemp("spark"))
+
+
+def live(kafka: str, namespace: str, folder: Path) -> None:
+    """A pipeline's run in its topics, with a lost order, one settled twice, and a death; one event in six is late."""
+    connection = Connection(bootstrap_servers=kafka, namespace=namespace)
+    run = made_up_run(3_000, rate=180.0, started_us=STARTED_US, seed=3)
+    create_topics(kafka, namespace, PARTITIONS)
+    copies = {(Topic.PAYMENTS_SETTLED, 7): 2, **dict.fromkeys(((topic, 9) for topic in list(Topic)[2:]), 0)}
+    publish(connection, run, pipeline=True, copies=lambda topic, k: copies.get((topic, k), 1))
+    changes = [(-3, 0, ReplicaChange.REQUESTED), (-2, 0, ReplicaChange.READY), (5, 1, ReplicaChange.DIED)]
+    entries = [
+        ReplicaChanged(at_us=STARTED_US + at_s * 1_000_000, replica=f"payment-{number}", change=change)
+        for at_s, number, change in changes
+    ]
+    produce(kafka, namespace, Topic.JOURNAL, [msgspec.json.encode(entry) for entry in entries])
+    msgspec.structs.replace(run_info(connection, run, pipeline=True), latency_target_s=0.012).save(folder)
+
+
+def simulated(folder: Path) -> None:
+    """Two minutes of w1 that grow steeply, in which a replica dies that nobody is told of."""
+    told = {"policy": "algorithm-2", "duration_s": 120, "split": "random", "startup_s": 8, "failures_s": (60.0,)}
+    scenario = load_scenario("w1", {**told, "failures_known": False})
+    run, _ = run_scenario(scenario)
+    write_run(folder, run, describe_simulated(scenario, sent_by(scenario), run.drained_us, folder))
+
+
+@pytest.mark.parametrize("kind", ["live", "simulated"])
+def test_both_ways_give_the_same_result(
+    kind: str, kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster("local[2]", [ensure("spark")])
+    if kind == "live":
+        live(kafka, namespace, tmp_path)
+        report_run(tmp_path, cluster)  # from the topics, which leaves the files
+    else:
+        simulated(tmp_path)
+    here = report_stored(tmp_path)
+
+    monkeypatch.setattr(job, "MOST_IN_MEMORY", 0)
+    handed_out = report_run(tmp_path, cluster)
+
+    assert handed_out == here == Result.load(tmp_path)
+    assert here.tail is not None
+    assert here.events > here.tail.late > 100, "a run in which nothing is late shows nothing"
+    assert not (tmp_path / "rows.tmp").exists()

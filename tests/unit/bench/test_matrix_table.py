@@ -1,0 +1,98 @@
+"""What follows from many runs: means, differences, the Pareto front, and the page."""
+
+from pathlib import Path
+from typing import Any
+
+import comparison_work
+import numpy as np
+import pytest
+
+from bench import matrix_table
+from bench.matrix import FAILED, OPTIMUM, Axis, Case, Contender, Job, Matrix, Row
+from bench.matrix_table import Compared, Line, compare, difference, draw, page
+
+HARDNESS = np.random.default_rng(1).normal(0, 1, 100)
+"""How hard each seed is, for every policy alike."""
+FIGURES = {"algorithm-2": (0.99, 30.0), "linear": (0.95, 25.5), "algorithm-1": (0.94, 50.0)}
+
+
+def told(job: Job) -> Row:
+    """`algorithm-2` is better and dearer than `linear`; `static` fails with seed 2."""
+    if job.policy == "static" and job.seed == 2:
+        return {FAILED: "it broke"}
+    if job.how == OPTIMUM:
+        return {"optimum_replica_minutes": 20.0, "lower": 19.0}
+    in_sla, cost = FIGURES.get(job.policy, (1.0, 1.0))
+    hard = float(HARDNESS[job.seed])
+    return comparison_work.told(job, in_sla=in_sla + 0.002 * hard, replica_minutes=cost + hard)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_table, "run", lambda jobs, *_, **__: {job: told(job) for job in jobs})
+
+
+def compared(*policies: str, split: str = "random", **how: Any) -> Compared:
+    names = policies or ("linear", "algorithm-2", "algorithm-1", "static")
+    matrix = Matrix(
+        title="t", cases=[Case("w1", (("split", split),))], contenders=[Contender.of(one) for one in names], **how
+    )
+    return compare(matrix, Path())
+
+
+def lines(found: Compared) -> dict[str, Line]:
+    return {line.policy: line for line in found.rows}
+
+
+def test_differences_are_taken_seed_by_seed() -> None:
+    rows = lines(compared())
+    ours = rows["linear"]
+    assert ours.in_sla_difference is not None
+    assert ours.in_sla_difference.mean == pytest.approx(-0.04)
+    assert ours.in_sla_difference.high - ours.in_sla_difference.low < 1e-9, "what the seeds do cancels out"
+    assert ours.in_sla.high - ours.in_sla.low > 1e-4, "the mean itself is less certain"
+    assert rows["algorithm-2"].in_sla_difference is None, "the reference is not compared with itself"
+    assert {row.reference for row in rows.values()} == {"algorithm-2"}
+    assert lines(compared("linear", "tail-aware", "algorithm-2"))["linear"].reference == "tail-aware"
+
+
+def test_the_front_leaves_out_policies_that_are_beaten_or_know_the_future() -> None:
+    found = compared("linear", "algorithm-2", "algorithm-1", "clairvoyant")
+    assert {row.policy for row in found.rows if row.on_front} == {"linear", "algorithm-2"}
+    assert "knows the future" in page(found)
+
+
+def test_a_policy_that_failed_with_a_seed_has_no_row_but_a_reason() -> None:
+    found = compared()
+    assert "static" not in lines(found)
+    assert [(one.run, one.why) for one in found.missing] == [("w1, static, seed 2, split=random", "it broke")]
+
+
+def test_one_seed_distinguishes_nothing_where_something_is_random() -> None:
+    random = lines(compared("linear", "algorithm-2", seeds=1))["linear"].in_sla_difference
+    assert random is not None
+    assert not random.distinguishable
+    assert difference(random, 100, ".1f") == "[-4.0]"
+    fixed = lines(compared("linear", "algorithm-2", seeds=1, split="even"))["linear"].in_sla_difference
+    assert fixed is not None
+    assert fixed.distinguishable
+
+
+def test_regret_is_told_where_the_optimum_is_known_and_the_slo_met() -> None:
+    rows = lines(compared("linear", "static-3", optimum=True, seeds=1))
+    assert rows["linear"].optimum_replica_minutes == 20.0
+    assert rows["linear"].regret is None, "95 % is not 99.9 %"
+    assert rows["static-3"].regret is not None
+    assert lines(compared("linear"))["linear"].optimum_replica_minutes is None
+
+
+def test_the_page_has_every_contender_and_the_plot_is_drawn(tmp_path: Path) -> None:
+    found = compared()
+    assert "At random: split; 20 seeds" in page(found)
+    assert all(f"| `{line.policy}` |" in page(found) for line in found.rows)
+    axis = Axis(varies="seconds until a replica serves", key="startup_s", values=[0, 5, "gke"])
+    swept = compared("linear", "algorithm-2", axis=axis)
+    assert page(swept).count("99 %") == 0 < page(swept).count("\n| gke |")
+    for name, one in (("cases", found), ("axis", swept)):
+        draw(one, tmp_path / f"{name}.svg")
+        assert (tmp_path / f"{name}.svg").stat().st_size > 5_000

@@ -1,0 +1,36 @@
+"""A topic that is missing, or has another number of partitions than a process needs, is named with what to do."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from contracts.preflight import Needed, _problem
+
+
+class Kafka:
+    """Topics by name, with their numbers of partitions."""
+
+    topics = {"requests": 11, "orders": 4}  # noqa: RUF012
+
+    def list_topics(self, name: str, **_: Any) -> Any:
+        missing = None if name in self.topics else SimpleNamespace(str=lambda: "unknown topic")
+        found = SimpleNamespace(error=missing, partitions=range(self.topics.get(name, 0)))
+        return SimpleNamespace(topics={name: found})
+
+
+@pytest.mark.parametrize(
+    ("topic", "need", "problem"),
+    [
+        ("requests", Needed(), ""),
+        ("requests", Needed(11), ""),
+        ("requests", Needed(9, may_grow=True), ""),
+        ("requests", Needed(9), "topic requests on kafka has 11 partitions, not 9; create"),
+        ("orders", Needed(5, may_grow=True), "topic orders on kafka has 4 partitions, not 5; create"),
+        ("plans", Needed(remedy="run it"), "topic plans cannot be used on kafka (unknown topic); run it"),
+    ],
+)
+def test_a_topic_is_as_it_is_needed_or_the_sentence_says_what_to_do(topic: str, need: Needed, problem: str) -> None:
+    found = _problem(Kafka(), "kafka", {"orders": Needed(), topic: need}, [])  # type: ignore[arg-type]
+    assert found.startswith(problem)
+    assert bool(found) == bool(problem)

@@ -1,0 +1,68 @@
+"""Replica-minutes and series from a journal, told second by second."""
+
+from contracts.journal import PartitionSeen, ReplicaChange, ReplicaChanged, TickRecord
+from report.history import (
+    count_each_second,
+    lag_each_second,
+    paid,
+    replica_minutes,
+    serving,
+    started_us,
+)
+
+REQUESTED, READY, DRAINED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DRAINED
+LEFT, DIED, ADOPTED, START_FAILED = (
+    ReplicaChange.LEFT,
+    ReplicaChange.DIED,
+    ReplicaChange.ADOPTED,
+    ReplicaChange.START_FAILED,
+)
+
+
+def at(second: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
+    return ReplicaChanged(at_us=int(second * 1e6), replica=replica, change=change)
+
+
+def cost(*changes: ReplicaChanged, duration_s: int = 60) -> float:
+    return replica_minutes(paid(changes), 0, duration_s * 1_000_000)
+
+
+def test_a_replica_costs_from_its_request_until_it_has_left() -> None:
+    life = [at(10, "a", REQUESTED), at(13, "a", READY), at(38, "a", DRAINED), at(40, "a", LEFT)]
+    assert cost(*life) == 0.5
+
+
+def test_a_start_takes_from_the_request_until_it_is_ready_and_one_that_failed_is_none() -> None:
+    first = [at(10, "a", REQUESTED), at(13, "a", READY), at(40, "a", LEFT)]
+    again = [at(50, "a", REQUESTED), at(51, "a", DIED), at(52, "a", REQUESTED), at(54, "a", READY)]
+    assert started_us([*first, *again, at(0, "b", ADOPTED), at(60, "c", REQUESTED)]) == [3_000_000, 2_000_000]
+
+
+def test_what_came_and_went_before_the_run_costs_nothing() -> None:
+    assert cost(at(-5, "a", REQUESTED), at(-1, "a", LEFT)) == 0.0
+
+
+def test_a_replica_that_died_and_was_requested_again_is_not_paid_in_between() -> None:
+    life = [at(0, "a", REQUESTED), at(15, "a", DIED), at(45, "a", REQUESTED)]
+    assert cost(*life) == 0.5
+
+
+def test_an_adopted_replica_is_not_paid_twice() -> None:
+    assert cost(at(0, "a", REQUESTED), at(20, "a", ADOPTED)) == 1.0
+
+
+def test_requested_and_ready_are_two_numbers() -> None:
+    changes = [at(0, "a", REQUESTED), at(1, "a", READY), at(1.5, "b", REQUESTED), at(3.5, "b", READY), at(4, "b", LEFT)]
+    assert count_each_second(paid(changes), 0, 5) == (1, 1, 2, 2, 1)
+    assert count_each_second(serving(changes), 0, 5) == (0, 1, 1, 1, 1)
+
+
+def test_lag_is_unknown_where_no_tick_saw_it() -> None:
+    def tick(second: float, *lags: int) -> TickRecord:
+        seen = tuple(PartitionSeen(partition=p, arrival_rate=0.0, lag=lag, owner=None) for p, lag in enumerate(lags))
+        return TickRecord(
+            at_us=int(second * 1e6), tick=0, policy="static", action="hold", reason="", service_rate=0.0,
+            partitions=seen, ready_replicas=0, requested_replicas=0, planned_replicas=0, epoch=0,
+        )  # fmt: skip
+
+    assert lag_each_second([tick(0.1, 3, 4), tick(1.1), tick(2.1, 0, 0)], 0, 4) == (7, None, 0, None)

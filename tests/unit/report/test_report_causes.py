@@ -1,0 +1,207 @@
+"""Runs made so that it is known why events are late: one story for each cause."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from late_story import TERMS, Event, burst, changed, planned, quiet, rows, stored
+
+from contracts.journal import JournalEntry, ReplicaChange, ReplicaChanged
+from report import history, seconds
+from report.causes import Cause, Tail
+from report.lateness import explain
+from report.takeovers import deaths, stays
+from report.terms import usual
+
+REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED
+
+
+SENT_LATE, NOT_RECEIVED, SLOW, DEAD, RETURNED, EVICTED, MOVED, BURST, START, SUCCESSOR, FLOOD, LOST = range(12)
+"""Partitions, a story each. Partition k belongs to payment-k."""
+
+
+def explained(events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
+    known = stored(rows(events))
+    cells = seconds.cells(known, TERMS)
+    owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
+    told = {"usual": usual(known, TERMS), "shares": seconds.shares(cells), "pipeline": pipeline}
+    return explain(known, owners, seconds.owned(cells), TERMS, journal, **told)
+
+
+def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> list[Event]:
+    """Ten events a second that nobody receives before `until_s`."""
+    steps = range(round((until_s - from_s) * 10))
+    return [replace(Event(from_s + k / 10, partition, received=until_s), **values) for k in steps]
+
+
+@pytest.fixture(scope="module")
+def told() -> Tail:
+    """Twenty seconds in which every partition meets with something else."""
+    owners = [f"payment-{partition}" for partition in range(12)]
+    moved_owners = [*owners[:MOVED], "payment-9", *owners[MOVED + 1 :]]
+    successor = {"replica": f"payment-{SUCCESSOR}"}
+    events = [event for partition in (SENT_LATE, SLOW, BURST, START, SUCCESSOR, LOST) for event in quiet(partition)]
+    events += [Event(10.03, SENT_LATE, placed=10.63)]
+    events += [*quiet(NOT_RECEIVED, skip=(10.0, 10.7)), *left_alone(NOT_RECEIVED, 10.0, 10.7)]
+    events += [Event(10.03, SLOW, service=0.8)]
+    events += [*quiet(DEAD, until=10), *left_alone(DEAD, 10, 11, **successor)]
+    events += [*quiet(RETURNED, skip=(10, 11)), *left_alone(RETURNED, 10, 11)]
+    events += [*quiet(EVICTED, until=13), *left_alone(EVICTED, 13, 14, **successor)]
+    events += [*quiet(MOVED, until=16), *left_alone(MOVED, 16, 16.8, **successor, epoch=2)]
+    events += [*burst(10.05, 150, BURST), *burst(3.05, 150, START)]
+    events += [*quiet(FLOOD, until=5), *(Event(5 + k / 250, FLOOD) for k in range(2500))]
+    events += [Event(5.05, LOST, lost=True), Event(18.05, LOST, lost=True)]
+    return explained(
+        events,
+        planned(-1, 1, owners),
+        changed(2.5, "payment-12", REQUESTED),
+        changed(5.0, "payment-12", READY),
+        changed(10.02, "payment-3", DIED),
+        changed(10.0, "payment-4", DIED),
+        changed(10.9, "payment-4", READY),
+        planned(15.99, 2, moved_owners),
+    )
+
+
+def of(found: Tail, partition: int) -> dict[str, int]:
+    """Return cause → late events of one partition."""
+    events: Counter[str] = Counter()
+    for episode in found.episodes:
+        if episode.partition == partition:
+            events[episode.cause] += episode.events
+    return dict(events)
+
+
+def why(found: Tail, partition: int) -> str:
+    return [episode.why for episode in found.episodes if episode.partition == partition][-1]
+
+
+def test_an_event_that_was_sent_late_is_the_generators(told: Tail) -> None:
+    assert of(told, SENT_LATE) == {Cause.GENERATOR: 1}
+    assert why(told, SENT_LATE) == "The generator sent the worst 600 ms late."
+
+
+def test_events_that_an_idle_replica_received_late_are_upstream(told: Tail) -> None:
+    assert of(told, NOT_RECEIVED) == {Cause.UPSTREAM: 3}
+    assert "payment-1 had nothing else to do" in why(told, NOT_RECEIVED).replace("P", "p", 1)
+    assert "cannot be told apart" in why(told, NOT_RECEIVED)
+
+
+def test_a_slow_service_makes_those_behind_it_late_as_well(told: Tail) -> None:
+    assert of(told, SLOW) == {Cause.DOWNSTREAM: 5}
+    assert why(told, SLOW) == "The service of the worst took 800 ms at payment-2 (epoch 1), usual are 5.00 ms."
+
+
+def test_events_of_a_dead_replica_waited_for_its_successor(told: Tail) -> None:
+    assert of(told, DEAD) == {Cause.REPLICA_DEAD: 6}
+    assert why(told, DEAD).startswith("Payment-3 was gone, payment-9 (epoch 1) took over partition 3")
+    assert "to 11.0 s (1.00 s)" in why(told, DEAD)
+
+
+def test_a_replica_that_comes_back_by_its_name_was_dead_all_the_same(told: Tail) -> None:
+    assert of(told, RETURNED) == {Cause.REPLICA_DEAD: 6}
+
+
+def test_a_successor_that_no_plan_names_means_an_eviction(told: Tail) -> None:
+    assert of(told, EVICTED) == {Cause.REPLICA_DEAD: 6}
+
+
+def test_a_partition_that_was_handed_over_slowly(told: Tail) -> None:
+    assert of(told, MOVED) == {Cause.HANDOVER: 4}
+    (episode,) = [episode for episode in told.episodes if episode.partition == MOVED]
+    assert (episode.replica, episode.epoch, episode.from_s, episode.until_s) == ("payment-9", 2, 16.0, 16.3)
+    assert episode.why.startswith("Partition 6 went from payment-6 to payment-9 (epoch 2)")
+    assert "to 16.8 s (773 ms)" in episode.why
+
+
+def test_more_than_the_replica_serves_in_time_at_once_is_a_burst(told: Tail) -> None:
+    found = of(told, BURST)
+    assert set(found) == {Cause.BURST}
+    assert found[Cause.BURST] in range(48, 60), "99 of 150 are served in time, and some behind them are late too"
+    assert "against μ = 200 events/s" in why(told, BURST)
+
+
+def test_a_burst_while_a_replica_starts_is_the_start(told: Tail) -> None:
+    assert set(of(told, START)) == {Cause.REPLICA_STARTING}
+    assert why(told, START).startswith("Payment-12 was asked for at 2.5 s and ready 2.50 s later")
+
+
+def test_more_than_it_can_do_for_longer_than_a_burst_is_overload(told: Tail) -> None:
+    assert set(of(told, FLOOD)) == {Cause.OVERLOADED}
+    assert "events/s over 10 s at payment-10 (epoch 1) against μ = 200 events/s" in why(told, FLOOD)
+    assert "since" in why(told, FLOOD)
+
+
+def test_what_was_never_done_is_late_and_has_a_cause(told: Tail) -> None:
+    assert of(told, LOST) == {Cause.REPLICA_DEAD: 1, Cause.OVERLOADED: 1}, "a replica died after the first of them"
+    assert {episode.worst_s for episode in told.episodes if episode.partition == LOST} == {None}
+    assert "nobody ever finished it" in why(told, LOST)
+
+
+def test_who_handed_over_or_inherited_is_not_late_itself(told: Tail) -> None:
+    assert of(told, SUCCESSOR) == {}
+
+
+def test_an_event_that_order_kept_is_upstream() -> None:
+    events = [replace(event, accepted=event.at + 0.003) for event in (*quiet(0), *quiet(1))]
+    found = explained([*events, Event(10.03, accepted=10.63)], pipeline=True)
+    assert of(found, 0) == {Cause.UPSTREAM: 1}
+    assert "Order accepted the worst 600 ms after it was placed" in why(found, 0)
+
+
+def stopped() -> list[Event]:
+    """Nobody receives anything from 10 s until 10.8 s."""
+    calm = [*quiet(0, skip=(10, 10.8)), *quiet(1, skip=(10, 10.8))]
+    return [*calm, *left_alone(0, 10, 10.8), *left_alone(1, 10, 10.8)]
+
+
+def test_a_round_that_stops_everybody_is_the_groups() -> None:
+    found = explained(stopped(), planned(9.95, 2, ["payment-0", "payment-1"]))
+    assert of(found, 0) == of(found, 1) == {Cause.GROUP_STOPPED: 4}
+    assert "No partition finished anything for 798 ms" in why(found, 0)
+
+
+def test_a_standstill_that_no_change_of_the_group_explains_is_the_brokers() -> None:
+    found = explained(stopped())
+    assert of(found, 0) == of(found, 1) == {Cause.UPSTREAM: 4}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_causes_are_exhaustive_and_exclusive(seed: int) -> None:
+    """Whatever a run looks like: each late event has one cause, is in one episode and in one second."""
+    chance = np.random.default_rng(seed)
+    events = [
+        Event(
+            float(at),
+            int(chance.integers(3)),
+            replica=f"payment-{chance.integers(4)}",
+            placed=float(at + chance.exponential(0.2)),
+            received=float(at + chance.exponential(1.0) - 0.1),
+            done=float(at + chance.exponential(1.0) + 0.1),
+            epoch=int(chance.integers(5)),
+            lost=bool(chance.random() < 0.1),
+            columns={"received_us": None} if chance.random() < 0.1 else {},
+        )
+        for at in chance.uniform(-1, 19, 200)
+    ]
+    events += [Event(5.0, columns={"done_us": 9_000_000_000_000_000}), Event(5.0, columns={"intended_us": 0})]
+    plans = [planned(float(k), k, [f"payment-{owner}" for owner in chance.integers(4, size=3)]) for k in range(1, 15)]
+    gone = [changed(6.0, "payment-1", DIED), changed(3.0, "payment-3", REQUESTED)]
+
+    found = explained(events, *plans, *gone)
+
+    late = sum((row.get("done_us") or 10**17) - row["intended_us"] > TERMS.target_us for row in rows(events))
+    assert found.late == late == sum(cause.events for cause in found.causes)
+    assert sum(episode.events for episode in found.episodes) == late, "fewer episodes than are listed"
+    assert found.episodes_left_out == 0
+    assert sum(map(sum, found.by_second.values())) == late
+    by_episode: Counter[str] = Counter()
+    for episode in found.episodes:
+        by_episode[episode.cause] += episode.events
+    assert by_episode == {cause.cause: cause.events for cause in found.causes}
+    assert set(by_episode) <= set(Cause)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Tail) == found

@@ -1,0 +1,203 @@
+"""The figures of a report, on rows few enough to judge by eye."""
+
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from late_story import stored
+
+from report import seconds
+from report.integrity import integrity, totals
+from report.percentiles import Counted, breakdowns, distribution, measured
+from report.queues import owner_loads
+from report.seconds import PARTS_PER_MILLION, ranked
+from report.stored import COLUMN_OF
+from report.table import NONE, Table
+from report.takeovers import stays
+from report.terms import Terms
+
+SECOND = 1_000_000
+
+
+def event(**values: Any) -> dict[str, Any]:
+    """A well served, accepted order; `values` say what is different."""
+    usual: dict[str, Any] = {f"{prefix}_records": 1 for prefix in COLUMN_OF.values()}
+    usual |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
+    usual |= {"intended_us": 0, "placed_us": 1, "done_us": 5, "accepted": True, "dead_letters": 0}
+    return usual | values
+
+
+def counts_of(frame: Any, now_us: int = 10**18) -> dict[str, Any]:
+    shares = seconds.shares(seconds.cells(frame, TERMS))
+    return totals(frame, pipeline=True, now_us=now_us) | {"events": shares.events, "lost": shares.lost}
+
+
+def counted(*events: dict[str, Any]) -> Any:
+    frame = stored(events)
+    shares = seconds.shares(seconds.cells(frame, TERMS))
+    return SimpleNamespace(**counts_of(frame), in_sla=shares.in_sla, refused=shares.refused)
+
+
+def test_every_event_is_accounted_for_once() -> None:
+    nothing = {f"{prefix}_records": 0 for prefix in COLUMN_OF.values()}
+    found = counted(
+        event(done_us=500_000),
+        event(done_us=500_001),
+        event(accepted=False, shipped_records=0),
+        event(**nothing | {"placed_records": 1, "done_us": None, "accepted": None}),
+        event(**nothing | {"placed_records": 1, "done_us": None, "accepted": None, "dead_letters": 1}),
+    )
+    assert (found.events, found.in_sla, found.lost, found.refused) == (4, 2, 1, 1)
+    assert (found.exactly_once, found.doubled) == (3, 0)
+
+
+def test_effects_that_came_twice_or_not_at_all() -> None:
+    found = counted(
+        event(settled_records=2),
+        event(settled_records=2, settled_differ=True),
+        event(shipped_records=2),
+        event(accepted=False),
+        event(notified_records=0),
+    )
+    assert (found.events, found.exactly_once, found.doubled) == (5, 1, 3)
+    assert (found.settled_records, found.settled_duplicates, found.settled_differing) == (7, 2, 1)
+
+
+def test_what_overtook_another_in_its_partition_is_a_violation_and_counted_by_customer_beside() -> None:
+    events = stored(
+        [
+            event(partition=0, offset=0, done_us=30, customer_hash=7),
+            event(partition=0, offset=1, done_us=20, customer_hash=8),
+            event(partition=0, offset=2, done_us=25, customer_hash=7),
+            event(partition=0, offset=5, done_us=40, customer_hash=7),
+            event(partition=1, offset=3, done_us=10),
+            event(),
+        ]
+    )
+    found = integrity(events, counts_of(events), lost=counts_of(events)["lost"])
+    assert (found.order_violations_partition, found.order_violations_key, found.offset_gaps) == (2, 1, 2)
+    assert integrity(stored([event()]), counts_of(events), lost=0).order_violations_key is None
+
+
+def test_a_customer_whose_events_went_to_several_partitions_is_seen_to_be_overtaken() -> None:
+    split = {"customer_hash": 7, "intended_us": 0}
+    events = stored(
+        [
+            event(partition=0, offset=0, accepted_us=10, done_us=90, **split),
+            event(partition=1, offset=0, accepted_us=20, done_us=50, **split),
+            event(partition=2, offset=4, accepted_us=30, done_us=60, **split),
+            event(partition=1, offset=1, accepted_us=40, done_us=95, **split),
+            event(partition=1, offset=2, accepted_us=41, done_us=96, customer_hash=8, intended_us=0),
+            event(partition=2, offset=5, accepted_us=41, done_us=97, **split),
+            event(partition=2, offset=6, accepted_us=39, done_us=99, **split),
+        ]
+    )
+    told = integrity(events, counts_of(events), lost=0)
+    assert (told.order_violations_partition, told.order_violations_key, told.suspect) == (0, 2, ())
+    asked = integrity(events, counts_of(events), lost=0, key_order=True)
+    assert asked.suspect == ("2 events done before an earlier one of the same customer",)
+
+
+def test_times_that_cannot_be_are_counted_and_said() -> None:
+    events = stored(
+        [
+            event(received_us=2),
+            event(received_us=2, done_us=2_000),
+            event(placed_us=4, received_us=3),
+        ]
+    )
+    found = integrity(events, counts_of(events, now_us=1_000), lost=0)
+    assert (found.future, found.clock_skew) == (1, {"queueing": 1})
+    assert found.suspect == (
+        "1 event with a time after this report was made",
+        "1 event for which queueing took less than no time",
+    )
+
+
+TERMS = Terms(started_us=0, target_us=500_000, shown_s=4)
+
+
+def test_series_stand_at_the_second_of_intent_and_of_completion() -> None:
+    slow = event(intended_us=SECOND - 1, done_us=2 * SECOND, partition=3)
+    early = event(intended_us=-1, done_us=SECOND)
+    events = stored([slow, early])
+    found = seconds.by_second(events, TERMS)
+    assert found["second"].tolist() == [-1, 0]
+    assert [int(found[name][1]) for name in ("arrivals", "p50", "max")] == [1, SECOND + 1, SECOND + 1]
+    assert seconds.shares(seconds.cells(events, TERMS)).done == {2: 1, 1: 1}
+    shown = distribution(measured(events)["sla"], 4)
+    assert (shown.share, shown.latency_s) == ((0.5,), (10 ** (301 / 50) / 1e6,)), "⌈50·log10(1,000,001)⌉"
+
+
+def test_ranks_are_those_of_all_values_in_order() -> None:
+    chance = Random(5)
+    groups = [[chance.randrange(-50, 10**7) for _ in range(997)], [777] * 40, [3]]
+    keys = np.repeat([4, 5, 9], [len(values) for values in groups])
+    found, ranks = ranked(keys[::-1], np.concatenate(groups)[::-1], tuple(PARTS_PER_MILLION))
+    assert found.tolist() == [4, 5, 9]
+    for place, values in enumerate(groups):
+        each = Counted(np.array(values), np.ones(len(values), np.int64))
+        for name, ppm in PARTS_PER_MILLION.items():
+            expected = sorted(values)[-(-len(values) * ppm // 1_000_000) - 1]
+            assert ranks[name][place] == expected, (place, name)
+            assert each.rank(name) == expected / 1e6, (place, name)
+
+
+def test_breakdowns_cover_every_event_that_was_done() -> None:
+    where = [(0, "payment-0", 1, 10), (0, "payment-10", 2, 600_000), (1, "payment-2", 2, 20), (None, None, None, 30)]
+    rows = [
+        event(partition=partition, replica=replica, epoch=epoch, done_us=done_us)
+        for k, (partition, replica, epoch, done_us) in enumerate(where)
+    ]
+    events = stored([*rows, event(done_us=None)])
+    found = breakdowns(events, seconds.cells(events, TERMS))
+    assert [(one.name, one.events, one.late) for one in found.partitions] == [
+        ("0", 2, 1),
+        ("1", 1, 0),
+        ("unknown", 1, 0),
+    ]
+    assert [one.name for one in found.replicas] == ["payment-0", "payment-2", "payment-10", "unknown"]
+    assert [(one.name, one.max_s) for one in found.epochs] == [("1", 1e-5), ("2", 0.6), ("unknown", 3e-5)]
+
+
+def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last() -> None:
+    events = stored(
+        [
+            event(partition=2, replica="payment-0", intended_us=0, done_us=10),
+            event(partition=2, replica="payment-1", intended_us=5, done_us=700_005),
+            event(partition=2, replica="payment-0", intended_us=2 * SECOND, done_us=2 * SECOND + 40),
+            event(partition=2, replica="payment-0", intended_us=-SECOND, done_us=10**15),
+        ]
+    )
+    found = seconds.heat_map(seconds.owned(seconds.cells(events, TERMS)), TERMS)
+    assert (found.cell_s, found.partitions) == (1.0, (2,))
+    assert found.max_s == ((0.7, None, 0.00004, None),)
+    assert found.owners == (("payment-1", None, "payment-0", None),)
+
+
+def test_a_stay_begins_when_another_replica_serves_the_partition() -> None:
+    events = stored(
+        [
+            event(partition=0, replica="payment-0", epoch=1, received_us=1, done_us=5),
+            event(partition=0, replica="payment-0", epoch=2, received_us=7, done_us=SECOND),
+            event(partition=0, replica="payment-1", epoch=2, received_us=SECOND + 300, done_us=SECOND + 400),
+        ]
+    )
+    rows = stays(seconds.served(seconds.cells(events, TERMS)), {})
+    assert [rows.name(number) for number in rows["replica"]] == ["payment-0", "payment-0", "payment-1"]
+    assert [rows.name(number) for number in rows["old"]] == [None, None, "payment-0"]
+    assert rows["left_us"].tolist() == [NONE, NONE, SECOND]
+    assert rows["came_us"].tolist() == [NONE, NONE, SECOND + 300]
+
+
+def test_a_load_counts_ten_seconds_and_tells_since_when_it_is_too_much() -> None:
+    second = np.append(np.arange(20), 19)
+    columns = {"partition": second * 0, "second": second, "events": second * 0 + 150, "owner": second * 0}
+    columns["partition"][-1], columns["events"][-1], columns["owner"][-1] = 1, 5, 1
+    loads = owner_loads(Table(columns, ["payment-0", "payment-1"]), 10_000)
+    found = dict(zip(zip(loads["replica"], loads["second"], strict=True), range(21), strict=True))
+    calm, full, other = found[0, 5], found[0, 19], found[1, 19]
+    assert (loads["load"][calm], loads["over_from"][calm]) == (900, NONE), "900 services of 10 ms fit into ten seconds"
+    assert (loads["load"][full], loads["over_from"][full]) == (1500, 6)
+    assert loads["over_from"][other] == NONE

@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.read_back import identity_in
 from services.common.stage import Acknowledgements, SeenIds, Uncommitted
 
 
@@ -25,18 +24,6 @@ def test_a_partition_given_up_is_never_acknowledged_by_what_was_open() -> None:
     assert acknowledged == []
     after.confirm()
     assert acknowledged == ["after"]
-
-
-def test_the_age_is_that_of_the_oldest_open_record() -> None:
-    now_s = 100.0
-    open_slots = Acknowledgements(clock=lambda: now_s)
-    assert open_slots.oldest_s() == 0.0
-    first = open_slots.open("p0", lambda: None)
-    now_s = 103.0
-    open_slots.open("p1", lambda: None)
-    assert open_slots.oldest_s() == 3.0
-    first.confirm()
-    assert open_slots.oldest_s() == 0.0
 
 
 @given(st.permutations(range(12)), st.integers(0, 12))
@@ -82,17 +69,3 @@ def test_nothing_that_can_be_read_again_is_forgotten(story: list[str], most: int
             offset += 1
         assert offset - committed <= most
     assert len(written) == len(set(written))
-
-
-def test_a_gap_in_the_offsets_holds_nothing_back() -> None:
-    span = Uncommitted(most=2)
-    assert span.may_take("p0", 10_000, 0)
-    assert span.may_take("p0", 20_000, 0)
-    assert not span.may_take("p0", 20_001, 10_000)
-    assert span.may_take("p0", 20_001, 10_001)
-    assert span.may_take("p1", 7, None)
-
-
-def test_an_id_is_read_without_the_rest_of_the_record() -> None:
-    assert identity_in("shipment_id")(b'{"shipment_id": "s-1", "anything": [1, 2]}') == "s-1"
-    assert identity_in("order_id", lambda text: text.upper())(b'{"order_id": "o"}') == "O"

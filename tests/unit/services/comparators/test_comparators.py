@@ -4,15 +4,11 @@ import os
 import subprocess
 import sys
 
-import msgspec
 import pytest
-from payment_group import request
 
 from contracts.connection import Connection
 from contracts.delivery import Delivery
-from contracts.events import DeadLetter, PaymentSettled
 from contracts.progress import ReplicaState, ServiceTimes
-from contracts.topics import Topic
 from services.comparators.__main__ import ComparatorSettings
 from services.comparators.client import consumer_options
 from services.comparators.replica import Replica
@@ -47,28 +43,6 @@ def test_nothing_is_committed_or_stored_behind_the_replicas_back():
     assert options["enable.auto.commit"] is False
     assert options["enable.auto.offset.store"] is False
     assert options["group.protocol"] == "consumer"
-
-
-def settled(value: bytes | None):
-    replica = Replica(SETTINGS)
-    replica.begin(b"order", idle=True)
-    return replica.finish(Event("run.payments.requested", 4, 17, b"k", value, (), 1_000, received_us=2_000, epoch=0))
-
-
-def test_a_good_event_is_settled_with_this_replicas_part_of_the_timeline():
-    asked = request(1)
-    topic, key, value = settled(msgspec.json.encode(asked))
-    assert (topic, key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
-    line = msgspec.json.decode(value, type=PaymentSettled).timeline
-    assert line.intended_us == asked.timeline.intended_us
-    assert (line.received_us, line.partition, line.offset, line.replica, line.epoch) == (2_000, 4, 17, "payment-0", 0)
-    assert line.done_us is not None
-
-
-def test_what_is_no_payment_becomes_a_dead_letter():
-    topic, _, value = settled(b"not json")
-    assert topic is Topic.DEAD_LETTERS
-    assert msgspec.json.decode(value, type=DeadLetter).offset == 17
 
 
 def test_a_replica_is_warm_until_its_first_partition_and_a_member_from_then_on():

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from consumer_fakes import TOPIC
@@ -10,7 +9,7 @@ from consumer_fakes import TOPIC
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import BEHIND_S, PlanAssignor, introduced
-from services.consumer.rounds import NEW, Given, Introduction, Origin
+from services.consumer.rounds import Given, Introduction, Origin
 
 
 class Cluster:
@@ -73,31 +72,6 @@ def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_
     assert asked == ["metadata"], "it knows them all now"
 
 
-def test_a_member_introduces_itself_with_what_it_holds_knows_and_has_given_up():
-    one = assignor("a", plan(3, {0: "a"}))
-    one.claims = lambda: {4, 0}
-    assert introduced("id", over_the_wire(one).user_data).since == NEW
-    one.assigned(7)
-    one.assigned(9)
-    one.given, one.draining = {5: Given(12, 34)}, True
-    one.last = Origin(epoch=3, kind=RoundKind.PLAN, again=True, follow_ups=2)
-
-    assert introduced("id", over_the_wire(one).user_data) == Introduction(
-        name="a",
-        incarnation="a-incarnation",
-        epoch=3,
-        knows=3,
-        owned=(0, 4),
-        generation=9,
-        since=7,
-        given={5: Given(12, 34)},
-        draining=True,
-        follows=RoundKind.PLAN,
-        follow_ups=2,
-    )
-    assert one.asked_to_drain
-
-
 def test_a_partition_that_moves_is_withheld_then_granted_with_the_offset_of_its_last_owner():
     newest = plan(2, {0: "b"})
     old, new = assignor("a", newest), assignor("b", newest)
@@ -126,14 +100,6 @@ def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_withou
     one.last = Origin(epoch=8, again=True)
     one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
     assert one.last == Origin()
-
-
-def test_after_leaving_nothing_is_claimed_to_be_known():
-    one = assignor("a", None)
-    one.generation, one.given, one.last = 4, {0: Given(1, 1)}, Origin(epoch=2)
-    one.forget()
-    said = msgspec.json.decode(one.metadata({TOPIC}).user_data)
-    assert (said["epoch"], said["generation"], said["given"]) == (0, -1, {})
 
 
 # Grace
@@ -168,16 +134,6 @@ def test_a_replica_that_came_back_and_is_missed_again_has_its_whole_grace():
 # Eager
 
 
-def test_eager_one_round_is_enough():
-    newest = plan(2, {0: "b"})
-    old, new = assignor("a", newest, eager=True), assignor("b", newest, eager=True)
-    old.claims, old.generation, old.given = lambda: {0}, 4, {0: Given(9, 1)}
-    old.group_generation = lambda: 5
-    assert lead(old, 1, old, new) == {"a": (), "b": (0,)}
-    assert new.last.given == {0: Given(9, 1)}
-    assert not new.last.again
-
-
 class Reader:
     """The plan that one member has read."""
 
@@ -206,16 +162,3 @@ def test_a_leader_that_cannot_read_the_plan_has_it_passed_on_by_one_member():
     assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
     assert {each.last.epoch for each in group} == {2}
     assert not any(each.last.asks for each in group)
-
-
-def test_a_leader_asks_again_only_after_a_pause_where_what_is_passed_on_is_of_no_use_to_it():
-    clock = Clock()
-    leader, other = Reader("a", clock), Reader("b", clock)
-    leader.assignor.learn = lambda plan: None
-    other.plan = plan(2, {0: "b", 1: "a"})
-    asked = []
-    for _ in range(10):
-        lead(leader.assignor, 2, leader.assignor, other.assignor)
-        asked.append(other.assignor.last.asks)
-        clock.now_s += BEHIND_S / 3 + 0.01
-    assert asked == [False, False, False, True, False, False, True, False, False, True]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from aiokafka import errors
-from consumer_fakes import TOPIC, FakeCoordinator, eventually, records
+from consumer_fakes import TOPIC, FakeCoordinator, records
 
 from services.consumer import output
 from services.consumer.output import Committer
@@ -30,16 +30,6 @@ class Story:
             taken = queue.start(1)
             queue.returned(taken)
             queue.finished(taken)
-
-
-async def test_what_is_done_is_committed_once_for_all_partitions_together():
-    s = Story()
-    assert await s.committer.commit()
-    assert await s.committer.commit()
-    assert s.group.since() == ["commit {0: 3, 1: 3}"]
-    s.serve(1, 3, 1)
-    assert await s.committer.commit()
-    assert s.group.since() == ["commit {1: 4}"]
 
 
 @pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "held", "joining"])
@@ -111,12 +101,3 @@ async def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_
     assert await under_way
     assert s.queues[0].committable is None, "the answer belonged to the old queue"
     assert s.queues[0].position == 7
-
-
-async def test_commits_follow_each_other_at_the_interval():
-    s = Story()
-    running = asyncio.ensure_future(s.committer.run())
-    await eventually(lambda: s.group.group == {0: 3, 1: 3})
-    s.serve(0, 3, 2)
-    await eventually(lambda: s.group.group[0] == 5)
-    running.cancel()

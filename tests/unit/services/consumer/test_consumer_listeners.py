@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,13 +63,3 @@ async def test_what_was_lost_is_forgotten_before_it_is_loaded_again():
     gate.set()
     await asyncio.gather(lost, again)
     assert state == {0: "loaded"}
-
-
-async def test_a_listener_that_raises_is_heard_of_and_the_next_call_is_made():
-    async def raises(partitions) -> None:
-        raise ValueError("disk full")
-
-    calls = Calls(Listeners(on_partitions_taken=raises))
-    with pytest.raises(ValueError, match="disk full"):
-        await calls.taken([0])
-    await asyncio.wait_for(calls.lost([0]), 1)

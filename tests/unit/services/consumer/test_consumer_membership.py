@@ -8,7 +8,7 @@ from aiokafka.errors import GroupAuthorizationFailedError
 from consumer_fakes import MembershipStory as Story
 from consumer_fakes import eventually
 
-from contracts.plan import Eviction, PlanRecord
+from contracts.plan import Eviction
 from contracts.progress import ReplicaState
 from services.consumer import membership as membership_module
 from services.consumer.interface import Calls, Listeners
@@ -57,19 +57,6 @@ async def test_eager_a_replica_that_was_never_named_serves_only_where_nobody_els
     assert s.since() == asked
 
 
-async def test_help_is_offered_after_a_long_silence_and_plans_are_obeyed_as_they_come(monkeypatch):
-    s = Story(eager=True)
-    monkeypatch.setattr(membership_module, "PATIENCE_S", 0.01)
-    s.plans.newest = PlanRecord(epoch=1, at_us=0, replicas=("other",), assignment=None, reason="")
-    s.group.empty = True
-    running = asyncio.ensure_future(s.me.run())
-    await eventually(lambda: s.group.asked == ["join"])
-    s.plans.newest = PlanRecord(epoch=2, at_us=0, replicas=("me",), assignment=None, reason="")
-    s.plans.news.set()
-    await eventually(lambda: s.group.asked == ["join", "rejoin"])
-    running.cancel()
-
-
 # Plans
 
 
@@ -99,20 +86,6 @@ async def test_while_joining_a_new_plan_does_not_ask_for_another_round_but_its_e
     await asyncio.wait_for(s.plans.news.wait(), 1)
     await s.me._obey(s.plans.newest)
     assert s.since() == ["rejoin"]
-
-
-async def test_a_leader_that_stays_behind_is_asked_less_and_less_often(monkeypatch):
-    s = Story()
-    pauses: list[float] = []
-    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda pause_s, what: pauses.append(pause_s))
-    await s.plan(2, "me")
-    for generation in range(1, 9):
-        await s.round(generation, 1, 0)
-    assert pauses == [*membership_module.BEHIND_S, 1.0, 1.0]
-    await s.round(9, 2, 0)
-    await s.plan(3, "me")
-    await s.round(10, 2, 0)
-    assert pauses[8:] == [membership_module.BEHIND_S[0]]
 
 
 async def test_a_round_that_withheld_something_is_followed_by_another_at_once():

@@ -47,13 +47,6 @@ async def test_what_events_before_an_offset_wrote_is_due_in_their_order_whenever
     assert d.outbox.due(HELD, 20) == said(12)
 
 
-async def test_a_batch_is_kept_as_one():
-    d = Desk()
-    await d.handle(event(4), event(5))
-    assert d.outbox.due(HELD, 5) == []
-    assert d.outbox.due(HELD, 6) == said(4, 5)
-
-
 async def test_of_a_failed_attempt_nothing_is_kept_and_of_the_next_one_its_own():
     d = Desk()
 
@@ -84,12 +77,6 @@ async def test_what_is_written_later_is_kept_once_that_is_done():
     go_on.set()
     await done
     assert d.outbox.due(HELD, 9) == said(4, 99)
-
-
-async def test_the_future_of_send_needs_no_waiting():
-    d = Desk()
-    assert await d.handle(event(4), then=lambda batch: d.outbox.send("out", None, b"more")) is None
-    assert d.outbox.due(HELD, 5) == [*said(4), Record("out", None, b"more")]
 
 
 async def test_a_dead_letter_goes_with_its_event():

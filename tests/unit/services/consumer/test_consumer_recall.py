@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
-from aiokafka.protocol.metadata import MetadataRequest
 
 from services.consumer import poller as fetching
 from services.consumer.connections import WAYS, RecallingClient
@@ -46,17 +45,6 @@ class Broker:
         self.kept[way].pop(0).set_result(said)
 
 
-async def test_a_fetch_is_answered_as_ever_and_the_other_connection_is_made_ready(monkeypatch):
-    broker = Broker(monkeypatch)
-    fetch = await broker.fetch()
-    broker.answer(FIRST, "records")
-    assert await fetch == "records"
-    assert broker.opened == [SECOND]
-    broker.client.recall()  # nothing is under way
-    await broker.fetch()
-    assert broker.busy() == {FIRST: 1}
-
-
 async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_connection(monkeypatch):
     broker = Broker(monkeypatch)
     first = await broker.fetch()
@@ -85,15 +73,6 @@ async def test_whoever_gives_a_fetch_up_does_not_wait_for_it_either(monkeypatch)
     await asyncio.sleep(0.001)
     await broker.fetch()
     assert broker.busy() == {FIRST: 1, SECOND: 1}
-
-
-async def test_other_requests_go_their_way(monkeypatch):
-    broker = Broker(monkeypatch)
-    await broker.fetch()
-    asked = asyncio.ensure_future(broker.client.send(NODE, MetadataRequest([])))
-    await asyncio.sleep(0.001)
-    broker.answer(ConnectionGroup.DEFAULT, "topics")
-    assert await asked == "topics"
 
 
 def test_empty_fetches_are_kept_for_long_only_where_nothing_has_come_and_nothing_was_taken():

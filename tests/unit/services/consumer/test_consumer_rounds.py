@@ -67,28 +67,6 @@ def test_rounds_that_only_wait_for_a_slow_owner_end_at_the_cap():
     assert partitions_of(shares) == {"A": (), "B": ()}, "withheld all the same"
 
 
-def test_a_new_plan_begins_counting_anew():
-    tired = member("a", 0, epoch=2, follows=RoundKind.PLAN, follow_ups=MOST_FOLLOW_UPS)
-    shares = decide(plan(3, {0: "b"}), {"A": tired, "B": member("b", epoch=2)}, [0], GENERATION)
-    assert shares["A"].origin.again
-    assert shares["A"].origin.follow_ups == 0
-
-
-@pytest.mark.parametrize(
-    ("newest", "follows", "kind"),
-    [
-        (plan(2, {0: "a"}), None, RoundKind.PLAN),
-        (plan(2, {0: "a"}, dead="b"), None, RoundKind.DEATH),
-        (plan(1, {0: "a"}, dead="b"), None, RoundKind.MEMBERSHIP),
-        (plan(1, {0: "a"}), RoundKind.DEATH, RoundKind.DEATH),
-        (None, None, RoundKind.MEMBERSHIP),
-    ],
-)
-def test_a_round_says_why_it_is(newest, follows, kind):
-    shares = decide(newest, {"A": member("a", 0, follows=follows)}, [0], GENERATION)
-    assert shares["A"].origin.kind is kind
-
-
 def test_an_older_claim_never_beats_a_newer_one():
     zombie, owner = member("a", 0, 1, generation=4), member("b", 1, generation=6)
     assert last_owners({"A": zombie, "B": owner}) == {0: "A", 1: "B"}

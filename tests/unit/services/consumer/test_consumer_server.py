@@ -9,8 +9,7 @@ import pytest
 from consumer_fakes import Kitchen, Record, eventually, records
 
 from contracts.clock import now_us
-from contracts.progress import IN_TIME, ServiceTimes
-from services.consumer.interface import Event, Options, Refused
+from services.consumer.interface import Event, Refused
 from services.consumer.server import letter
 
 
@@ -25,36 +24,12 @@ async def quick(events: Sequence[Event]) -> None:
     """Done at once."""
 
 
-async def test_an_event_carries_what_the_record_said_and_the_epoch_it_was_taken_under():
-    seen: list[Event] = []
-
-    async def handle(events: Sequence[Event]) -> None:
-        seen.extend(events)
-
-    kitchen = Kitchen(handle)
-    kitchen.queues.put(0, [Record(4, timestamp=12, key=b"k", headers=(("h", b"v"),))], 99)
-    await kitchen.serve(lambda: bool(seen))
-    (event,) = seen
-    assert (event.partition, event.offset, event.key, event.value) == (0, 4, b"k", b"value")
-    assert (event.timestamp_us, event.received_us, event.epoch) == (12_000, 99, 7)
-    assert event.headers == (("h", b"v"),)
-
-
 async def test_late_is_what_took_longer_than_the_target_from_its_fetch_whatever_its_own_time_stamp_says():
     kitchen = Kitchen(quick, latency_target_s=5.0)
     kitchen.queues.put(0, records(0, 3), now_us() - 6_000_000)
     kitchen.queues.put(0, [Record(3, timestamp=0), Record(4, timestamp=2**40)], now_us())
     await kitchen.serve(lambda: kitchen.server.processed == 5)
     assert kitchen.server.late == 3
-
-
-async def test_events_are_counted_by_what_they_took_in_multiples_of_the_target():
-    kitchen = Kitchen(quick, latency_target_s=10.0)
-    for offset, took_s in enumerate((1.0, 6.0, 9.0, 12.0, 12.0, 30.0, 500.0)):
-        kitchen.queues.put(0, [Record(offset)], now_us() - round(took_s * 1e6))
-    await kitchen.serve(lambda: kitchen.server.processed == 7)
-    assert kitchen.server.latencies == [1, 0, 1, 1, 2, 0, 1, 1]
-    assert kitchen.server.late == sum(kitchen.server.latencies[IN_TIME:]) == 4
 
 
 async def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_event_does_not_wait():
@@ -155,22 +130,6 @@ async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_no
     else:
         with pytest.raises(RuntimeError, match="cancelled"):
             await kitchen.serve(lambda: False)
-
-
-async def test_with_an_error_callback_the_event_counts_as_done_and_the_next_follows():
-    wrong: list[tuple[int, str]] = []
-
-    async def handle(events: Sequence[Event]) -> None:
-        if events[0].offset in (0, 1):
-            raise ValueError(f"bad event {events[0].offset}")
-
-    async def on_error(event: Event, error: Exception) -> None:
-        wrong.append((event.offset, str(error)))
-
-    kitchen = Kitchen(handle, on_error=on_error, batch_size=2)
-    kitchen.queues.put(0, records(0, 3), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 3)
-    assert wrong == [(0, "bad event 0"), (1, "bad event 0")], "each event of the batch"
 
 
 @pytest.mark.parametrize("how", ["it raises", "it is late", "it waits for what was cancelled", "its awaitable fails"])
@@ -308,13 +267,6 @@ async def test_nobody_is_told_of_what_failed_after_its_partition_was_lost():
     await kitchen.serve(lambda: 0 not in kitchen.queues.held)
 
 
-def test_pauses_grow_to_their_limit_and_no_further():
-    options = Options(retry_backoff_s=0.5, retry_backoff_max_s=3.0)
-    assert [options.backoff_s(failures) for failures in (1, 2, 3, 4, 5000)] == [0.5, 1.0, 2.0, 3.0, 3.0]
-    with pytest.raises(ValueError, match="retry_backoff_s"):
-        Options(retry_backoff_s=2.0, retry_backoff_max_s=1.0)
-
-
 @pytest.mark.parametrize(("cooks", "per_partition", "most"), [(1, 3, 1), (3, 1, 1), (3, 2, 2), (2, 3, 2)])
 async def test_events_overlap_as_far_as_both_limits_allow(cooks, per_partition, most):
     at_work: set[int] = set()
@@ -343,19 +295,3 @@ async def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirm
     assert kitchen.server.processed == 0
     asyncio.get_running_loop().call_soon(kitchen.lease.renew, kitchen.now_s)
     await kitchen.serve(lambda: kitchen.server.processed == 1)
-
-
-async def test_service_times_are_those_since_the_last_look():
-    async def handle(events: Sequence[Event]) -> None:
-        await asyncio.sleep(0.002 if events[0].offset == 0 else 0)
-
-    kitchen = Kitchen(handle)
-    assert kitchen.server.service_times() == ServiceTimes()
-    kitchen.queues.put(0, records(0, 3), 1)
-    await kitchen.serve(lambda: kitchen.server.processed == 3)
-
-    times = kitchen.server.service_times()
-    assert times.events == 3
-    assert 2000 <= times.max_us <= 1e6 * kitchen.server.busy_s + 1
-    assert times.mean_us == pytest.approx(1e6 * kitchen.server.busy_s / 3, abs=2)
-    assert kitchen.server.service_times() == ServiceTimes()

@@ -46,15 +46,6 @@ async def test_one_broker_that_answers_is_enough(others):
     waiting.cancel()
 
 
-async def test_a_handover_that_is_quick_asks_nobody():
-    cluster = Cluster(a="answers")
-
-    async def leave() -> None: ...
-
-    assert await unless(leave(), cluster.silence(), 5.0)
-    assert cluster.asked == {"a": 0}
-
-
 async def test_a_leave_that_waits_for_kafka_is_cut_short_by_the_silence():
     cut: list[str] = []
 

@@ -40,10 +40,6 @@ def test_contradictory_arguments_are_refused(replica, keywords, problem):
         PlanConsumer(replica, NOWHERE, TOPICS, **keywords)
 
 
-def test_each_life_of_a_name_has_an_incarnation_of_its_own():
-    assert len({PlanConsumer("r", NOWHERE, TOPICS, handle)._incarnation for _ in range(3)}) == 3
-
-
 async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
     consumer = PlanConsumer("r", NOWHERE, TOPICS, handle)
     consumer._queues.open({3: 0}, epoch=1)

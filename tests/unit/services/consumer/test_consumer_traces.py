@@ -85,19 +85,6 @@ async def test_another_attempt_is_linked_with_the_one_before(exporter: InMemoryS
     assert context_of(refused[0])[0] == trace_of(second)
 
 
-async def test_a_batch_is_linked_with_each_of_its_events(exporter: InMemorySpanExporter) -> None:
-    async def handle(_: Sequence[Event]) -> None:
-        """Done at once."""
-
-    kitchen = Kitchen(handle, batch_size=3)
-    kitchen.queues.put(0, [Record(0, headers=CARRIED), Record(1), Record(2, headers=CARRIED)], 1)
-    await kitchen.serve(lambda: kitchen.server.processed == 3)
-    (span,) = exporter.get_finished_spans()
-    assert (span.parent, linked(span)) == (None, [PARENT, PARENT])
-    assert span.attributes is not None
-    assert span.attributes["messaging.batch.message_count"] == 3
-
-
 async def test_without_traces_records_carry_nothing() -> None:
     written: list[Any] = []
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
-from consumer_fakes import TOPIC, Record
+from consumer_fakes import TOPIC
 
-from contracts.clock import now_us
 from contracts.metrics import Buckets, declared_in
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.settings import Target
@@ -141,12 +140,3 @@ def test_the_share_in_time_counts_what_took_exactly_w():
     assert (one.metric("latency_seconds_count"), one.metric("in_sla_total")) == (6, 4)
     assert one.metric("latency_seconds_bucket", le="0.5") == 4
     assert one.metric("latency_seconds_sum") == pytest.approx(71.2041)
-
-
-def test_lag_of_a_partition_is_the_age_of_its_oldest_event():
-    one = Replica()
-    one.queues.open({3: 10, 4: 12}, epoch=1)
-    one.queues.put(3, [Record(10, now_us() // 1000 - 7_000), Record(11, now_us() // 1000)], now_us())
-    assert one.metric("partition_lag_seconds", partition="3") == pytest.approx(7.0, abs=5.0)
-    assert one.metric("partition_lag_seconds", partition="4") == 0
-    assert one.metric("partition_position", partition="4") == 12

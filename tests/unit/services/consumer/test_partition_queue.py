@@ -16,19 +16,6 @@ def queue(*waiting: Record, offset: int | None = 0) -> PartitionQueue:
     return one
 
 
-@pytest.mark.parametrize("offset", [30, None])
-def test_what_was_begun_is_uncommitted_from_the_last_commit_on(offset):
-    one = queue(*records(30, 4), offset=offset)
-    assert not one.uncommitted
-    first, _ = one.start(2), one.start(1)
-    assert one.uncommitted == range(30, 33)
-    one.returned(first)
-    one.finished(first)
-    assert one.uncommitted == range(30, 33), "done is not committed"
-    one.committed(32)
-    assert one.uncommitted == range(32, 33)
-
-
 def test_records_that_were_there_before_are_left_out():
     one = queue(*records(0, 3))
     one.put(records(1, 4), 2, 2.0)
@@ -124,15 +111,6 @@ def test_a_producer_whose_clock_is_wrong_neither_starves_its_partition_nor_the_o
     assert abs(waited_s[0][-1] - waited_s[1][-1]) <= HEAD_START_S + 0.03
 
 
-def test_a_step_of_the_wall_clock_puts_nothing_behind_what_arrives_later():
-    now_s = 10.0
-    some = queues(0, 1, clock=lambda: now_s)
-    some.put(0, [Record(1, timestamp=7_200_000)], 7_200_000_000)
-    now_s = 11.5
-    some.put(1, [Record(2, timestamp=3_600_000)], 3_600_000_000)
-    assert started(some) == [1, 2]
-
-
 def failed(some: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue, Taken]:
     """Start what comes next, in vain."""
     queue, taken = some.take()
@@ -156,14 +134,6 @@ async def test_what_is_to_be_tried_again_holds_back_its_own_partition_alone():
     assert (queue.position, queue.is_idle) == (2, True)
 
 
-async def test_of_a_partition_with_several_handlers_only_the_failed_key_waits():
-    some = queues(0, per_partition=2)
-    some.put(0, [Record(0, key=b"a"), Record(1, key=b"b"), Record(2, key=b"a"), Record(3, key=b"c")], 1)
-    queue, _ = failed(some)
-    assert started(some) == [1], "then comes a again, and what follows keeps its place"
-    assert queue.committable is None
-
-
 async def test_a_partition_that_goes_leaves_what_was_to_be_tried_again_to_its_next_owner():
     some = queues(0)
     some.put(0, records(0, 3), 1)
@@ -174,16 +144,6 @@ async def test_a_partition_that_goes_leaves_what_was_to_be_tried_again_to_its_ne
     assert some.take() is None
     some.reopen([0], 2)
     assert started(some) == [0, 1, 2]
-
-
-async def test_what_fails_after_its_partition_was_closed_is_not_tried_again_here():
-    some = queues(0)
-    some.put(0, records(0, 3), 1)
-    queue, taken = some.take()
-    some.close([0])
-    some.returned(queue, taken)
-    some.retry(queue, taken, 0.0)
-    assert (queue.is_idle, queue.committable) == (True, None)
 
 
 async def test_what_was_begun_behind_a_failed_event_is_not_left_to_be_served_twice():
@@ -246,18 +206,6 @@ def test_fetching_rests_from_enough_until_there_is_room_for_more():
     assert said == [(0, True)]
     some.take()
     assert said == [(0, True), (0, False)]
-
-
-async def test_a_server_with_nothing_to_do_is_woken_by_a_record_and_by_a_reopening():
-    some = queues(0)
-    for news in (lambda: some.put(0, records(0, 1), 1), lambda: some.reopen([0], 1)):
-        assert some.take() is None
-        waiting = asyncio.ensure_future(some.startable())
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        news()
-        await asyncio.wait_for(waiting, 1)
-        some.close([0])
 
 
 moves = st.one_of(

@@ -19,14 +19,6 @@ def board(max_orders: int = 10) -> StatusBoard:
     return StatusBoard("orders.status", max_orders)
 
 
-def test_news_are_kept_and_written_to_the_topic() -> None:
-    orders = board()
-    (effect,) = orders.learn(news(Status.ACCEPTED, fingerprint="f"))
-    assert orders["o"].status is Status.ACCEPTED
-    assert (effect.id, effect.topic, effect.key) == (None, "orders.status", b"o")
-    assert effect.value == msgspec.json.encode(orders["o"])
-
-
 def test_what_was_known_before_stays_known() -> None:
     orders = board()
     for told in (
@@ -38,25 +30,12 @@ def test_what_was_known_before_stays_known() -> None:
     assert orders["o"] == news(Status.NOTIFIED, fingerprint="f", payment_accepted=True, shipment_id="s")
 
 
-def test_a_refusal_does_not_touch_an_order_that_was_accepted() -> None:
-    orders = board()
-    list(orders.learn(news(Status.ACCEPTED)))
-    assert list(orders.reject("o", ("bad",))) == []
-
-
 def test_a_refused_order_shows_why_and_may_be_accepted_later() -> None:
     orders = board()
     list(orders.reject("o", ("bad",)))
     assert (orders["o"].status, orders["o"].reasons) == (Status.REJECTED, ("bad",))
     list(orders.learn(news(Status.ACCEPTED)))
     assert orders["o"].status is Status.ACCEPTED
-
-
-@pytest.mark.parametrize("order_id", [None, "", "x" * 65, "\ud800"])
-def test_a_refused_record_without_usable_id_has_no_status(order_id: str | None) -> None:
-    orders = board()
-    assert list(orders.reject(order_id, ("bad",))) == []
-    assert len(orders) == 0
 
 
 def test_the_oldest_order_is_dropped() -> None:

@@ -7,20 +7,18 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from consumer_fakes import eventually
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from payment_group import request
 
 from contracts.connection import Connection, read_settings
-from contracts.events import DeadLetter, Grouping, PaymentRequested, PaymentSettled
+from contracts.events import DeadLetter, Grouping, PaymentSettled
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from services.common.records import PAYLOAD_LIMIT
-from services.consumer import Delivery, Event, Options, Refused
+from services.consumer import Event, Refused
 from services.consumer.server import letter
 from services.payment.__main__ import payment_stage
 from services.payment.domain import MAX_REQUEST_BYTES, payment_id, settled_payment
-from services.payment.replica import ReplicaSettings, options_of
+from services.payment.replica import ReplicaSettings
 from services.plan_stage import PlanStage
 
 CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
@@ -81,43 +79,6 @@ def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
     assert len(letter.payload.encode()) <= PAYLOAD_LIMIT
 
 
-def test_a_dead_letter_names_the_order_where_it_can_be_read_but_no_card():
-    letter = msgspec.json.decode(handled(changed(v=99, note="4111 1111 1111 1111"))[2], type=DeadLetter)
-    assert letter.order_id == request(1).order_id
-    assert "4111" not in letter.payload
-    assert "**** **** **** 1111" in letter.payload
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-NOT_UTF_8 = [b"\xe4", b"\xff\xfe", b"\xed\xa0\x80"]
-FRAGMENTS = [*NOT_UTF_8, b"\\ud800", b"\\u0000", b'"', b"\\", b"1e999", b"NaN", b"-" + b"9" * 400, b"["]
-
-
-@st.composite
-def hostile(draw):
-    """Any bytes; or a good request of which one field is another value, or some bytes are others."""
-    kind = draw(st.sampled_from(["bytes", "field", "fragment"]))
-    if kind == "bytes":
-        return draw(st.binary(max_size=300))
-    if kind == "field":
-        field = draw(st.sampled_from(msgspec.structs.fields(PaymentRequested)))
-        return changed(**{field.name: draw(json_values)})
-    good = changed()
-    at = draw(st.integers(0, len(good)))
-    fragment = draw(st.sampled_from(FRAGMENTS) | st.binary(max_size=8))
-    return good[:at] + fragment + good[draw(st.integers(at, len(good))) :]
-
-
-@settings(max_examples=300)
-@given(hostile())
-def test_nothing_that_arrives_can_make_the_handler_raise(value):
-    assert handled(value)[0] in OUTCOMES
-
-
 def service(**fields: object) -> tuple[PlanStage, list[tuple[str, bytes | None, bytes]]]:
     """A service whose records go into a list."""
     one = payment_stage(ReplicaSettings(**({"replica": "payment-0", "service_time_s": 0.002} | fields)), CONNECTION)
@@ -165,11 +126,6 @@ async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
     ((topic, key, value),) = written
     assert (topic, key) == ("run-1.dead.letters", b"order")
     assert msgspec.json.decode(value, type=DeadLetter).stage == "payment"
-
-
-def test_the_consumer_gets_every_option_and_nothing_else():
-    settings = ReplicaSettings(replica="r", session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
-    assert options_of(settings) == Options(session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
 
 
 def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:

@@ -1,8 +1,6 @@
 """The server's clock: a running deadline loses nothing to timers that ring late."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from services.payment.replica import CATCH_UP_S, Pace, ReplicaSettings, ServiceTimes
 
@@ -24,14 +22,6 @@ def test_after_a_freeze_only_a_little_is_made_up():
     while pace.begin(frozen_until_s, SERVICE_S, idle=False) <= frozen_until_s:
         served_at_once += 1
     assert served_at_once == pytest.approx(CATCH_UP_S / SERVICE_S, abs=1)
-
-
-@given(st.lists(st.tuples(st.floats(0.0, 0.004), st.floats(0.0, 0.02)), min_size=1, max_size=50))
-def test_busy_time_is_the_service_time_of_what_was_served(events):
-    pace, now_s = Pace(), 0.0
-    for gap_s, service_s in events:
-        now_s = pace.begin(now_s + gap_s, service_s, idle=True)
-    assert pace.busy_s == pytest.approx(sum(service_s for _, service_s in events))
 
 
 def test_time_lost_while_events_waited_counts_as_busy_so_that_the_rate_learned_is_the_real_one():

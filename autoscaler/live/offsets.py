@@ -200,6 +200,7 @@ class OffsetReader:
 
     def _told(self, asked: Iterable[TopicPartition], what: str) -> dict[int, int | str]:
         where, answered = f"{what} offset of {self._topic}", list(asked)
+        failed = [one for one in answered if one.error is not None]
         whys = {
             one.partition: f"{where}/{one.partition}: {one.error.str()}" for one in answered if one.error is not None
         }

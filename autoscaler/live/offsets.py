@@ -199,12 +199,12 @@ class OffsetReader:
             yield from ask(places[first : first + AT_ONCE], timeout=max(MIN_WAIT_S, give_up_s - self._clock()))
 
     def _told(self, asked: Iterable[TopicPartition], what: str) -> dict[int, int | str]:
-        where, answered = f"{what} offset of {self._topic}", list(asked)
-        failed = [one for one in answered if one.error is not None]
-        whys = {
-            one.partition: f"{where}/{one.partition}: {one.error.str()}" for one in answered if one.error is not None
-        }
-        return {one.partition: one.offset for one in answered} | whys
+        found: dict[int, int | str] = {}
+        for one in asked:
+            found[one.partition] = one.offset
+            if one.error is not None:
+                found[one.partition] = f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
+        return found
 
     def _partition(
         self, number: int, beginning: int | str | None, end: int | str | None, committed: int | str | None

@@ -186,27 +186,30 @@ def stored_events(folder: Path) -> Stored:
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import ArrowException, parquet  # noqa: PLC0415
 
-    place = folder / EVENTS
+    place, columns = folder / EVENTS, check_columns(folder)
+    wanted = [name for name in (*WHOLE_NUMBERS, *YES_OR_NO, CUSTOMER, "replica") if name in columns]
     try:
-        schema = parquet.read_schema(parts(place)[0])
-        check_columns(schema)
-        wanted = [name for name in (*WHOLE_NUMBERS, *YES_OR_NO, CUSTOMER, "replica") if name in schema.names]
         return Stored(pa.concat_tables([parquet.read_table(part, columns=wanted) for part in parts(place)]))
-    except (OSError, IndexError, ArrowException) as wrong:
+    except (OSError, ArrowException) as wrong:
         raise ReportError(f"{EVENTS}: cannot be read ({str(wrong).splitlines()[0]})") from wrong
 
 
-def check_columns(schema: "pyarrow.Schema") -> None:
-    """Raise ReportError unless a file of ours has every column, and those of whole numbers have them."""
-    from pyarrow import types  # noqa: PLC0415
+def check_columns(folder: Path) -> list[str]:
+    """Return the columns of the run's events. Raises ReportError where one lacks, or holds no whole numbers."""
+    from pyarrow import ArrowException, parquet, types  # noqa: PLC0415
 
+    try:
+        schema = parquet.read_schema(parts(folder / EVENTS)[0])
+    except (OSError, IndexError, ArrowException) as wrong:
+        raise ReportError(f"{EVENTS}: cannot be read ({(str(wrong).splitlines() or ['empty'])[0]})") from wrong
     every = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)
     if missing := sorted(set(every) - set(schema.names)):
         raise ReportError(f"{EVENTS}: {lacks(missing)}")
     whole = (schema.field(name) for name in WHOLE_NUMBERS)
-    if wrong := [one for one in whole if not (types.is_integer(one.type) or types.is_null(one.type))]:
-        said = ", ".join(f"{one.name} is {one.type} where a whole number should be" for one in wrong)
+    if others := [one for one in whole if not (types.is_integer(one.type) or types.is_null(one.type))]:
+        said = ", ".join(f"{one.name} is {one.type} where a whole number should be" for one in others)
         raise ReportError(f"{EVENTS}: {said} (times are whole microseconds since 1970)")
+    return list(schema.names)
 
 
 def lacks(missing: Sequence[str]) -> str:

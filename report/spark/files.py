@@ -50,20 +50,19 @@ class Events:
     """Of these columns."""
 
 
-def read_events(spark: SparkSession, place: str, *, ours: bool) -> Events:
-    """Return the event rows at `place`.
+def read_events(spark: SparkSession, place: str) -> Events:
+    """Return the event rows at `place`, which need the columns of `NEEDED`; the others are filled in.
 
-    ours: Parquet that this job wrote, which has every column, and no value has to be looked at. Elsewhere the columns
-    of `NEEDED` do, and the others are filled in. Raises ReportError when columns are missing or of another type, rows
-    have no id or no intended time, or are of another schema version.
+    Raises ReportError when columns are missing or of another type, rows have no id or no intended time, or are of
+    another schema version.
     """
     if are_lines(spark, place):
         columns = t.StructType([*EVENT.fields, *ALSO.fields])
         return _looked_at(spark.read.schema(columns).option("mode", "FAILFAST").json(place))
     found = spark.read.parquet(place)
-    if missing := sorted(set(EVENT.names if ours else NEEDED) - set(found.columns)):
+    if missing := sorted(set(NEEDED) - set(found.columns)):
         raise ReportError(lacks(missing))
-    return Events(_typed(found)) if ours else _looked_at(_typed(found))
+    return _looked_at(_typed(found))
 
 
 def read_journal(spark: SparkSession, place: str) -> list[JournalEntry]:

@@ -19,9 +19,9 @@ from report.job import begun, save
 from report.result import Result
 from report.run_info import EVENTS, RunInfo
 from report.spark import cause
-from report.spark.files import Files, read_events
+from report.spark.files import Events, Files, local, read_events
 from report.spark.kafka import kafka_options, topics_on
-from report.spark.read import RunTopics, events_in, gather, journal_of, topics_of
+from report.spark.read import RunTopics, gather, journal_of, topics_of
 from report.spark.rows import HandedOut
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
 from report.stored import (
@@ -32,6 +32,7 @@ from report.stored import (
     Promise,
     Stored,
     bounded,
+    check_columns,
     count,
     is_whole,
     load_run,
@@ -144,7 +145,7 @@ def _report(
 def _rows(spark: SparkSession, folder: Path, files: Files | None) -> Rows:
     """Return the run's event rows: in memory, or, where they are too many, in Spark."""
     if files:
-        events = read_events(spark, files.events, ours=False)
+        events = read_events(spark, files.events)
         number = events.rows.count()
         if number <= MOST_IN_MEMORY:
             return Stored(events.rows.drop("event_id").toArrow(), events.known)
@@ -152,6 +153,7 @@ def _rows(spark: SparkSession, folder: Path, files: Files | None) -> Rows:
         number = count(folder / EVENTS)
         if number <= MOST_IN_MEMORY:
             return stored_events(folder)
-        events = events_in(spark, folder)
+        check_columns(folder)
+        events = Events(spark.read.parquet(local(folder / EVENTS)))
     size_shuffles(spark, number)
     return HandedOut(events, folder, None if files else folder / EVENTS)

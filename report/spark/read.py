@@ -13,7 +13,7 @@ from contracts.topics import Topic, qualified
 from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.spark.events import event_rows, journal_entries, refused_records, typed_records
-from report.spark.files import Events, Files, beside, local, other_version, read_events, read_journal
+from report.spark.files import Files, beside, local, other_version, read_journal
 from report.spark.kafka import read_topics
 from report.stored import COLUMN_OF, stored_journal
 
@@ -67,14 +67,6 @@ def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, f
     finally:
         for temporary in temporaries.values():
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def events_in(spark: SparkSession, folder: Path) -> Events:
-    """Return the run's event rows. Raises ReportError as `read_events` does."""
-    try:
-        return read_events(spark, local(folder / EVENTS), ours=True)
-    except ReportError as refused:
-        raise ReportError(f"{EVENTS}: {refused}") from refused
 
 
 def journal_of(spark: SparkSession, folder: Path, files: Files | None = None) -> list[JournalEntry]:

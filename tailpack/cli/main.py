@@ -37,7 +37,7 @@ COMMANDS: Final = (
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
-    ("topics create", "tailpack.cli.topics:create", f"topics create demo {REACH} --namespace mine", OWN),
+    ("topics create", "tailpack.cli.kafka:create", f"topics create demo {REACH} --namespace mine", OWN),
     ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
     ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),

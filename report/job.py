@@ -10,9 +10,14 @@ from report.run_info import EVENTS, RUN_FILE, RunInfo
 from report.stored import MOST_IN_MEMORY, count, is_whole, load_run, stored_events, stored_journal
 
 
-def needs_spark(folder: Path, most: int = MOST_IN_MEMORY) -> bool:
-    """Return whether the run's events must be read from its topics first, or are more than `most`."""
-    return not is_whole(folder / EVENTS) or count(folder / EVENTS) > most
+def in_memory(master: str) -> int:
+    """Return how many events one process counts by itself: none where somebody named a cluster for it."""
+    return MOST_IN_MEMORY if master.startswith("local") else 0
+
+
+def needs_spark(folder: Path, master: str) -> bool:
+    """Return whether the run's events must be read from its topics first, or are too many for one process."""
+    return not is_whole(folder / EVENTS) or count(folder / EVENTS) > in_memory(master)
 
 
 def report_stored(folder: Path) -> Result:

@@ -15,7 +15,7 @@ from contracts.connection import Connection
 from contracts.topics import Topic
 from report import ReportError
 from report.figures import measure
-from report.job import begun, save
+from report.job import begun, in_memory, needs_spark, report_stored, save
 from report.result import Result
 from report.run_info import EVENTS, RunInfo
 from report.spark import cause
@@ -27,7 +27,6 @@ from report.spark.session import LOG_FILE, await_workers, jar_files, open_sessio
 from report.stored import (
     ASKED,
     LETTERS,
-    MOST_IN_MEMORY,
     WHOLE,
     Promise,
     Stored,
@@ -61,6 +60,8 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, re
     """
     run = load_run(folder)
     begun(run, folder)
+    if not files and not reread and not needs_spark(folder, cluster.master):
+        return report_stored(folder)
     if files or (not reread and is_whole(folder / EVENTS)):
         return _report(folder, run, cluster, files=files)
     connection = Connection(
@@ -120,7 +121,7 @@ def _report(
         if topics:
             gather(spark, options, topics[1], folder)
         asked_us = now_us()
-        rows = _rows(spark, folder, files)
+        rows = _rows(spark, folder, files, in_memory(cluster.master))
         handed_out = rows if isinstance(rows, HandedOut) else None
         if run.world == "unknown" and not files:  # a bare topic holds what was done
             rows.known -= {ASKED, LETTERS}
@@ -142,16 +143,16 @@ def _report(
     return result
 
 
-def _rows(spark: SparkSession, folder: Path, files: Files | None) -> Rows:
-    """Return the run's event rows: in memory, or, where they are too many, in Spark."""
+def _rows(spark: SparkSession, folder: Path, files: Files | None, most: int) -> Rows:
+    """Return the run's event rows: up to `most` in memory, more in Spark."""
     if files:
         events = read_events(spark, files.events)
         number = events.rows.count()
-        if number <= MOST_IN_MEMORY:
+        if number <= most:
             return Stored(events.rows.drop("event_id").toArrow(), events.known)
     else:
         number = count(folder / EVENTS)
-        if number <= MOST_IN_MEMORY:
+        if number <= most:
             return stored_events(folder)
         check_columns(folder)
         events = Events(spark.read.parquet(local(folder / EVENTS)))

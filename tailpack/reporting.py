@@ -87,7 +87,7 @@ def reported(
 def _without_spark(folder: Path, master: str) -> bool:
     """Report on a run whose events lie in its folder, unless they are too many. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
-    from report.job import needs_spark, report_stored  # noqa: PLC0415
+    from report.figures import needs_spark, report_stored  # noqa: PLC0415
     from report.page import page  # noqa: PLC0415
 
     try:

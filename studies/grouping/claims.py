@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from contracts.events import Grouping
-from report.statistics import paired_difference
+from report.measures import paired_difference
 from studies.grouping.compare import (
     CAPACITY,
     CHANGE,

@@ -16,7 +16,7 @@ from bench.experiments.campaign import Campaign, Simulations
 from bench.experiments.experiment import experiment
 from contracts.events import Grouping
 from grouping.source import EPSILON, VIRTUAL, Source
-from report.statistics import Interval, bootstrap_interval
+from report.measures import Interval, bootstrap_interval
 from studies.grouping.play import Arrivals, Played, Stream, choices, play
 
 GROUPINGS: Final = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)

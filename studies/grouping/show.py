@@ -12,7 +12,7 @@ from bench.matrix_table import interval
 from bench.picture import COLORS, picture
 from bench.results import load
 from contracts.events import Grouping
-from report.statistics import bootstrap_interval
+from report.measures import bootstrap_interval
 from report.wording import share
 from studies.grouping.claims import GroupingStudy
 from studies.grouping.compare import CAPACITY, CHANGE, GROUPINGS, POLICIES, SKEW, GroupingFigures, Packed, at

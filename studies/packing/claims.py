@@ -9,7 +9,7 @@ import msgspec
 from bench.markdown import table
 from bench.picture import COLORS, picture
 from bench.results import Origin, load
-from report.statistics import Interval
+from report.measures import Interval
 from studies.packing.compare import (
     EXISTING,
     MODIFIED,

@@ -11,7 +11,7 @@ import numpy as np
 from autoscaler.packing.one_dimension import Packer
 from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from contracts.settings import Settings, setting
-from report.statistics import Interval, bootstrap_interval, pareto_front
+from report.measures import Interval, bootstrap_interval, pareto_front
 from studies.packing.streams import CAPACITY, consumers, moved, pack_all, random_walk, rscore
 
 SOURCE: Final = "Landau et al. 2024, arXiv:2402.06085"

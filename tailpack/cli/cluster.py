@@ -66,7 +66,7 @@ def _run(scenario: "Scenario", there: "Cluster", out: Path, console: Console) ->
     """Run it, show its report, return its folder."""
     from bench.cluster import run_there  # noqa: PLC0415
     from report.result import Result  # noqa: PLC0415
-    from tailpack.local.places import new_folder  # noqa: PLC0415
+    from tailpack.provenance import new_folder  # noqa: PLC0415
     from tailpack.reporting import show  # noqa: PLC0415
 
     folder = new_folder(out, scenario.name)

@@ -176,7 +176,9 @@ def startup_there(cluster: Cluster, announce: Callable[[str], None]) -> Startup:
 def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
     """Run a delivered scenario there, and put the files of the run into `folder`. Raises BenchError."""
     if scenario.name not in scenario_names():
-        raise BenchError(f"{scenario.name}: pods know only the scenarios that are delivered; see tailpack scenarios")
+        raise BenchError(
+            f"{scenario.name}: pods know only the scenarios that are delivered; see tailpack list scenarios"
+        )
     if scenario.payment.runtime:
         raise BenchError(f"{scenario.name}: on a cluster replicas are ours, not {scenario.payment.runtime}'s")
     with namespace(cluster) as place:
@@ -211,7 +213,7 @@ def _patches(scenario: Scenario) -> Iterator[dict[str, Any]]:
     named = ("bootstrap-servers", "namespace", "client-properties")
     kafka = " ".join(f'--{one} "$TAILPACK_{one.upper().replace("-", "_")}"' for one in named)
     asked = f"--policy {scenario.autoscaler.policy} --seed {scenario.seed} --duration {scenario.duration_s:.0f}s"
-    load = f"exec tailpack load {scenario.name} {asked} {kafka} --out /out"
+    load = f"exec tailpack dev load {scenario.name} {asked} {kafka} --out /out"
     yield _words("topics", "containers", f"exec tailpack topics create {scenario.name} {kafka}")
     yield _words("run", "initContainers", load)
     policy = [{"name": "TAILPACK_POLICY", "value": scenario.autoscaler.policy}]

@@ -250,7 +250,7 @@ def replay(
     folder: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Folder of a run that is over and has its report.")],
     *,
     policy: Annotated[
-        str | None, typer.Option(help="Simulate this one instead of the run's own; see `tailpack policies`.")
+        str | None, typer.Option(help="Simulate this one instead of the run's own; see `tailpack list policies`.")
     ] = None,
     changes: Changes = None,
     as_json: AsJson = False,

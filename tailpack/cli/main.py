@@ -19,6 +19,7 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from bench import BenchError
+from bench.benchmarks import BENCHMARKS
 from contracts.children import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
@@ -60,16 +61,7 @@ COMMANDS: Final = (
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     ("dev docs settings", "tailpack.cli.catalogue:settings", "dev docs settings > docs/settings.md", DEV),
     ("dev docs metrics", "tailpack.cli.catalogue:metrics", "dev docs metrics > docs/metrics.md", DEV),
-    ("dev bench pipeline", "tailpack.cli.bench:pipeline", "dev bench pipeline --quick --stages shipment", DEV),
-    ("dev bench startup", "tailpack.cli.bench:startup", "dev bench startup", DEV),
-    ("dev bench report", "tailpack.cli.bench:report", "dev bench report --events 100000 --json", DEV),
-    ("dev bench simulator", "tailpack.cli.bench:simulator", "dev bench simulator --quick", DEV),
-    ("dev bench decisions", "tailpack.cli.bench:decisions", "dev bench decisions", DEV),
-    ("dev bench live-scale", "tailpack.cli.bench:live_scale", "dev bench live-scale --quick", DEV),
-    ("dev bench loadgen", "tailpack.cli.bench:loadgen", "dev bench loadgen --quick --json", DEV),
-    ("dev bench handover", "tailpack.cli.handover:handover", "dev bench handover --quick", DEV),
-    ("dev bench failover", "tailpack.cli.handover:failover", "dev bench failover --quick", DEV),
-    ("dev bench cluster", "tailpack.cli.cluster:cluster", "dev bench cluster --scenarios w1 --policies linear", DEV),
+    *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
 GROUPS: Final = {
     # group: (panel, help)
@@ -119,6 +111,8 @@ class Command(TyperCommand):
         """Import the module, and return the command with its options."""
         module, function = self.target.split(":")
         callback = getattr(import_module(module), function)
+        if isinstance(callback, type):  # a benchmark
+            callback = import_module("tailpack.cli.bench").command(callback)
         info = CommandInfo(self.name, callback=callback, context_settings=PASSED_ON if self.name == "groups" else None)
         info.epilog, info.hidden = self.epilog, self.hidden
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
@@ -230,7 +224,9 @@ def _source(module: str) -> str:
 
 def _summary(module: str, function: str) -> str:
     """Return the first line of a function's docstring."""
-    found = re.search(rf'^def {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf'^(?:def|class) {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL
+    )
     return found[1] if found else ""
 
 

@@ -16,7 +16,7 @@ from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.places import new_folder, newest_run
+from tailpack.provenance import new_folder, newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.places import new_folder, newest_run
+from tailpack.provenance import new_folder, newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result"
 
     It stays as it is where its events cannot be simulated, and a line says why.
     """
-    from bench.replay.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
+    from bench.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
 
     try:

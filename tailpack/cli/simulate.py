@@ -32,7 +32,7 @@ from tailpack.cli.options import (
     print_json,
 )
 from tailpack.errors import TailpackError
-from tailpack.local.places import free_for_run
+from tailpack.provenance import free_for_run
 
 if TYPE_CHECKING:
     from bench.replay import Measured, Replayed

@@ -11,8 +11,8 @@ import msgspec
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run
 from bench.picture import COLORS, picture
 from bench.simulation.build import CLAIRVOYANT
+from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
-from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")

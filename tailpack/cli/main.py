@@ -55,7 +55,6 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("replay", "tailpack.cli.simulate:replay", "replay out/demo-20260105-101500 --policy linear", DEV),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
@@ -78,6 +77,7 @@ MOVED: Final = {
     # what people type: the command now; "NAME" means that an argument follows
     "scenarios": "list scenarios",
     "policies": "list policies",
+    "replay": "simulate --from",
     "policies NAME": "show policy",
     "settings": "dev docs settings",
     "metrics": "dev docs metrics",
@@ -132,9 +132,12 @@ class Moved(TyperCommand):
         if not extra.get("resilient_parsing"):
             sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
         command: Any = self.root
-        for word in path.split():
-            command = command.commands[word]
-        return command.make_context(path, args, self.root.make_context("tailpack", [], resilient_parsing=True), **extra)
+        words = path.split()
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        given = args if {"-h", "--help"} & set(args) else [*words, *args]  # `--from` and its folder
+        root = self.root.make_context("tailpack", [], resilient_parsing=True)
+        return command.make_context(path, given, root, **extra)
 
 
 class Group(TyperGroup):

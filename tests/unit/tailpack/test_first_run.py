@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from contracts.waiting import until
-from tailpack.demo import carried_share, loops_per_s, paused
+from tailpack.first_run import carried_share, loops_per_s, paused
 
 
 @pytest.mark.parametrize(

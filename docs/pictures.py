@@ -1,4 +1,4 @@
-"""The two pictures of the README, from a run of the demo: the live view in a terminal, and the report in a browser."""
+"""`make pictures`: the README's live view and report, from a run of the demo."""
 
 import os
 import re

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import psutil
 
-from bench.results import Origin
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from report.run_info import RUN_FILE, RunInfo
@@ -74,10 +73,10 @@ def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder
     )
 
 
-def origin() -> Origin:
-    """Return where and how figures are being measured."""
+def origin() -> dict[str, str]:
+    """Return where and how figures are measured: command, commit, machine, date."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return Origin(command=command(), commit=commit(), machine=machine(), measured_on=today)
+    return {"command": command(), "commit": commit(), "machine": machine(), "measured_on": today}
 
 
 def command() -> str:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_type_hints
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -76,7 +75,7 @@ def _measure(benchmark: Benchmark, *, repeat: int, deadline: float, into: Path |
     from tailpack.local.topics import own_kafka  # noqa: PLC0415  librdkafka only where something is measured
     from tailpack.provenance import origin  # noqa: PLC0415
 
-    came_from = msgspec.to_builtins(origin())
+    came_from = origin()
     with progress(type(benchmark).__name__.lower()) as tell:
         outcome = run(
             benchmark, Tools(own_kafka, tell), repeat=repeat, deadline_s=deadline, into=into, origin=came_from

@@ -36,13 +36,12 @@ class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no 
         return uuid.UUID(bytes=data.read(16))
 
 
-def _struct(key: int, version: int, asked: Schema, answered: Schema) -> Any:
+def _struct(name: str, key: int, version: int, asked: Schema, answered: Schema) -> Any:
     """Return aiokafka's class for a request of flexible versions."""
     same = {"API_KEY": key, "API_VERSION": version}
     answer = type("Answer", (Response,), same | {"SCHEMA": answered})
-    return type(
-        "Question", (RequestStruct,), same | {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": answer, "SCHEMA": asked}
-    )
+    more = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": answer, "SCHEMA": asked}
+    return type(f"{name}Struct", (RequestStruct,), same | more)
 
 
 _TEXT: Final = CompactString("utf-8")
@@ -57,6 +56,7 @@ def _topics(*of_partition: Any) -> tuple[str, Any]:
 
 
 _TXN_OFFSET_COMMIT: Final = _struct(
+    "TxnOffsetCommit",
     28,
     3,
     Schema(
@@ -66,12 +66,14 @@ _TXN_OFFSET_COMMIT: Final = _struct(
     Schema(_THROTTLED, _topics(("partition", Int32), ("error_code", Int16)), _TAGS),
 )  # fmt: skip
 _OFFSET_FETCH: Final = _struct(
+    "OffsetFetch",
     9,
     7,
     Schema(("group_id", _TEXT), _topics(Int32), ("require_stable", Boolean), _TAGS),
     Schema(_THROTTLED, _topics(*_OFFSET, ("error_code", Int16)), ("error_code", Int16), _TAGS),
 )
 _DESCRIBE_TOPIC: Final = _struct(
+    "DescribeTopicPartitions",
     75,
     0,
     Schema(

@@ -68,7 +68,7 @@ class ClusterRuns(Benchmark):
         rounds = [chance.sample(pairs, len(pairs)) for _ in range(self.seeds)]
         return [f"{' '.join(pair)} {seed}" for seed, some in enumerate(rounds, 1) for pair in some]
 
-    def measure(self, case: str, place: object, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Run it there, and fetch its files."""
         name, policy, seed = case.split()
         changes = {"autoscaler.policy": policy, "seed": int(seed), "duration_s": round(self.duration) or None}

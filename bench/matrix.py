@@ -46,7 +46,7 @@ OPTIMUM: Final = "optimum"
 STATIC: Final = "static-"
 DECIDING: Final = (
     *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
-    *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py"),
+    *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py", "studies/*.py"),
 )
 """Files from which a row follows, besides its scenario. The live autoscaler is not one of them."""
 NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")

@@ -122,6 +122,13 @@ LoadWorkers = Annotated[
 Master = Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")]
 
 
+def checked_name(value: str) -> str:
+    """Return a name that can be a folder and the first part of a topic's name. Raises BadParameter."""
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", value):
+        raise typer.BadParameter(f"{value!r}: use letters, digits, '.', '_' and '-', at most 100, no '.' in front")
+    return value
+
+
 def check_folder(folder: Path) -> None:
     """Raise OSError where `folder` is not one, or cannot be made or written. Nothing is made."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())

@@ -7,20 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tailpack.cli.options import print_json
-
 if TYPE_CHECKING:
-    from bench.experiments.campaign import Campaign
-    from bench.experiments.workers import Work
     from bench.markdown import Columns
     from bench.matrix import Announce
-    from studies.paper.statement import PaperResult
 
 LINE_S: Final = 30.0
 """A log, where no bar moves, gets a line so often."""
@@ -56,39 +50,6 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
                 typer.echo(f"{what}: {done} after {now_s - started_s:.0f} s{left}", err=True)
 
         yield tell
-
-
-@contextmanager
-def campaign(
-    what: str,
-    folder: Path,
-    processes: int,
-    work: "Work[Any] | None" = None,
-    kind: type[Any] | None = None,
-) -> "Iterator[Campaign[Any]]":
-    """Yield a campaign that shows on standard error how far it is.
-
-    processes: 0 means one for each core. work: how a job is done, and kind: what comes of it; None: it is simulated.
-    When interrupted, it says what is kept.
-    """
-    from bench.experiments.campaign import Campaign  # noqa: PLC0415  the compiler only where it is needed
-    from bench.experiments.experiment import simulated  # noqa: PLC0415
-    from bench.experiments.workers import usable_cores  # noqa: PLC0415
-    from bench.simulation.result import SimulationResult  # noqa: PLC0415
-
-    done = 0
-    try:
-        with progress(what) as tell:
-
-            def announce(said: str, now: int, total: int) -> None:
-                nonlocal done
-                done = now
-                tell(completed=now, total=total, said=said)
-
-            yield Campaign(folder, processes or usable_cores(), announce, work or simulated, kind or SimulationResult)
-    except KeyboardInterrupt:
-        Console(stderr=True).print(f"{done} finished runs are kept in {folder}; the same command goes on")
-        raise
 
 
 @contextmanager
@@ -129,21 +90,6 @@ def next_step(*commands: str, as_json: bool = False) -> None:
         also = "".join(f"\n      {one}" for one in commands[1:])
         console = Console(stderr=True)
         console.print(f"next: {commands[0]}{also}", style="dim", highlight=False, soft_wrap=True, markup=False)
-
-
-def deliver(found: "PaperResult", text: str, into: Path, *, as_json: bool) -> None:
-    """Write what was found beside its page in Markdown, show one of them, and end with status 1 where a run failed.
-
-    into: path of both files without their endings.
-    """
-    into.with_suffix(".md").write_text(text, encoding="utf-8")
-    into.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    if as_json:
-        print_json(found)
-    else:
-        show(text)
-    finish([(one.run, one.why) for one in found.missing], into.parent)
-    raise typer.Exit(1 if found.missing else 0)
 
 
 def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:

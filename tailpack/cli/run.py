@@ -1,6 +1,5 @@
 """`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `record`."""
 
-import re
 import shlex
 import tempfile
 from pathlib import Path
@@ -26,6 +25,7 @@ from tailpack.cli.options import (
     Trace,
     WebUi,
     check_folder,
+    checked_name,
     load_scenario_with,
     parse_changes,
     print_json,
@@ -33,14 +33,6 @@ from tailpack.cli.options import (
 from tailpack.cli.progress import next_step, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.jars import Bundle, ensure
-
-
-def checked_name(value: str) -> str:
-    """Let through what can be both a folder and the first part of a topic's name."""
-    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", value):
-        raise typer.BadParameter(f"{value!r}: use letters, digits, '.', '_' and '-', at most 100, no '.' in front")
-    return value
-
 
 Namespace = Annotated[
     str,

@@ -103,13 +103,6 @@ def test_executors_that_are_pods_find_what_one_machine_finds(place: Place, run: 
     assert used | {("pods", "delete")} == granted()  # Spark deletes an executor that fails; here none need do so
 
 
-def test_executors_for_which_there_is_no_room_are_waited_for_and_told(place: Place) -> None:
-    told = {"kubernetes.executor.request.cores": "1000", "scheduler.maxRegisteredResourcesWaitingTime": "5s"}
-    said = place.refused(f"/runs/{RUN}", " ".join(f"--conf spark.{key}={value}" for key, value in told.items()))
-    assert "no executor runs after 5 s" in said
-    assert "Insufficient cpu" in said
-
-
 def test_a_folder_that_executors_would_not_see_is_refused(place: Place) -> None:
     place.kubectl("exec", "deployment/report", "--", "sh", "-c", f"cp -r /runs/{RUN} {ALONE}")
     assert f"{ALONE} lies in this pod alone" in place.refused(ALONE)

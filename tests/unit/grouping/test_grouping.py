@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from contracts.events import Grouping
 from grouping.choosing import BUSY, CG, IDLE, MOVED, choose, hear
 from grouping.source import RULES, Source, new_state
-from studies.grouping.compare import GROUPINGS
-from studies.grouping.play import Arrivals, Stream, choices, play
+from studies.consistent_grouping import GROUPINGS
+from studies.grouped_streams import Arrivals, Stream, choices, play
 
 EVENTS = 20_000
 

@@ -23,8 +23,6 @@ BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
 """… beyond these shares of its time; it may be offered more work than it has time for."""
 WARM_UP: Final = 0.1
 """Where capacities differ, share of the events that imbalance leaves out at the start, and after each change."""
-MERGED_EVERY_S: Final = 10.0
-"""Workers that keep a sum for each key tell it so often to whoever adds up what several of them have of one key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +51,6 @@ class Played:
     p50_s: float
     p99_s: float
     p999_s: float
-    partials: float
-    """Partial sums that tell of one key each MERGED_EVERY_S: 1 where no key is split."""
     queue_half_s: float
     """How long the longest queue would last, without another event: half-way, …"""
     queue_end_s: float
@@ -87,20 +83,18 @@ def play(arrivals: Arrivals, grouping: Grouping, *, epsilon: float = EPSILON, vi
     stream, rates = arrivals.stream, arrivals.rates
     workers = rates.shape[1]
     latency_s = np.zeros(stream.events, dtype=np.float32)
-    told = np.zeros((workers + 1, KEYS), dtype=np.int32)
-    sums = np.zeros(2, dtype=np.int64)
+    met = np.zeros((workers, KEYS), dtype=np.bool_)
     tally, queue_s = np.zeros((PARTS, workers)), np.zeros((PARTS, workers))
     states = stacked(grouping, workers, stream.sources, virtual)
     _play(
         RULES[grouping], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
-        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), latency_s, told, sums, tally, queue_s,
+        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), latency_s, met, tally, queue_s,
     )  # fmt: skip
     capacities = np.asarray(stream.capacities, dtype=float)[np.arange(PARTS) * len(rates) // PARTS]
     loads = np.array_split(tally, len(rates))
     learning = WARM_UP if np.ptp(arrivals.rates) else 0
     steady = [one[int(np.ceil(learning * len(one))) :].sum(axis=0) for one in loads]
     p50_s, p99_s, p999_s = np.percentile(latency_s, (50, 99, 99.9))
-    met = told[:workers] > 0
     return Played(
         imbalance=float(np.mean(imbalance(np.array(steady), np.asarray(stream.capacities, dtype=float)))),
         memory=float(met.sum() / met.any(axis=0).sum()),
@@ -108,7 +102,6 @@ def play(arrivals: Arrivals, grouping: Grouping, *, epsilon: float = EPSILON, vi
         p50_s=float(p50_s),
         p99_s=float(p99_s),
         p999_s=float(p999_s),
-        partials=float(sums[0] / sums[1]),
         queue_half_s=float(queue_s[PARTS // 2 - 1].max()),
         queue_end_s=float(queue_s[-1].max()),
         moved=int(states.numbers[:, 2].sum()),
@@ -157,7 +150,7 @@ def _choose_all_of(rule: int, epsilon: float, states: Any, hashes: Any, chosen: 
 
 def _play_all(
     rule: int, epsilon: float, states: Any, keys: Any, hashes: Any, at_s: Any, rates: Any,
-    signals: tuple[float, float, float], latency_s: Any, told: Any, sums: Any, tally: Any, queue_s: Any,
+    signals: tuple[float, float, float], latency_s: Any, met: Any, tally: Any, queue_s: Any,
 ) -> None:  # fmt: skip
     events, workers, sources = len(keys), rates.shape[1], len(states.loads)
     busy_above, idle_below, window_s = signals
@@ -188,13 +181,7 @@ def _play_all(
             free_s[worker] = max(free_s[worker], now_s) + takes_s
             latency_s[number] = free_s[worker] - now_s
             work_s[worker] += takes_s
-            window = int(now_s / MERGED_EVERY_S) + 1
-            if told[worker, key] != window:
-                told[worker, key] = window
-                sums[0] += 1
-                if told[workers, key] != window:  # the first of its key in this window
-                    told[workers, key] = window
-                    sums[1] += 1
+            met[worker, key] = True
             tally[part, worker] += 1
             if rule == CG and untold[source, worker]:  # the acknowledgement brings it along
                 untold[source, worker] = False

@@ -1,31 +1,40 @@
-"""How a paper's run is done: simply, or with the counts of one run and another placement."""
+"""The counts of one run, with another placement: as the group's assignor places, or with chance in what moves."""
 
 import time
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.policies.planning import change, counted_plan
-from bench.experiments.experiment import Experiment, simulated
-from bench.scenario import Scenario
-from bench.simulation.result import SimulationResult
+from bench.matrix import Job, Row, simulated
 
 SAME_COUNTS: Final = "its counts, placed by the group's assignor"
 """The policy runs once as it is; then the same counts at the same times, while the group itself places partitions."""
 BY_CHANCE: Final = "its counts, which partitions move left to chance"
-"""The same, but an assignor that is sticky by count alone: which partitions it takes from whom has too many depends in
-Kafka on the order of a hash set. Here on the seed."""
+"""The same, but an assignor that is sticky by count alone: which partitions it takes depends in Kafka on the order of a
+hash set, here on the seed."""
 
 
-def done(one: Experiment) -> SimulationResult:
-    """Do a job of a paper. Raises ValueError for a way that nobody knows."""
-    if not one.way:
-        return simulated(one)
-    if one.way in (SAME_COUNTS, BY_CHANCE):
-        return _same_counts(one.question(), by_chance=one.way == BY_CHANCE)
-    raise ValueError(f"{one.way!r} is no way to run a policy")
+def done(job: Job) -> Row:
+    """Run a job of a paper."""
+    if job.how not in (SAME_COUNTS, BY_CHANCE):
+        return simulated(job)
+    from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.build import settings_of  # noqa: PLC0415
+    from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
+
+    began_s, question = time.perf_counter(), job.question()
+    sent = sent_by(question)
+    placed, _ = run_scenario(question, sent, keep_events=False)
+    counts = tuple((one.at_s, one.replicas) for one in placed.changes)
+    chance = np.random.default_rng(question.seed) if job.how == BY_CHANCE else None
+    replayed = Replayed(question.autoscaler.policy, counts, chance)
+    run = simulate(sent.workload(), replayed, settings_of(question), keep_events=False)
+    return dict(msgspec.to_builtins(analyse(question, sent, run, wall_s=time.perf_counter() - began_s)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ class Replayed:
     replica_prefix: str = "payment"
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Ask for the count of this time."""
+        """Return the count of this time."""
         due = [replicas for at_s, replicas in self.counts if at_s <= observation.at_s]
         count = due[-1] if due else observation.requested_replicas
         plan = counted_plan(observation, count, self.replica_prefix)
@@ -63,19 +72,3 @@ def equal_counts(observation: GroupObservation, plan: Plan, chance: np.random.Ge
     for number in moving:
         min(owned.values(), key=len).append(number)
     return Plan(plan.replicas, {number: name for name, numbers in owned.items() for number in sorted(numbers)})
-
-
-def _same_counts(question: Scenario, *, by_chance: bool) -> SimulationResult:
-    from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.simulation.build import settings_of  # noqa: PLC0415
-    from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
-
-    began_s = time.perf_counter()
-    sent = sent_by(question)
-    placed, _ = run_scenario(question, sent, keep_events=False)
-    counts = tuple((one.at_s, one.replicas) for one in placed.changes)
-    chance = np.random.default_rng(question.seed) if by_chance else None
-    replayed = Replayed(question.autoscaler.policy, counts, chance)
-    run = simulate(sent.workload(), replayed, settings_of(question), keep_events=False)
-    return analyse(question, sent, run, wall_s=time.perf_counter() - began_s)

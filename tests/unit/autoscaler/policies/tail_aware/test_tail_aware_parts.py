@@ -59,19 +59,6 @@ def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
     assert fewest_bins(sizes, 100.0, 3) == 2
 
 
-@given(st.lists(st.floats(0, 60) | st.just(0.0), min_size=1, max_size=60))
-def test_the_tightest_bin_is_found_as_by_looking_at_all(sizes):
-    falling = np.sort(sizes)[::-1]
-    rooms: list[float] = []
-    for size in falling.tolist():
-        fitting = [room for room in rooms if room >= size - 50e-9]
-        if fitting:
-            rooms.remove(min(fitting))
-        rooms.append(min(fitting, default=50.0) - size)
-    assert fewest_bins(falling, 50.0, len(falling)) == len(rooms)
-    assert fewest_bins(falling, 50.0, len(rooms) - 1 or 1) == max(len(rooms), 1)
-
-
 loads = st.lists(st.floats(1, 60), min_size=1, max_size=6)
 
 

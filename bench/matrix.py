@@ -324,12 +324,14 @@ class Case:
     scenario: str
     changes: Changes = ()
     point: str = ""
-    """Where it is on the matrix's axis."""
+    """Where it is on the matrix's axis …"""
+    axis_of: str = ""
+    """… and the label of the case that is swept."""
 
     @property
     def label(self) -> str:
-        """The scenario and what is set over it."""
-        return ", ".join((self.scenario, *(f"{key}={value}" for key, value in self.changes)))
+        """The scenario and what is set over it, except by the axis."""
+        return self.axis_of or ", ".join((self.scenario, *(f"{key}={value}" for key, value in self.changes)))
 
     def job(self, contender: Contender, seed: int = 1) -> Job:
         """Return the run of a contender with a seed."""
@@ -441,9 +443,15 @@ class Matrix:
     def swept(self) -> list[Case]:
         """Return the cases with all changes; with an axis, each of them at each point."""
         points = list(self.axis.points()) if self.axis else [("", {})]
+        cases = [replace(one, changes=sorted_changes({**dict(one.changes), **self.settings})) for one in self.cases]
         return [
-            replace(case, point=point, changes=sorted_changes({**dict(case.changes), **changes, **self.settings}))
-            for case, (point, changes) in product(self.cases, points)
+            replace(
+                case,
+                point=point,
+                axis_of=case.label if self.axis else "",
+                changes=sorted_changes({**dict(case.changes), **changes}),
+            )
+            for case, (point, changes) in product(cases, points)
         ]
 
     def playing(self, case: Case) -> list[Contender]:

@@ -11,8 +11,8 @@ import msgspec
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run
 from bench.picture import COLORS, picture
 from bench.simulation.build import CLAIRVOYANT
+from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
-from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
@@ -235,14 +235,14 @@ def page(found: Compared) -> str:
     parts = [f"# {found.title}", METHOD]
     cases = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)]
     if found.axis:
-        for scenario, some in groupby(found.rows, key=lambda line: line.scenario):
+        for case, some in groupby(found.rows, key=lambda line: line.case):
             lines = list(some)
             names, cells = dict.fromkeys(line.policy for line in lines), {(one.point, one.policy): one for one in lines}
             body = [
                 (point, *(_cell(cells.get((point, name))) for name in names))
                 for point in dict.fromkeys(line.point for line in lines)
             ]
-            parts += [f"## {scenario}: in time, r-m (× packing) over {found.axis}", table(("", *names), body)]
+            parts += [f"## {case}: in time, r-m (× packing) over {found.axis}", table(("", *names), body)]
         return "\n\n".join(parts)
     if len(cases) > 1:
         parts += ["## All cases", table(SUMMARY, [_summary(name, cases) for name in _everywhere(cases)])]
@@ -290,8 +290,7 @@ def _chance(line: Line) -> str:
 
 def draw(found: Compared, path: Path) -> None:
     """Write the plot as an SVG file: late events and cost along the axis, or cost against late events in each case."""
-    key: Callable[[Line], str] = (lambda line: line.scenario) if found.axis else (lambda line: line.case)
-    panels = [list(some) for _, some in groupby(found.rows, key=key)][:PANELS]
+    panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:PANELS]
     columns = 2 if found.axis else min(3, len(panels))
     rows = len(panels) if found.axis else -(-len(panels) // columns)
     with picture(path, 4.4 * columns, 3.0 * rows + 0.6) as figure:
@@ -321,7 +320,7 @@ def _along(fields: Any, lines: Sequence[Line]) -> None:
         shares.vlines(x, [_late(one.in_sla.high) for one in own], [_late(one.in_sla.low) for one in own], color=color)
         costs.plot(x, [line.replica_minutes.mean for line in own], **style)
     shares.set_yscale("log")
-    shares.set_title(f"{lines[0].scenario}: share of late events ({NONE_LATE:.0e}: none)", loc="left")
+    shares.set_title(f"{lines[0].case}: share of late events ({NONE_LATE:.0e}: none)", loc="left")
     costs.set_title("replica-minutes", loc="left")
     for axes in (shares, costs):
         axes.set_xticks(range(len(points)), [point.replace(", ", ",\n") for point in points])

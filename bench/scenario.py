@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from autoscaler.policies.registry import make_policy, policy_factory
+from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
@@ -280,6 +280,14 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
         table = raw.setdefault(section, {})
         if isinstance(table, dict):
             table.setdefault(key, value)
+    scaling = raw["autoscaler"]
+    policy = scaling.get("policy") if isinstance(scaling, dict) else None
+    if isinstance(policy, str) and FILE in policy:
+        scaling["policy"] = str(Path(policy).absolute())  # other processes load it, too
+    elif isinstance(policy, str):
+        scaling["policy"] = policy.lower()
+        if count := fixed_count(policy):
+            scaling.setdefault("initial_replicas", count)
 
 
 def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:

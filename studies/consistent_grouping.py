@@ -13,7 +13,7 @@ from bench.matrix import FAILED, Announce, Job, Row, run, sorted_changes
 from bench.matrix_table import Missing
 from contracts.events import Grouping
 from grouping.source import EPSILON, VIRTUAL
-from report.statistics import paired_difference
+from report.measures import paired_difference
 from studies.grouped_streams import KEYS, Arrivals, Stream, play
 from studies.verdict import FACT, Found, Statement, verdict
 

@@ -14,7 +14,7 @@ from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from bench.matrix import FAILED, Announce, Job, Row, run
 from bench.matrix_table import Missing
 from loadgen.shapes import LANDAU_MAX, wander
-from report.statistics import Interval, bootstrap_interval, pareto_front
+from report.measures import Interval, bootstrap_interval, pareto_front
 from studies.verdict import Found, Statement, verdict
 
 PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"

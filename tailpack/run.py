@@ -21,19 +21,17 @@ from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from loadgen.workloads import WORKLOADS
 from report import replace_file
-from tailpack.demo import carried_share, measure_cores, paused
 from tailpack.errors import TailpackError
+from tailpack.first_run import carried_share, is_compiled, measure_cores, paused
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure, java
-from tailpack.local.places import free_for_run, new_folder
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.provenance import command, describe, versions
+from tailpack.provenance import command, describe, free_for_run, new_folder, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
-from tailpack.warm_up import is_compiled
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0

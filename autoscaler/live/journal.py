@@ -1,4 +1,4 @@
-"""What the autoscaler saw, decided and did: on the journal topic, the newest in memory, and counted as metrics."""
+"""Observations, decisions and actions: on the journal topic, the newest in memory, and counted as metrics."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -45,17 +45,9 @@ class JournalTopic:
         self._waits_since_s: float | None = None
         """When the oldest record was written of those since the last that a broker has acknowledged."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
-        self._producer = Producer(
-            client(
-                connection,
-                enable_idempotence=True,
-                linger_ms=5,
-                compression_type="gzip",
-                queue_buffering_max_kbytes=QUEUE_KB,
-            )
-        )
-        self._metrics = metrics
-        self._trouble = trouble
+        how = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
+        self._producer = Producer(client(connection, linger_ms=5, **how))
+        self._metrics, self._trouble = metrics, trouble
         self._folder = Folder()
         self.recent: deque[TickRecord] = deque(maxlen=KEPT)
         self.lost = 0
@@ -110,12 +102,8 @@ class LiveJournal:
         clock: Callable[[], float] = steady_s,
         troubles: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self._record = record
-        self._status = status
-        self._policy = policy
-        self._troubles = troubles
-        self._stamp_us = stamp_us
-        self._clock = clock
+        self._record, self._status, self._policy, self._troubles = record, status, policy, troubles
+        self._stamp_us, self._clock = stamp_us, clock
         self._tick = 0
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
@@ -129,6 +117,5 @@ class LiveJournal:
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1
         tick = made(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
-        self._record(
-            msgspec.structs.replace(tick, troubles=tuple(f"{what}: {why}" for what, why in self._troubles().items()))
-        )
+        troubles = tuple(f"{what}: {why}" for what, why in self._troubles().items())
+        self._record(msgspec.structs.replace(tick, troubles=troubles))

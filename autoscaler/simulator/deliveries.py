@@ -348,12 +348,12 @@ def make_delivery(
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.delivery:
         case Delivery.INCREMENTAL:
-            pause_us, notice_us = round(settings.pause_s * 1e6), round(settings.notice_s * 1e6)
+            pause_us = round(settings.pause_s * 1e6)
             return Handovers(
                 engine,
                 agenda,
                 completed,
-                stops_us=lambda _, now_us: now_us + notice_us,
+                stops_us=lambda _, now_us: now_us,
                 starts_us=lambda _, free_us: free_us + pause_us,
             )
         case Delivery.KIP848:

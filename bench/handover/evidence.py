@@ -1,4 +1,4 @@
-"""What an experiment on handovers leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
+"""What an experiment leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 OFFSET_BITS: Final = 40
 UNKNOWN: Final = -1
-"""A committed offset that was not there, or not told."""
+"""A committed offset that did not exist, or that the broker did not return."""
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """As much of a record of the timeline topic as is needed: decoding the rest would cost the machine."""
+    """The part of a timeline that is needed: to decode the rest would load the machine."""
 
     intended_us: int
     done_us: int
@@ -26,14 +26,14 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
-    """A record of the topic payments.settled, as much of it as is needed."""
+    """The part of a record of payments.settled that is needed."""
 
     timeline: Row
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Records of the timeline topic in order of `done_us`: columns of one length."""
+    """Finished events in order of `done_us`: columns of one length."""
 
     intended_us: IntArray
     done_us: IntArray
@@ -50,8 +50,7 @@ class Served:
         index = {name: number for number, name in enumerate(names)}
         ordered = sorted(rows, key=lambda row: row.done_us)
         cells = [(one.intended_us, one.done_us, one.partition, one.offset, index[one.replica]) for one in ordered]
-        table = np.array(cells, dtype=np.int64).reshape(-1, 5)
-        intended_us, done_us, partition, offset, replica = table.T
+        intended_us, done_us, partition, offset, replica = np.array(cells, dtype=np.int64).reshape(-1, 5).T
         return cls(intended_us, done_us, partition, offset, replica, names)
 
     def __len__(self) -> int:
@@ -89,9 +88,7 @@ class Step:
     until_us: int
     """When the experiment went on: nothing later belongs to this step."""
     moves: tuple[Move, ...] | None = None
-    """What the plan moves. None: nobody planned it, the owners seen tell."""
-    apart: tuple[int, ...] = ()
-    """Partitions that suffer for a reason of their own: counted neither as moved nor with the others."""
+    """What the plan moves. None: there was no plan, so the observed owners show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +100,6 @@ class Evidence:
     served: Served
     steps: tuple[Step, ...]
     quiet: tuple[tuple[int, int], ...]
-    """Stretches (from, to) in which nothing was changed."""
+    """Periods (from, to) in which nothing was changed."""
     committed: IntArray
     """Committed offsets over time, shape (samples, partitions); UNKNOWN where there was none."""
-    owned: bool = True
-    """Partitions have owners. False for a share group, where every member may take any event."""

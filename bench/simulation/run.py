@@ -1,14 +1,12 @@
-"""One question to the simulated world, from a scenario to its figures, by the measures of live runs."""
+"""Simulate a scenario, and compute its figures by the measures of live runs."""
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
-from autoscaler.jit import load_compiler
+from autoscaler.jit import compiling_s, load_compiler
 from autoscaler.model import Action
 from autoscaler.simulator.run import Run, simulate
-from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.build import packing_capacity, settings_of, true_service_rate
 from bench.simulation.policy import policy_of
@@ -25,31 +23,27 @@ def run_scenario(
     *,
     keep_events: bool = True,
     passed: Callable[[int], None] | None = None,
-    settings: SimulationSettings | None = None,
-    way_s: float = 0.0,
 ) -> tuple[Run, SimulationResult]:
-    """Simulate a scenario; return what happened and its figures.
+    """Simulate a scenario; return what happened and its figures. The time of compiling is not counted.
 
-    sent: the events, where they are not simply the scenario's. keep_events: off, only latencies are kept.
-    passed: told how many more events the simulation has reached. settings: of the world, where it is not the
-    scenario's. way_s: from an event's intended time until a replica can have it, in every latency.
+    sent: the events, if they are not simply the scenario's. keep_events: off, only latencies are kept.
+    passed: called with the number of further events that the simulation has reached.
     Raises InvalidSettingsError for what cannot be simulated.
     """
     if scenario.stages:
         raise InvalidSettingsError([f"{scenario.name}: it has stages; `tailpack simulate` runs it"])
-    load_compiler()  # its import is not the simulation's time
-    began_s = time.perf_counter()
+    load_compiler()
+    began_s = _clock_s()
     sent = sent_by(scenario) if sent is None else sent
-    packing_capacity(scenario, sent)  # a question without a bin is refused before it takes time
-    run = simulate(
-        sent.workload(passed),
-        policy_of(scenario, sent),
-        settings_of(scenario) if settings is None else settings,
-        keep_events=keep_events,
-        clock=time.perf_counter,
-    )
-    run = replace(run, latency_us=run.latency_us + round(1e6 * way_s))
-    return run, analyse(scenario, sent, run, wall_s=time.perf_counter() - began_s)
+    packing_capacity(scenario, sent)  # a scenario without a bin is refused before it takes time
+    policy = policy_of(scenario, sent)
+    run = simulate(sent.workload(passed), policy, settings_of(scenario), keep_events=keep_events, clock=_clock_s)
+    return run, analyse(scenario, sent, run, wall_s=_clock_s() - began_s)
+
+
+def _clock_s() -> float:
+    """Return seconds of a clock that stands still while this process compiles."""
+    return time.perf_counter() - compiling_s()
 
 
 def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> SimulationResult:

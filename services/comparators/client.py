@@ -177,12 +177,10 @@ class Client:
         topic, key, value = self._replica.finish(event)
         self._send(self._named(topic), key, value, partial(offsets.end, [message.offset()]))
 
-    def _send(
-        self, topic: str, key: bytes | None, value: bytes, acknowledged: Callable[[], None] = lambda: None
-    ) -> None:
+    def _send(self, topic: str, key: bytes | None, value: bytes, then: Callable[[], object] = bool) -> None:
         def delivered(error: KafkaError | None, _: Any) -> None:
             if error is None:
-                acknowledged()
+                then()
             else:
                 self._failed = error
 

@@ -11,9 +11,8 @@ from contracts.connection import Connection
 from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
 from services.notification.domain import declined, shipped
-from services.payment.__main__ import main
 from services.payment.replica import ReplicaSettings
-from services.plan_stage import PlanStage, decoded
+from services.plan_stage import PlanStage, decoded, main
 
 RULES: Final = {
     Topic.SHIPMENTS_SCHEDULED: decoded(ShipmentScheduled, shipped),

@@ -6,9 +6,8 @@ from typing import Final
 from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
-from services.payment.__main__ import main
 from services.payment.replica import ReplicaSettings
-from services.plan_stage import PlanStage, decoded
+from services.plan_stage import PlanStage, decoded, main
 from services.shipment.domain import schedule
 
 RULES: Final = {Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, schedule)}

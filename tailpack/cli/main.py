@@ -19,6 +19,7 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from bench import BenchError
+from bench.benchmarks import BENCHMARKS
 from contracts.children import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
@@ -54,22 +55,12 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("replay", "tailpack.cli.simulate:replay", "replay out/demo-20260105-101500 --policy linear", DEV),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     ("dev docs settings", "tailpack.cli.catalogue:settings", "dev docs settings > docs/settings.md", DEV),
     ("dev docs metrics", "tailpack.cli.catalogue:metrics", "dev docs metrics > docs/metrics.md", DEV),
-    ("dev bench pipeline", "tailpack.cli.bench:pipeline", "dev bench pipeline --quick --stages shipment", DEV),
-    ("dev bench startup", "tailpack.cli.bench:startup", "dev bench startup", DEV),
-    ("dev bench report", "tailpack.cli.bench:report", "dev bench report --events 100000 --json", DEV),
-    ("dev bench simulator", "tailpack.cli.bench:simulator", "dev bench simulator --quick", DEV),
-    ("dev bench decisions", "tailpack.cli.bench:decisions", "dev bench decisions", DEV),
-    ("dev bench live-scale", "tailpack.cli.bench:live_scale", "dev bench live-scale --quick", DEV),
-    ("dev bench loadgen", "tailpack.cli.bench:loadgen", "dev bench loadgen --quick --json", DEV),
-    ("dev bench handover", "tailpack.cli.handover:handover", "dev bench handover --quick", DEV),
-    ("dev bench failover", "tailpack.cli.handover:failover", "dev bench failover --quick", DEV),
-    ("dev bench cluster", "tailpack.cli.cluster:cluster", "dev bench cluster --scenarios w1 --policies linear", DEV),
+    *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
 GROUPS: Final = {
     # group: (panel, help)
@@ -86,6 +77,7 @@ MOVED: Final = {
     # what people type: the command now; "NAME" means that an argument follows
     "scenarios": "list scenarios",
     "policies": "list policies",
+    "replay": "simulate --from",
     "policies NAME": "show policy",
     "settings": "dev docs settings",
     "metrics": "dev docs metrics",
@@ -119,6 +111,8 @@ class Command(TyperCommand):
         """Import the module, and return the command with its options."""
         module, function = self.target.split(":")
         callback = getattr(import_module(module), function)
+        if isinstance(callback, type):  # a benchmark
+            callback = import_module("tailpack.cli.bench").command(callback)
         info = CommandInfo(self.name, callback=callback, context_settings=PASSED_ON if self.name == "groups" else None)
         info.epilog, info.hidden = self.epilog, self.hidden
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
@@ -138,9 +132,12 @@ class Moved(TyperCommand):
         if not extra.get("resilient_parsing"):
             sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
         command: Any = self.root
-        for word in path.split():
-            command = command.commands[word]
-        return command.make_context(path, args, self.root.make_context("tailpack", [], resilient_parsing=True), **extra)
+        words = path.split()
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        given = args if {"-h", "--help"} & set(args) else [*words, *args]  # `--from` and its folder
+        root = self.root.make_context("tailpack", [], resilient_parsing=True)
+        return command.make_context(path, given, root, **extra)
 
 
 class Group(TyperGroup):
@@ -230,7 +227,9 @@ def _source(module: str) -> str:
 
 def _summary(module: str, function: str) -> str:
     """Return the first line of a function's docstring."""
-    found = re.search(rf'^def {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf'^(?:def|class) {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL
+    )
     return found[1] if found else ""
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 EXAMPLES: Final = "for example w1, taxi; `tailpack list scenarios`"
-STATIC: Final = re.compile(r"(static|fixed)-(\d+)")
 
 
 def complete_scenario(incomplete: str) -> list[str]:
@@ -44,6 +43,11 @@ def _folder(folder: Path | None) -> Path | None:
     if folder is not None:
         check_folder(folder)
     return folder
+
+
+def _quantity(text: str | None) -> Any:
+    """Return a bare number as one, and everything else as text with a unit, which settings understand."""
+    return text if text is None else _value(text)
 
 
 def _seconds(text: str) -> int:
@@ -150,18 +154,20 @@ def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
 
     The path of a TOML file is a name too.
     """
-    found = list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
-    if not found:
-        raise TailpackError(f"name at least one {what}")
     choices = list(names)
-    return [one if one.endswith(".toml") else known(one, choices, what=what) for one in found]
+    return [one if one.endswith(".toml") else known(one, choices, what=what) for one in _listed(text, what)]
 
 
 def several_policies(text: str) -> list[str]:
-    """Return the policies in a list separated by commas, as `several`, but only such as can be used."""
-    from autoscaler.policies.registry import policy_names  # noqa: PLC0415  numpy only where needed
+    """Return the policies in a list separated by commas, each once. Raises TailpackError for one that is not usable."""
+    return [usable_policy(name) for name in _listed(text, "policy")]
 
-    return [usable_policy(name) for name in several(text, policy_names(), what="policy")]
+
+def _listed(text: str, what: str) -> list[str]:
+    found = list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
+    if not found:
+        raise TailpackError(f"name at least one {what}")
+    return found
 
 
 def usable_policy(name: str) -> str:
@@ -189,7 +195,8 @@ def load_scenario_with(
     chosen = load_scenario(name, given | asked)
     if not chosen.load.trace:
         return chosen, None
-    found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=asked.get("duration_s"))
+    first_s = chosen.duration_s if "duration_s" in asked else None
+    found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=first_s)
     wanted = asked.get("payment.partitions", asked.get("partitions"))
     if wanted is not None and (found.partitions or 0) > wanted:
         raise InvalidSettingsError([f"{found.name}: names {found.partitions} partitions, --set partitions={wanted}"])
@@ -199,8 +206,8 @@ def load_scenario_with(
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     """Return key → value for texts such as `payment.heartbeat_s=3` or `policy=linear`; the last of one key counts.
 
-    A value is read as TOML (numbers, true, false, quoted text), else as plain text. `static-5` sets the policy and its
-    replicas. named: values of other options, with _ for the dot of a key; None is left out.
+    A value is read as TOML (numbers, true, false, quoted text), else as plain text.
+    named: values of other options, with _ for the dot of a key; None is left out.
     Raises TailpackError for a text without a key or without a value.
     """
     changes: dict[str, Any] = {}
@@ -209,14 +216,7 @@ def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
         if not (key and equals and value):
             raise TailpackError(f"--set {text!r}: must be KEY=VALUE, for example payment.heartbeat_s=3")
         changes[key] = _value(value)
-    changes |= {key: value for key, value in named.items() if value is not None}
-    for key in {"policy", "autoscaler.policy"} & changes.keys():
-        policy = changes[key] = plain(str(changes[key]))
-        if (found := STATIC.fullmatch(policy)) and found[1] == "fixed":
-            raise TailpackError(f"policy {policy!r} is unknown; did you mean static-{found[2]}?")
-        if found:
-            changes = {"autoscaler.initial_replicas": int(found[2]), **changes, key: "static"}
-    return changes
+    return changes | {key: value for key, value in named.items() if value is not None}
 
 
 def _value(text: str) -> Any:
@@ -230,3 +230,37 @@ def print_json(value: object, *, indented: bool = False) -> None:
     """Print one object on standard output, on one line where it is not indented."""
     text = msgspec.json.encode(value)
     sys.stdout.write((msgspec.json.format(text, indent=1) if indented else text).decode() + "\n")
+
+
+Latency = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", callback=_quantity, help="Latency target: 500ms, 2s; a bare number means seconds."
+    ),
+]
+Percentile = Annotated[
+    float | None, typer.Option(min=0, max=100, help="Share of events that must be within it, %: 99.9.")
+]
+ServiceTime = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_quantity, help="Time that a replica needs for one event: 5ms."),
+]
+Startup = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_quantity, help="From the request of a replica until it serves: 25s."),
+]
+Max = Annotated[int | None, typer.Option("--max", min=1, help="Most replicas; by default one for each partition.")]
+
+
+def first_class(
+    latency: str | None, percentile: float | None, service_time: str | None, startup: str | None, most: int | None
+) -> dict[str, Any]:
+    """Return these options as changes of a scenario: dotted key → value, for `parse_changes`."""
+    given = {
+        "target.latency_target_s": latency,
+        "target.percentile": None if percentile is None else round(percentile / 100, 12),
+        "payment.service_time_s": service_time,
+        "simulation.startup_s": startup,
+        "autoscaler.max_replicas": most,
+    }
+    return {key: value for key, value in given.items() if value is not None}

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 if TYPE_CHECKING:
-    from bench.markdown import Columns
     from bench.matrix import Announce
 
 LINE_S: Final = 30.0
@@ -100,13 +98,3 @@ def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:
     if len(failed) > SHOWN:
         console.print(f"tailpack: … and {len(failed) - SHOWN} more runs without a result", highlight=False)
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)
-
-
-def print_rows(columns: "Columns", rows: Iterable[object], title: str | None = None) -> None:
-    """Print a table of rows."""
-    from bench.markdown import cells  # noqa: PLC0415  figures only where some are shown
-
-    table = Table(*columns, box=None, title=title)
-    for row in cells(columns, rows):
-        table.add_row(*row)
-    Console().print(table)

@@ -14,18 +14,24 @@ from tailpack.cli.options import (
     AsJson,
     Changes,
     Duration,
+    Latency,
     LoadWorkers,
+    Max,
     Out,
+    Percentile,
     PipelinePartitions,
     Policy,
     Properties,
     Scenario,
     Seed,
     Servers,
+    ServiceTime,
+    Startup,
     Trace,
     WebUi,
     check_folder,
     checked_name,
+    first_class,
     load_scenario_with,
     parse_changes,
     print_json,
@@ -75,6 +81,11 @@ def run(
     load_workers: LoadWorkers = 0,
     seed: Seed = None,
     duration: Duration = None,
+    latency: Latency = None,
+    percentile: Percentile = None,
+    service_time: ServiceTime = None,
+    startup: Startup = None,
+    most: Max = None,
 ) -> None:
     """Run a scenario live and report on it.
 
@@ -82,6 +93,7 @@ def run(
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
     asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
+    asked |= first_class(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
         client_properties=client_properties, web_port=web_ui, load_workers=load_workers,

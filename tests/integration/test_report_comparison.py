@@ -15,7 +15,7 @@ from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.topics import Topic
 from report.comparison import compare
-from report.job import report_stored
+from report.figures import report_stored
 from report.result import Result
 from report.run_info import EVENTS, JOURNAL
 from report.spark.events import EVENT, event_rows, journal_entries, typed_records

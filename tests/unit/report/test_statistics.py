@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
+from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 
 NUMBERS = st.floats(-1e6, 1e6)
 

@@ -139,7 +139,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             ("run", "w1", "--policy", "keda"),
             r"w1\.toml: autoscaler\.policy: 'keda' is unknown; did you mean keda-hpa\?",
         ),
-        (("run", "W1", "--policy", "fixed-5"), r"policy 'fixed-5' is unknown; did you mean static-5\?"),
+        (("run", "W1", "--policy", "fixed-5"), r".*policy: 'fixed-5' is unknown; did you mean static-5\?"),
         (
             ("run", "w1", "--set", "startup=10"),
             r"w1\.toml: --set startup: .*did you mean .*\? `tailpack show setting .*",
@@ -154,10 +154,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("kafka", "start", "--port", "80000"), r"Invalid value for '--port': .*65535.*"),
         (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
-        (
-            ("dev", "bench", "startup", "--launcher", "foo"),
-            r"launcher 'foo' is unknown; known are processes, kubernetes",
-        ),
         (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),
         (("run", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
         (("report", "/"), r"/ is not the folder of a run: it holds no run\.json"),
@@ -173,8 +169,8 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             r"Invalid value for '--runtime': 'stock' is not one of .*",
         ),
         (
-            ("dev", "bench", "handover", "--steps", "random", "--runtime", "kip848"),
-            r"steps random need a plan, and kip848 takes none.*",
+            ("dev", "bench", "handover", "--runtime", "share"),
+            r"--runtime share: the partitions of a share group have no owner",
         ),
         (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
         (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
@@ -202,7 +198,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
         (("simulate", "w1", "--trace", "none.csv"), r".*none\.csv: cannot be read \(No such file or directory\)"),
         (("compare",), r"Missing argument '.*'.*"),
-        (("replay", "nowhere"), r".*no such folder.*"),
+        (("simulate", "--from", "nowhere"), r".*no such folder.*"),
         (("dev", "jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -242,18 +238,6 @@ def test_the_next_step_is_for_people_at_a_terminal(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     next_step("tailpack report out/one", as_json=as_json)
     assert ("next: tailpack report out/one" in capsys.readouterr().err) == (terminal and not as_json)
-
-
-@pytest.mark.parametrize(
-    ("text", "changes"),
-    [
-        ("static-5", {"policy": "static", "autoscaler.initial_replicas": 5}),
-        ("Linear", {"policy": "linear"}),
-        ("./Mine.py:Policy", {"policy": "./Mine.py:Policy"}),
-    ],
-)
-def test_a_policy_may_be_a_count_a_file_or_a_name_in_any_case(text: str, changes: dict[str, object]) -> None:
-    assert parse_changes((), policy=text) == changes
 
 
 def test_a_taken_port_is_told_before_anything_starts(tailpack: Command, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/metrics.md is what `tailpack metrics` prints, and metrics are named as Prometheus' users expect."""
+"""docs/metrics.md is what `tailpack dev docs metrics` prints, and metrics are named as Prometheus' users expect."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 def test_the_page_is_what_the_command_prints() -> None:
-    assert PAGE.read_text(encoding="utf-8") == metrics_page(), "tailpack metrics > docs/metrics.md"
+    assert PAGE.read_text(encoding="utf-8") == metrics_page(), "tailpack dev docs metrics > docs/metrics.md"
 
 
 def test_no_two_processes_declare_the_same_metric() -> None:

@@ -1,4 +1,4 @@
-"""docs/settings.md is what `tailpack settings` prints, and leaves nothing out that can be set."""
+"""docs/settings.md is what `tailpack dev docs settings` prints, and leaves nothing out that can be set."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
 
 
 def test_the_page_is_what_the_command_prints() -> None:
-    assert PAGE.read_text(encoding="utf-8") == settings_page(), "tailpack settings > docs/settings.md"
+    assert PAGE.read_text(encoding="utf-8") == settings_page(), "tailpack dev docs settings > docs/settings.md"
 
 
 RECORDS = [*SECTIONS.values(), Stage, *(factory.options for factory in POLICIES.values()), Options, AutoscalerSettings]

@@ -1,12 +1,10 @@
 """What the controller of a simulated group may see, and when."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from unit.autoscaler.simulator.worlds import TEN_MS, Story
 
-from autoscaler.simulator.settings import ServiceSettings, Tick
+from autoscaler.simulator.settings import ServiceSettings
 from contracts.delivery import Delivery
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
@@ -56,7 +54,7 @@ def test_who_leaves_or_has_left_reports_what_it_finished_too_late(delivery):
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
     story = Story(SECONDS, observation_delay_s=0.07)
     for tick_ms in (100, 1100):
-        story.world.look_for(Tick(tick_ms * 1000))
+        story.world.look_for(tick_ms * 1000)
     early = story.at(100).observe()
     assert [(one.arrival_rate, one.lag) for one in early.partitions] == [(5, 3), (5, 4)], "as at 30"
     story.plan([0, 1])
@@ -112,7 +110,7 @@ BURST = [(0, k % 2) for k in range(10)]
 
 def seen(at_ms, **how):
     story = Story(BURST, **how)
-    story.world.look_for(Tick(at_ms * 1000))
+    story.world.look_for(at_ms * 1000)
     return story.at(at_ms).lags()
 
 
@@ -120,6 +118,7 @@ def test_what_was_finished_since_the_commit_still_counts_as_lag():
     assert seen(95) == [0, 1], "nine are finished"
     assert seen(95, commit_age_s=0.06) == [3, 4], "three were finished at 35"
     assert seen(95, commit_age_s=0.06, observation_delay_s=0.02) == [4, 5], "as at 75, of which one was finished at 15"
+<<<<<<< HEAD
 
 
 def ages_seen(known_s=None):
@@ -137,3 +136,5 @@ def test_a_replica_commits_by_its_own_clock():
     ages_ms = ages_seen()
     assert all(90 <= age_ms <= 510 for age_ms in ages_ms)
     assert {round(abs(one - other), -1) for one, other in pairwise(ages_ms)} == {200}
+=======
+>>>>>>> main

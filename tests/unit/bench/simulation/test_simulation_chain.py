@@ -70,13 +70,13 @@ def test_a_third_stage_and_one_that_gets_nothing(tmp_path):
     ("changes", "said"),
     [
         ({"autoscaler.policy": "linear"}, "chain.coordinated: linear does not look upstream; tail-aware does"),
-        ({"stages.parcel.branching": 1}, "override stages.parcel.branching: unknown; known are shipment"),
+        ({"stages.parcel.branching": 1}, "--set stages.parcel.branching: unknown; known are shipment"),
         ({"stages.shipment.branching": -1}, "stages[0].branching = -1: must be at least 0, at most 100"),
         ({"stages.shipment.partition": 1}, "stages[0].partition: unknown; did you mean partitions?"),
         ({"stages.shipment.initial_replicas": 9}, "stages[0].initial_replicas = 9: is more than the 5 partitions"),
         ({"autoscaler.min_replicas": 4, "stages.shipment.partitions": 2}, "shipment has 2 partitions, fewer than"),
         ({"stages.shipment.name": "payment"}, "stages: two stages have the name payment"),
-        ({"stages": 3}, "override stages: unknown"),
+        ({"stages": 3}, "--set stages: unknown"),
     ],
 )
 def test_each_mistake_is_one_line(changes, said):
@@ -97,7 +97,7 @@ def test_what_is_written_wrong_in_the_file_is_named(tmp_path):
 def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
     with pytest.raises(InvalidSettingsError, match="it has stages"):
         run_scenario(chain())
-    with pytest.raises(InvalidSettingsError, match="groups one behind the other have none together"):
+    with pytest.raises(InvalidSettingsError, match="stages have no optimum in common"):
         find_optimum(chain(coordinated=False), sent_by(chain()))
     with pytest.raises(InvalidSettingsError, match="a run has one group; live: tailpack autoscale"):
         chain().for_live()

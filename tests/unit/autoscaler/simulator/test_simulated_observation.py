@@ -118,23 +118,3 @@ def test_what_was_finished_since_the_commit_still_counts_as_lag():
     assert seen(95) == [0, 1], "nine are finished"
     assert seen(95, commit_age_s=0.06) == [3, 4], "three were finished at 35"
     assert seen(95, commit_age_s=0.06, observation_delay_s=0.02) == [4, 5], "as at 75, of which one was finished at 15"
-<<<<<<< HEAD
-
-
-def ages_seen(known_s=None):
-    """How old commits are at ten ticks, one a second, ms: a replica is done with an event every 10 ms."""
-    busy = [(0, 0)] * 1100
-    story = Story(busy, partitions=1, commit_age_s=0.3, commit_interval_s=0.4)
-    ticks_ms = range(1000, 10_000, 1000)
-    for at_ms in ticks_ms:
-        story.world.look_for(Tick(at_ms * 1000, {} if known_s is None else {"payment-0": known_s}))
-    return [at_ms - 10 * (1100 - sum(story.at(at_ms).lags())) for at_ms in ticks_ms]
-
-
-def test_a_replica_commits_by_its_own_clock():
-    """At 0.4 s each, every second tick sees commits that are half an interval older."""
-    ages_ms = ages_seen()
-    assert all(90 <= age_ms <= 510 for age_ms in ages_ms)
-    assert {round(abs(one - other), -1) for one, other in pairwise(ages_ms)} == {200}
-=======
->>>>>>> main

@@ -19,6 +19,7 @@ import msgspec
 from bench import BenchError
 from contracts.children import Child
 from contracts.connection import Connection
+from contracts.validation import as_environment
 
 Row = dict[str, Any]
 """Figures of one case. `problem` is not empty, or `valid` is false: the row does not count."""
@@ -132,9 +133,11 @@ def run(
     return Outcome(rows, interrupted, benchmark.figures(rows) if rows else {})
 
 
-def own_environ() -> dict[str, str]:
-    """Return the environment of a child that shall get no setting from ours."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+def environ_of(connection: Connection | None = None, **settings: object) -> dict[str, str]:
+    """Return the environment of a child with these settings, by their names in small letters, and none of ours."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+    told = {f"TAILPACK_{name.upper()}": str(value) for name, value in settings.items()}
+    return plain | (as_environment(connection) if connection else {}) | told
 
 
 def check(children: Iterable[Child]) -> None:

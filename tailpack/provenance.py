@@ -74,7 +74,7 @@ def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder
 
 
 def origin() -> dict[str, str]:
-    """Return where and how figures are being measured."""
+    """Return where and how figures are measured: command, commit, machine, date."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return {"command": command(), "commit": commit(), "machine": machine(), "measured_on": today}
 

@@ -5,15 +5,12 @@ sent, and how many members serve.
 """
 
 import asyncio
-import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection
-from aiokafka.protocol import metadata
-from aiokafka.protocol.struct import Struct
 
 from contracts.connection import Connection, read_settings
 from contracts.settings import Settings
@@ -49,36 +46,16 @@ def count_requests() -> list[int]:
     return counted
 
 
-def decode_metadata_once() -> None:
-    """Share decoded metadata: 10,000 partitions take 0.25 s of Python, in a real group in parallel."""
-    whole: Any = Struct.decode
-
-    @functools.lru_cache(maxsize=4)
-    def decoded(kind: Any, answer: bytes) -> Any:
-        return whole.__func__(kind, answer)
-
-    for kind in vars(metadata).values():
-        if isinstance(kind, type) and kind.__name__.startswith("MetadataResponse"):
-            kind.decode = classmethod(lambda own, answer: decoded(own, answer.read()))  # type: ignore[attr-defined, arg-type]
-
-
 async def run(connection: Connection, settings: MemberSettings) -> None:
     """Run the members until cancelled, or until one of them fails."""
-    decode_metadata_once()
-    counted, names = count_requests(), range(settings.first, settings.first + settings.count)
+    counted, numbers = count_requests(), range(settings.first, settings.first + settings.count)
     topics, options = topics_of(connection, ScaledGroup()), Options()
-    members = [PlanConsumer(f"{settings.replica}-{k}", connection, topics, _nothing, options=options) for k in names]
+    members = [PlanConsumer(f"{settings.replica}-{k}", connection, topics, _nothing, options=options) for k in numbers]
     group = asyncio.gather(*(_run(member, settings.each_s * k) for k, member in enumerate(members)))
     while not group.done():
         _write(Path(settings.counted), f"{counted[0]} {sum(map(_serves, members))}")
         await asyncio.wait([group], timeout=1.0)
     await group
-
-
-def _write(file: Path, text: str) -> None:
-    unfinished = file.with_suffix(".part")
-    unfinished.write_text(text, encoding="ascii")
-    unfinished.replace(file)  # a reader never sees half of it
 
 
 async def _run(member: PlanConsumer, after_s: float) -> None:
@@ -92,6 +69,12 @@ def _serves(member: PlanConsumer) -> bool:
     except RuntimeError:  # it does not run yet
         return False
     return True
+
+
+def _write(file: Path, text: str) -> None:
+    unfinished = file.with_suffix(".part")
+    unfinished.write_text(text, encoding="ascii")
+    unfinished.replace(file)  # a reader never sees half of it
 
 
 async def _nothing(_event: Event) -> None: ...

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from bench import BenchError
-from bench.benchmark import Row, own_environ
+from bench.benchmark import Row, environ_of
 from contracts.children import Child, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
@@ -95,7 +95,7 @@ class _Loads:
 
     def _start(self, running: ExitStack, log: Path, told: dict[str, Any]) -> Child:
         """Start a process of the load, which ends with `running`."""
-        environ = own_environ() | as_environment(self.connection) | as_environment(DriverSettings(**told))
+        environ = environ_of(self.connection) | as_environment(DriverSettings(**told))
         child = Child(log.stem, python_module("loadgen.drivers"), environ, log)
         child.start()
         running.callback(child.stop)

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, own_environ
+from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
 from contracts.children import Child, python_module
 from loadgen.shapes import IntArray, w1
 from report.result import Result
@@ -72,7 +72,7 @@ def _tailpack(*words: str) -> tuple[float, float]:
     """Run a command; return its wall time (s), and the most memory of its processes together (PSS, MiB)."""
     with TemporaryDirectory() as folder:
         command = [*python_module("tailpack"), *words]
-        child = Child(f"tailpack {words[0]}", command, own_environ(), Path(folder, "log"))
+        child = Child(f"tailpack {words[0]}", command, environ_of(), Path(folder, "log"))
         began_s, peak_mib = time.monotonic(), 0.0
         child.start()
         try:

@@ -19,11 +19,10 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, check, own_environ
+from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from contracts.children import Child, identity, python_module, signals_noted
 from contracts.clock import steady_s
 from contracts.connection import Connection
-from contracts.validation import as_environment
 from contracts.waiting import NotWithinError, until
 
 IN_A_PROCESS: Final = 100
@@ -111,13 +110,9 @@ class _Group:
     def _host(self, stack: ExitStack, connection: Connection, first: int, each_s: float) -> None:
         """Start a process of members, each of which the launcher adopts by a file."""
         count, name = min(IN_A_PROCESS, self.members - first), f"members-{first}"
-        told = {
-            "REPLICA": REPLICA_PREFIX, "FIRST": first, "COUNT": count, "EACH_S": each_s,
-            "COUNTED": self._folder / f"requests-{first}",
-        }  # fmt: skip
-        environ = (
-            own_environ() | as_environment(connection) | {f"TAILPACK_{key}": str(one) for key, one in told.items()}
-        )
+        counted = self._folder / f"requests-{first}"
+        settings = {"replica": REPLICA_PREFIX, "first": first, "count": count, "each_s": each_s, "counted": counted}
+        environ = environ_of(connection, **settings)
         host = Child(name, python_module("bench.benchmarks.light"), environ, self._folder / f"{name}.log")
         host.start()
         stack.callback(host.wait)

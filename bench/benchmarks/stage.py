@@ -16,14 +16,13 @@ from confluent_kafka.admin import AdminClient
 
 from autoscaler.live.kafka import client
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, check, numbers, own_environ
+from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of, numbers
 from bench.benchmarks.load import send_loads
 from contracts.children import Child, ChildEndedError, python_module
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.topics import Topic, qualified
-from contracts.validation import as_environment
 from contracts.waiting import NotWithinError
 from loadgen.orders import Orders, Record, order_event, payment_event
 
@@ -114,19 +113,10 @@ class Stage(Benchmark):
         }
 
     def _start(self, running: ExitStack, connection: Connection, folder: Path, number: int) -> Child:
-        settings = {
-            "REPLICA": f"{self.name}-{number}",
-            "INSTANCE": number,
-            "DATA_DIR": folder / self.name,
-            "PIPELINE_PARTITIONS": self.partitions,
-            "PAYMENT_PARTITIONS": self.partitions,
-            "SERVICE_TIME_S": self.service_time,
-            "DEMO": "true",
-        }
-        environ = (
-            own_environ() | as_environment(connection) | {f"TAILPACK_{key}": str(one) for key, one in settings.items()}
-        )
-        name = f"{self.name}-{number}"
+        name, shared = f"{self.name}-{number}", {"data_dir": folder / self.name, "demo": "true"}
+        divided = {"pipeline_partitions": self.partitions, "payment_partitions": self.partitions}
+        own = {"replica": name, "instance": number, "service_time_s": self.service_time}
+        environ = environ_of(connection, **own, **divided, **shared)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")
         child.start()
         running.callback(child.wait, STOP_S)

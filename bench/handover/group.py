@@ -1,7 +1,6 @@
 """A group of replicas under a steady load: plans are written to it, its processes are ended, its records are read."""
 
 import math
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,9 +17,9 @@ from autoscaler.live.kafka import reader
 from autoscaler.live.progress_reader import ProgressReader
 from bench import BenchError
 from bench.benchmark import Row as Figures
-from bench.benchmark import check
+from bench.benchmark import check, environ_of
 from bench.handover.evidence import UNKNOWN, Evidence, Move, Row, Served, Settled, Step
-from bench.handover.load import LoadSettings, Sent
+from bench.handover.load import Sent
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.children import Child, python_module, signals_noted
 from contracts.clock import now_us
@@ -29,7 +28,6 @@ from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
-from contracts.validation import as_environment
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
@@ -193,7 +191,10 @@ class ServedGroup:
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
         """Replicas that were started and not told to stop."""
-        self._load = self._child("load", "bench.handover.load", as_environment(self._load_settings()))
+        self._sent = self._folder / "sent.json"
+        told = {"rate": setup.rate, "partitions": setup.partitions, "seed": setup.seed, "sent_file": self._sent}
+        load = python_module("bench.handover.load")
+        self._load = Child("load", load, environ_of(connection, **told), self._folder / "load.log")
         stack.callback(self._stop_all)
         self.interruptions: list[int] = stack.enter_context(signals_noted())
         """Signals: the next wait ends with KeyboardInterrupt, never a start or a fetch."""
@@ -212,26 +213,15 @@ class ServedGroup:
         """Whether the quick form begins no further step."""
         return self.setup.quick and time.monotonic() > self.began_s + QUICK_STEPS_S
 
-    def _load_settings(self) -> LoadSettings:
-        setup, sent = self.setup, str(self._folder / "sent.json")
-        return LoadSettings(rate=setup.rate, partitions=setup.partitions, seed=setup.seed, sent_file=sent)
-
-    def _child(self, name: str, module: str, settings: Mapping[str, str]) -> Child:
-        environ = {**os.environ, **as_environment(self.connection), **settings}
-        return Child(name, python_module(module), environ, self._folder / f"{name}.log")
-
     def start(self) -> str:
         """Start one more replica; return its name at once."""
         setup, name = self.setup, f"payment-{len(self.running) + len(self._stopping)}"
-        settings = {
-            "REPLICA": name,
-            "DELIVERY" if setup.takes_plan else "RUNTIME": setup.runtime,
-            "SERVICE_TIME_S": SERVICE_TIME_S,
-            "HEARTBEAT_S": setup.heartbeat_s,
-            "SESSION_S": max(SESSION_S, 2 * setup.heartbeat_s),
-        }
+        session_s = max(SESSION_S, 2 * setup.heartbeat_s)
+        settings = {"service_time_s": SERVICE_TIME_S, "heartbeat_s": setup.heartbeat_s, "session_s": session_s}
+        how = {"delivery" if setup.takes_plan else "runtime": setup.runtime, "replica": name}
         module = "services.payment" if setup.takes_plan else "services.comparators"
-        child = self._child(name, module, {f"TAILPACK_{key}": str(value) for key, value in settings.items()})
+        environ = environ_of(self.connection, **settings, **how)
+        child = Child(name, python_module(module), environ, self._folder / f"{name}.log")
         child.start()
         self.running[name] = child
         return name
@@ -294,7 +284,7 @@ class ServedGroup:
         """End the load, and wait for the last events; return all that was seen, and what was sent."""
         self._load.stop(STOP_S)
         try:
-            sent = msgspec.json.decode((self._folder / "sent.json").read_bytes(), type=Sent)
+            sent = msgspec.json.decode(self._sent.read_bytes(), type=Sent)
         except (OSError, msgspec.DecodeError) as missing:
             raise BenchError(f"the load did not write what it sent: {self._load.last_words()}") from missing
         until_s = time.monotonic() + (QUICK_DRAIN_S if soon else DRAIN_S)

@@ -84,6 +84,24 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Put a value over the scenario's: startup_s=gke, policy.f_up=0.8."),
 ]
+Latency = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", callback=_quantity, help="Latency target: 500ms, 2s; a bare number means seconds."
+    ),
+]
+Percentile = Annotated[
+    float | None, typer.Option(min=0, max=100, help="Share of events that must be within it, %: 99.9.")
+]
+ServiceTime = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_quantity, help="Time that a replica needs for one event: 5ms."),
+]
+Startup = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_quantity, help="From the request of a replica until it serves: 25s."),
+]
+Max = Annotated[int | None, typer.Option("--max", min=1, help="Most replicas; by default one for each partition.")]
 Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
 Duration = Annotated[
     int | None,
@@ -101,9 +119,7 @@ Trace = Annotated[
         "lie evenly in their second, or by --set spacing=poisson."
     ),
 ]
-Seeds = Annotated[int, typer.Option(min=1, max=10_000, help="Runs of each where anything is random.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.", callback=_folder)]
-Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.", callback=_folder)]
 IntoDocs = Annotated[
     Path | None, typer.Option("--into", help="Folder that takes the figures of the docs.", callback=_folder)
 ]
@@ -147,27 +163,6 @@ def known(name: str, names: Iterable[str], *, what: str) -> str:
     if (found := plain(name)) in (choices := list(names)):
         return found
     raise TailpackError(f"{what} {name!r} is {unknown(found, choices)}")
-
-
-def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
-    """Return the names in a list separated by commas, each once. Raises TailpackError for one that is not known.
-
-    The path of a TOML file is a name too.
-    """
-    choices = list(names)
-    return [one if one.endswith(".toml") else known(one, choices, what=what) for one in _listed(text, what)]
-
-
-def several_policies(text: str) -> list[str]:
-    """Return the policies in a list separated by commas, each once. Raises TailpackError for one that is not usable."""
-    return [usable_policy(name) for name in _listed(text, "policy")]
-
-
-def _listed(text: str, what: str) -> list[str]:
-    found = list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
-    if not found:
-        raise TailpackError(f"name at least one {what}")
-    return found
 
 
 def usable_policy(name: str) -> str:
@@ -219,39 +214,6 @@ def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     return changes | {key: value for key, value in named.items() if value is not None}
 
 
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def print_json(value: object, *, indented: bool = False) -> None:
-    """Print one object on standard output, on one line where it is not indented."""
-    text = msgspec.json.encode(value)
-    sys.stdout.write((msgspec.json.format(text, indent=1) if indented else text).decode() + "\n")
-
-
-Latency = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DURATION", callback=_quantity, help="Latency target: 500ms, 2s; a bare number means seconds."
-    ),
-]
-Percentile = Annotated[
-    float | None, typer.Option(min=0, max=100, help="Share of events that must be within it, %: 99.9.")
-]
-ServiceTime = Annotated[
-    str | None,
-    typer.Option(metavar="DURATION", callback=_quantity, help="Time that a replica needs for one event: 5ms."),
-]
-Startup = Annotated[
-    str | None,
-    typer.Option(metavar="DURATION", callback=_quantity, help="From the request of a replica until it serves: 25s."),
-]
-Max = Annotated[int | None, typer.Option("--max", min=1, help="Most replicas; by default one for each partition.")]
-
-
 def first_class(
     latency: str | None, percentile: float | None, service_time: str | None, startup: str | None, most: int | None
 ) -> dict[str, Any]:
@@ -264,3 +226,16 @@ def first_class(
         "autoscaler.max_replicas": most,
     }
     return {key: value for key, value in given.items() if value is not None}
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def print_json(value: object, *, indented: bool = False) -> None:
+    """Print one object on standard output, on one line where it is not indented."""
+    text = msgspec.json.encode(value)
+    sys.stdout.write((msgspec.json.format(text, indent=1) if indented else text).decode() + "\n")

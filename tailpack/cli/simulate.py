@@ -31,6 +31,7 @@ from tailpack.cli.options import (
     parse_changes,
     print_json,
 )
+from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
 from tailpack.provenance import free_for_run
 
@@ -141,6 +142,8 @@ def _simulate(chosen: "Question", played: Any, out: Path | None, *, best: bool, 
         print_json({**msgspec.to_builtins(result), **more})
     else:
         Console().print(figures_of(result, chosen))
+    report = f"tailpack report {shlex.quote(str(out))}" if out else f"tailpack simulate {chosen.name} --out out/mine"
+    next_step(report, f"tailpack compare {chosen.name} --policy {chosen.autoscaler.policy} …", as_json=as_json)
 
 
 def optimum(

@@ -50,12 +50,6 @@ def test_the_journal_is_there_in_order_and_whole(simulated: tuple[Run, Simulatio
     assert journal.filter(journal["kind"].to_numpy() == "plan")["moved"].to_pylist() == [plan.moved for plan in plans]
 
 
-def test_equal_runs_write_equal_bytes(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
-    one, other = (write_run(tmp_path / name, simulated[0], INFO) for name in ("one", "other"))
-    for name in ("run.json", "events.parquet/part-00000.parquet", "journal.parquet/part-00000.parquet"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
-
-
 def test_a_simulated_run_is_replaced_with_its_report_and_a_live_one_never(
     simulated: tuple[Run, SimulationResult], tmp_path: Path
 ) -> None:

@@ -55,13 +55,7 @@ class Cell(NamedTuple):
     virtual: int
 
     def __str__(self) -> str:
-        own = {
-            SKEW: f" z={self.skew:g} n={self.workers}",
-            SOURCE: f" {self.sources} sources",
-            LIMIT: f" ε={self.epsilon:g}",
-            VIRTUAL_WORKERS: f" {self.virtual} virtual",
-        }
-        return f"{self.grouping}{own.get(self.study, '')}"
+        return f"{self.grouping} z={self.skew:g} n={self.workers} {self.sources} sources ε={self.epsilon:g}"
 
 
 Figures = Mapping[str, Sequence[float]]
@@ -94,7 +88,7 @@ def played(job: Job) -> Row:
     found = {}
     for grouping, epsilon, virtual in told["ways"]:
         one = play(arrivals, Grouping(grouping), epsilon=epsilon, virtual=virtual)
-        found[_way(grouping, epsilon, virtual)] = {name: round(getattr(one, name), 6) for name in MEASURES}
+        found[_way(grouping, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
     return found
 
 

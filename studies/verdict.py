@@ -1,7 +1,7 @@
 """A statement of a paper next to what we find: one row, one of three verdicts."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
@@ -62,11 +62,9 @@ def page(rows: Sequence[Statement]) -> str:
         own = list(some)
         parts += [f"## {paper}", summary(own) + "."]
         for name, found in groupby(own, key=lambda row: row.table):
-            parts.append(f"**{name}**\n\n" + table(("", "theirs", "ours", "reading", "verdict"), list(_cells(found))))
+            cells = [
+                (one.what, one.published, one.ours, one.reading, f"{one.verdict}{f': {one.why}' if one.why else ''}")
+                for one in found
+            ]
+            parts.append(f"**{name}**\n\n" + table(("", "theirs", "ours", "reading", "verdict"), cells))
     return "\n\n".join(parts)
-
-
-def _cells(rows: Iterable[Statement]) -> Iterable[tuple[str, ...]]:
-    for row in rows:
-        said = row.verdict if row.verdict == REPRODUCED else f"**{row.verdict}**"
-        yield row.what, row.published, row.ours, row.reading, f"{said}: {row.why}" if row.why else said

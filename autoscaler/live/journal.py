@@ -1,7 +1,7 @@
 """Observations, decisions and actions: on the journal topic, the newest in memory, and counted as metrics."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from autoscaler.live.kafka import client
 from autoscaler.live.metrics import Metrics
+from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decided, held
@@ -97,17 +98,18 @@ class LiveJournal:
         record: Callable[[JournalEntry], None],
         status: Callable[[], GroupStatus],
         policy: str,
+        troubles: Troubles,
         *,
         stamp_us: Callable[[float], int] = stamp_us,
         clock: Callable[[], float] = steady_s,
-        troubles: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._record, self._status, self._policy, self._troubles = record, status, policy, troubles
         self._stamp_us, self._clock = stamp_us, clock
         self._tick = 0
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
-        """Record one decision with what it was made from."""
+        """Record one decision with its observation; a policy for which another one stands in has a problem."""
+        self._troubles.tell("policy", decision.fault, unwell_after=LASTING)
         self._take(observation.at_s, partial(decided, observation, decision, epoch=self._status().epoch))
 
     def record_hold(self, missing: NotReadyError) -> None:
@@ -117,5 +119,5 @@ class LiveJournal:
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1
         tick = made(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
-        troubles = tuple(f"{what}: {why}" for what, why in self._troubles().items())
+        troubles = tuple(f"{what}: {why}" for what, why in self._troubles.now.items())
         self._record(msgspec.structs.replace(tick, troubles=troubles))

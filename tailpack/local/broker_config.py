@@ -76,7 +76,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     """0: not started yet."""
     who: str = ""
-    """Identity of its process, see contracts.children: it distinguishes that process from a later one with the same pid."""
+    """Identity of its process, see contracts.children: a later process may get the same pid."""
 
     @property
     def address(self) -> str:

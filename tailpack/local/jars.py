@@ -56,7 +56,7 @@ def locked(bundle: Bundle) -> list[Jar]:
 def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> Path:
     """Return the folder that holds every jar of `bundle`, fetching it when it is not there or not whole.
 
-    announce: called once, before a download. Raises TailpackError when a jar cannot be fetched or is not the locked one.
+    announce: called once, before a download. Raises TailpackError for a jar that is missing or not the locked one.
     """
     jars = locked(bundle)
     folder = cache_folder() / bundle

@@ -7,6 +7,7 @@ interrupted matrix continues where it stopped.
 
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -116,20 +117,16 @@ def _digest(file: str) -> str:
 
 
 def policy_version(policy: str) -> str:
-    """Return a fingerprint of a policy's own code: of its file, or of the package that offers it; empty for ours."""
+    """Return a fingerprint of a policy's own file, or of the module that a package offers; empty for ours."""
     from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `question`
 
     if policy in POLICIES:
         return ""
-    file = Path(policy.partition(":")[0] if ".py" in policy else policy)
-    if file.suffix == ".py":
-        return _digest(str(file))
-    offer = next(iter(entry_points(group=GROUP, name=policy)), None)
-    spec = find_spec(offer.module.partition(".")[0]) if offer else None
-    if spec is None or spec.origin is None:
-        return ""
-    files = (path for folder in spec.submodule_search_locations or () for path in Path(folder).rglob("*.py"))
-    return sha256(b"\0".join(path.read_bytes() for path in sorted({Path(spec.origin), *files}))).hexdigest()[:16]
+    file = re.match(r".*\.py(?=:|$)", policy)
+    offer = None if file else next(iter(entry_points(group=GROUP, name=policy)), None)
+    spec = find_spec(offer.module) if offer else None
+    path = Path(file[0] if file else spec.origin if spec and spec.origin else "")
+    return sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
 def simulated(job: Job) -> Row:

@@ -19,8 +19,7 @@ from bench import BenchError
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, SECTIONS, STAGES
 from bench.simulation.build import delivery_of, settings_of
-from bench.simulation.policy import policy_of
-from bench.simulation.run import run_scenario
+from bench.simulation.run import policy_of, run_scenario
 from bench.simulation.sent import Sent
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord, entries

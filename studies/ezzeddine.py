@@ -1,8 +1,7 @@
 """Ezzeddine et al., CLOSER 2024 and ICCBDC 2022: what the two autoscaling papers print, and the runs that check it."""
 
 import math
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,13 +9,12 @@ import numpy as np
 
 from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
-from bench.matrix import FAILED, Announce, run
-from bench.matrix_table import Missing
+from bench.matrix import Job, Row
 from loadgen.shapes import IntArray
 from loadgen.workloads import WORKLOADS
 from studies.same_counts import BY_CHANCE, SAME_COUNTS, done
-from studies.statements import Beyond, Contrast, Fact, Printed, Reading, Run, judged, readings
-from studies.verdict import Found
+from studies.statements import Contrast, Printed, Reading, Run, fact, readings, under_one_reading
+from studies.verdict import Found, Statement, judged
 
 Changes = Mapping[str, Any]
 CLOSER_2024: Final = "Ezzeddine, Baude, Huet, CLOSER 2024 (W = 0.5 s, μ = 200)"
@@ -96,16 +94,16 @@ ONE_RUN: Final = "one run on a cluster stands behind it"
 CONTRADICTS_ITSELF: Final = "the paper's own figure integrates to 21.4 r-m"
 
 
-def reproduce(folder: Path, *, seeds: int = 5, processes: int = 0, announce: Announce = lambda *_: None) -> Found:
+def reproduce(folder: Path, *, seeds: int = 5, **how: Any) -> Found:
     """Run all that the two papers' statements need, each run once, and compare."""
     papers = [list(closer()), list(iccbdc())]
-    jobs = {one: one.jobs(seeds) for paper in papers for said in paper for one in said.runs()}
+    jobs = {one: one.jobs(seeds) for paper in papers for one in paper if isinstance(one, Run)}
+
+    def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
+        return (row for paper in papers for row in under_one_reading(paper, jobs, rows))
+
     every = [job for by_reading in jobs.values() for some in by_reading.values() for job in some]
-    rows = run(every, folder, processes=processes, announce=announce, work=done)
-    return Found(
-        rows=tuple(row for paper in papers for row in judged(paper, jobs, rows)),
-        missing=tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row),
-    )
+    return judged(every, done, compared, folder, partly=True, **how)
 
 
 def closer() -> Iterator[Printed]:
@@ -116,60 +114,52 @@ def closer() -> Iterator[Printed]:
 
     for scenario, what, printed in (("w1", "W1", 350.0), ("taxi", "taxi", 368.0)):
         where = told(table="Figures of the workloads", what=f"{what}: peak, events/s")
-        peak = partial(lambda name: float(totals(name).max()), scenario)
-        yield Fact(**where, published=printed, ours=peak, reservation=_reservation(scenario, ""))
+        yield fact(**where, published=printed, ours=totals(scenario).max(), reservation=_reservation(scenario, ""))
     for scenario in ("w1", "taxi", "w1-skew9", "taxi-skew9"):
         skewed = scenario.endswith("skew9")
         table = "Skewed over nine partitions" if skewed else "Tables of W1 and taxi"
-        rows = {
+        by_policy = {
             policy: _run(table, f"{scenario}, {policy}", scenario, printed, _readings(policy, skewed=skewed))
             for (name, policy), printed in MAIN.items()
             if name == scenario
         }
-        yield from rows.values()
-        yield Contrast(
-            **told(table=table, what=f"{scenario}: algorithm-2 > linear"), better=rows["algorithm-2"],
-            worse=rows["linear"],
-        )  # fmt: skip
-        if "paper-optimal" in rows:
-            yield Fact(
+        yield from by_policy.values()
+        better, worse = by_policy["algorithm-2"], by_policy["linear"]
+        yield Contrast(**told(table, f"{scenario}: algorithm-2 > linear"), better=better, worse=worse)
+        if "paper-optimal" in by_policy:
+            yield fact(
                 **told(table=table, what=f"{scenario}, optimal by bins of {BIN_EVENTS}: r-m"),
                 published=MAIN[scenario, "paper-optimal"]["replica_minutes"],
-                ours=partial(_packed_minutes, scenario),
-                settings=f"⌈n/5⌉ in each partition, less than {BIN_EVENTS} in a bin",
+                ours=_packed_minutes(scenario),
+                reading=f"⌈n/5⌉ in each partition, less than {BIN_EVENTS} in a bin",
                 reservation=_reservation(scenario, ""),
             )
-    yield from _pairs("Heartbeat 3 s and 0.5 s, Algorithm 2", {
-        (name, f"{name}, {seconds:g} s"): (name, "algorithm-2", {"heartbeat_s": seconds}, printed)
-        for (name, seconds), printed in HEARTBEAT.items()
-    }, "{}: 0.5 s > 3 s")  # fmt: skip
-    yield from _pairs("Rebalances made longer, W1", {
-        (f"t_r {seconds:g} s", f"t_r {seconds:g} s, {policy}"): ("w1", policy, {"rebalance_time_s": seconds}, printed)
-        for (seconds, policy), printed in REBALANCE.items()
-    }, "{}: algorithm-2 > algorithm-1")  # fmt: skip
+    for scenario in ("w1", "taxi"):
+        rows = [(f"{scenario}, {s:g} s", "algorithm-2", {"heartbeat_s": s}, HEARTBEAT[scenario, s]) for s in (3.0, 0.5)]
+        yield from _pair("Heartbeat 3 s and 0.5 s, Algorithm 2", scenario, rows, f"{scenario}: 0.5 s > 3 s")
+    for s in (0.5, 2.0):
+        what, row = f"t_r {s:g} s", {"rebalance_time_s": s}
+        rows = [(f"{what}, {one}", one, row, REBALANCE[s, one]) for one in ("algorithm-1", "algorithm-2")]
+        yield from _pair("Rebalances made longer, W1", "w1", rows, f"{what}: algorithm-2 > algorithm-1")
     measured = "Measured on their cluster"
-    yield Beyond(
+    yield Statement(
         **told(measured, "start-up of a replica"), published="88 % within 10 to 50 s",
         why="needs their nodes and image; `startup_s=gke` samples it, `tailpack compare w1 --axis startup` sweeps it",
     )  # fmt: skip
-    yield Beyond(
+    yield Statement(
         **told(measured, "99th percentile of the rebalance time"), published="50 ms",
         why="needs their cluster; what ours takes is measured live (docs/handover.md)",
     )  # fmt: skip
 
 
-def _pairs(
-    table: str, rows: Mapping[tuple[str, str], tuple[str, str, Changes, dict[str, float]]], contrast: str
+def _pair(
+    table: str, scenario: str, rows: Sequence[tuple[str, str, Changes, dict[str, float]]], contrast: str
 ) -> Iterator[Printed]:
-    """Yield rows that come in pairs by the first word of their key, each pair with its contrast."""
-    for group in dict.fromkeys(name for name, _ in rows):
-        first, second = (
-            _run(table, what, scenario, printed, _readings(policy, row=row))
-            for (name, what), (scenario, policy, row, printed) in rows.items()
-            if name == group
-        )
-        yield from (first, second)
-        yield Contrast(paper=CLOSER_2024, table=table, what=contrast.format(group), better=second, worse=first)
+    """Yield two rows of (what, policy, what the row sets, printed figures), and that the second is better."""
+    worse, better = (
+        _run(table, what, scenario, printed, _readings(policy, row=row)) for what, policy, row, printed in rows
+    )
+    yield from (worse, better, Contrast(paper=CLOSER_2024, table=table, what=contrast, better=better, worse=worse))
 
 
 def _readings(policy: str, *, skewed: bool = False, row: Changes | None = None) -> tuple[Reading, ...]:
@@ -193,10 +183,7 @@ def _reservation(scenario: str, otherwise: str = ONE_RUN) -> str:
 def iccbdc() -> Iterator[Printed]:
     """Yield all that ICCBDC 2022 states."""
     told = {"paper": ICCBDC_2022, "table": "Load-aware against sticky assignment, at the same counts"}
-    yield Fact(
-        paper=ICCBDC_2022, table="Figures of the workloads", what="W3: peak, events/s", published=255,
-        ours=lambda: float(totals("w3").max()),
-    )  # fmt: skip
+    yield fact(255, totals("w3").max(), **told | {"table": "Figures of the workloads", "what": "W3: peak, events/s"})
     rows = {
         (scenario, assigned, interval_s): Run(
             **told,

@@ -19,42 +19,24 @@ class Rule(NamedTuple):
 
     figure: str
     """Name in a row of ours."""
-    printed: Callable[[Any], str]
-    ours: Callable[[Sequence[float]], str]
-    off: Callable[[float], str]
+    text: Callable[[float], str]
     tolerance: float
+
+
+RULES: Final = {
+    "in_sla": Rule("in_sla", share, SHARE),
+    "replica_minutes": Rule("replica_minutes", "{:.4g} r-m".format, 0.03),
+    "ups": Rule("replicas_added", "{:.3g} ups".format, 1),
+    "downs": Rule("replicas_removed", "{:.3g} downs".format, 1),
+    "max_below_s": Rule("max_s", "worst {:.2f} s".format, 1e-9),
+}
+"""Printed figure → its rule. Replica-minutes are off by a share of what was printed. Printed ups and downs are
+what the number of replicas grew and shrank by, so they count replicas, not decisions."""
 
 
 def points(difference: float) -> str:
     """Return a difference of two shares of events in words."""
     return f"{100 * difference:+.1f} points"
-
-
-def _shares(values: Sequence[float]) -> str:
-    spread = f" ({share(min(values))} to {share(max(values))})" if max(values) - min(values) >= 0.00005 else ""
-    return f"{share(fmean(values))}{spread}"
-
-
-def _count(figure: str, noun: str) -> Rule:
-    return Rule(
-        figure, f"{{:g}} {noun}".format, lambda one: f"{fmean(one):.3g} {noun}", f"scale-{noun} {{:+g}}".format, 1
-    )
-
-
-RULES: Final = {
-    "in_sla": Rule("in_sla", share, _shares, lambda off: f"in SLA {points(off)}", SHARE),
-    "replica_minutes": Rule(
-        "replica_minutes", "{:g} r-m".format, lambda one: f"{fmean(one):.4g} r-m",
-        lambda off: f"r-m {100 * off:+.1f} %", 0.03,
-    ),
-    "ups": _count("replicas_added", "ups"),
-    "downs": _count("replicas_removed", "downs"),
-    "max_below_s": Rule(
-        "max_s", "worst < {:g} s".format, lambda one: f"worst {max(one):.2f} s", "worst event {:+.2f} s".format, 1e-9
-    ),
-}  # fmt: skip
-"""Name of a printed figure → its rule. Replica-minutes are off by a share of what was printed. Printed ups and downs
-are what the number of replicas grew and shrank by, so they count replicas, not decisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +58,12 @@ Results = Mapping[str, Sequence[Row]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Printed:
-    """Something that a paper states."""
+class Run:
+    """A row of a printed table, and the interpretations that may reproduce it."""
 
     paper: str
     table: str
     what: str
-
-    def runs(self) -> "tuple[Run, ...]":
-        """Return the table rows that must be simulated to check it."""
-        return ()
-
-    def holds(self, found: "Mapping[Run, Results]") -> dict[str, bool]:
-        """Return under which interpretations it is reproduced; nothing where they make no difference."""
-        return {}
-
-    def row(self, found: "Mapping[Run, Results]", reading: str) -> Statement:
-        """Return theirs next to ours. reading: the interpretation of the whole paper."""
-        raise NotImplementedError
-
-    def _beside(self, published: str, **ours: Any) -> Statement:
-        return Statement(paper=self.paper, table=self.table, what=self.what, published=published, **ours)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Run(Printed):
-    """A row of a table, and the interpretations that may reproduce it."""
-
     scenario: str
     printed: Mapping[str, float]
     readings: tuple[Reading, ...]
@@ -110,10 +71,6 @@ class Run(Printed):
     """What the same paper prints of the same run in another place."""
     reservation: str = ""
     """Why ours cannot be theirs; printed where the row differs."""
-
-    def runs(self) -> "tuple[Run, ...]":
-        """Return the row itself."""
-        return (self,)
 
     def jobs(self, seeds: int) -> dict[str, list[Job]]:
         """Return the jobs of each interpretation."""
@@ -127,7 +84,7 @@ class Run(Printed):
 
     def off(self, row: Row) -> dict[str, float]:
         """Return by how much each figure of a run is above (+) or below (−) what was printed."""
-        found = {name: float(row.get(RULES[name].figure) or 0.0) - value for name, value in self.printed.items()}
+        found = {name: self.figure(name, row) - value for name, value in self.printed.items()}
         if "max_below_s" in found:
             found["max_below_s"] = max(0.0, found["max_below_s"])
         if "replica_minutes" in found:
@@ -144,42 +101,45 @@ class Run(Printed):
 
     def row(self, found: "Mapping[Run, Results]", reading: str) -> Statement:
         """Return the row; its interpretation is its own where it has but one."""
-        theirs = ", ".join(RULES[name].printed(value) for name, value in self.printed.items())
+        theirs = ", ".join(RULES[name].text(value) for name, value in self.printed.items())
         theirs += f" (elsewhere {self.elsewhere})" if self.elsewhere else ""
         results, holds = found.get(self, {}), self.holds(found)
         used = next((one for one in self.readings if one.name == reading or len(self.readings) == 1), None)
         if used is None or used.name not in results:
-            return self._beside(theirs, why="nothing was run")
+            return _beside(self, theirs, why="nothing was run")
         rows = results[used.name]
         nearest = min(rows, key=lambda row: max(abs(by) / RULES[name].tolerance for name, by in self.off(row).items()))
-        why = [RULES[name].off(by) for name, by in self.misses(nearest).items()]
+        misses = ", ".join(RULES[name].text(self.figure(name, nearest)) for name in self.misses(nearest))
         apart = [f"{key}={value}" for key, value in used.apart]
-        return self._beside(
+        return _beside(
+            self,
             theirs,
-            ours=", ".join(
-                RULES[name].ours([float(row.get(RULES[name].figure) or 0.0) for row in rows]) for name in self.printed
-            ),
+            ours=", ".join(RULES[one].text(fmean(self.figure(one, row) for row in rows)) for one in self.printed),
             reading="; ".join(filter(None, [used.name, *apart, used.how])),
             reproducing=tuple(name for name, good in holds.items() if good),
-            verdict=verdict(not why),
-            why="; ".join(filter(None, [*why, self.reservation])) if why else "",
+            verdict=verdict(not misses),
+            why="; ".join(filter(None, [f"nearest seed: {misses}", self.reservation])) if misses else "",
         )
+
+    @staticmethod
+    def figure(name: str, row: Row) -> float:
+        """Return our figure next to the printed one of that name."""
+        return float(row.get(RULES[name].figure) or 0.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Contrast(Printed):
+class Contrast:
     """The difference of two rows: by how many more events `better` keeps in time than `worse`."""
 
+    paper: str
+    table: str
+    what: str
     better: Run
     worse: Run
 
-    def runs(self) -> tuple[Run, ...]:
-        """Return both rows."""
-        return (self.better, self.worse)
-
     def differences(self, found: Mapping[Run, Results]) -> dict[str, list[float]]:
         """Return the difference of each seed under each interpretation that both rows share."""
-        better, worse = (found.get(run, {}) for run in self.runs())
+        better, worse = (found.get(run, {}) for run in (self.better, self.worse))
         return {
             name: [one["in_sla"] - other["in_sla"] for one, other in zip(rows, worse[name], strict=True)]
             for name, rows in better.items()
@@ -200,8 +160,9 @@ class Contrast(Printed):
         theirs = points(self.better.printed["in_sla"] - self.worse.printed["in_sla"])
         some, holds = self.differences(found).get(reading), self.holds(found)
         if not some:
-            return self._beside(theirs, why="the interpretation did not give both")
-        return self._beside(
+            return _beside(self, theirs, why="the interpretation did not give both")
+        return _beside(
+            self,
             theirs,
             ours=f"{points(fmean(some))} ({100 * min(some):+.1f} to {100 * max(some):+.1f})",
             reading=reading,
@@ -211,38 +172,25 @@ class Contrast(Printed):
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Fact(Printed):
-    """A number that needs no simulation."""
-
-    published: float
-    ours: Callable[[], float]
-    settings: str = ""
-    reservation: str = ""
-
-    def row(self, found: Mapping[Run, Results], reading: str) -> Statement:
-        """Return both numbers."""
-        ours = self.ours()
-        off = ours / self.published - 1
-        theirs, own = (f"{value:,.2f}".rstrip("0").rstrip(".") for value in (self.published, ours))
-        why = "" if abs(off) <= FACT else "; ".join(filter(None, (f"{100 * off:+.1f} %", self.reservation)))
-        return self._beside(theirs, ours=own, reading=self.settings, verdict=verdict(not why), why=why)
+def _beside(one: "Run | Contrast", published: str, **ours: Any) -> Statement:
+    return Statement(paper=one.paper, table=one.table, what=one.what, published=published, **ours)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Beyond(Printed):
-    """A statement that nothing here can prove or disprove."""
-
-    published: str
-    why: str
-
-    def row(self, found: Mapping[Run, Results], reading: str) -> Statement:
-        """Return theirs alone."""
-        return self._beside(self.published, why=self.why)
+Printed = Run | Contrast | Statement
+"""What a paper states; a `Statement` needs no run and has its verdict."""
 
 
-def judged(statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequence[Job]]], rows: Mapping[Job, Row]
-           ) -> Iterator[Statement]:  # fmt: skip
+def fact(published: float, ours: float, *, reservation: str = "", **where: Any) -> Statement:
+    """Return a number that needs no simulation next to ours. reservation: why ours differs, if it does."""
+    off = ours / published - 1
+    theirs, own = (f"{value:,.2f}".rstrip("0").rstrip(".") for value in (published, ours))
+    why = "" if abs(off) <= FACT else "; ".join(filter(None, (f"{100 * off:+.1f} %", reservation)))
+    return Statement(published=theirs, ours=own, verdict=verdict(not why), why=why, **where)
+
+
+def under_one_reading(
+    statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequence[Job]]], rows: Mapping[Job, Row]
+) -> Iterator[Statement]:
     """Yield each statement of one paper with its verdict, under the interpretation that reproduces most of them."""
     found = {
         run: {
@@ -254,11 +202,11 @@ def judged(statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequen
     }
     count: Counter[str] = Counter()
     for one in statements:
-        if len(holds := one.holds(found)) > 1:
+        if not isinstance(one, Statement) and len(holds := one.holds(found)) > 1:
             count.update({name: int(good) for name, good in holds.items()})
     reading = max(count, key=count.__getitem__, default="")
     for one in statements:
-        yield one.row(found, reading)
+        yield one if isinstance(one, Statement) else one.row(found, reading)
 
 
 def readings(

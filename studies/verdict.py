@@ -1,12 +1,14 @@
 """A statement of a paper next to what we find: one row, one of three verdicts."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
+from bench.matrix import FAILED, Job, Row, Work, run
 from bench.matrix_table import Missing, table
 
 REPRODUCED: Final = "reproduced"
@@ -44,6 +46,21 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
+def judged(
+    jobs: Iterable[Job],
+    work: Work,
+    statements: Callable[[dict[Job, Row]], Iterable[Statement]],
+    folder: Path,
+    *,
+    partly: bool = False,
+    **how: Any,
+) -> Found:
+    """Run the jobs and return the statements about their rows. partly: `statements` can do without failed rows."""
+    rows = run(jobs, folder, work=work, **how)
+    missing = tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row)
+    return Found(rows=tuple(statements(rows)) if partly or not missing else (), missing=missing)
+
+
 def verdict(holds: bool) -> str:
     """Return the verdict of a statement that was checked."""
     return REPRODUCED if holds else DIFFERS
@@ -62,11 +79,9 @@ def page(rows: Sequence[Statement]) -> str:
         own = list(some)
         parts += [f"## {paper}", summary(own) + "."]
         for name, found in groupby(own, key=lambda row: row.table):
-            parts.append(f"**{name}**\n\n" + table(("", "theirs", "ours", "reading", "verdict"), list(_cells(found))))
+            cells = [
+                (one.what, one.published, one.ours, one.reading, f"{one.verdict}{f': {one.why}' if one.why else ''}")
+                for one in found
+            ]
+            parts.append(f"**{name}**\n\n" + table(("", "theirs", "ours", "reading", "verdict"), cells))
     return "\n\n".join(parts)
-
-
-def _cells(rows: Iterable[Statement]) -> Iterable[tuple[str, ...]]:
-    for row in rows:
-        said = row.verdict if row.verdict == REPRODUCED else f"**{row.verdict}**"
-        yield row.what, row.published, row.ours, row.reading, f"{said}: {row.why}" if row.why else said

@@ -310,13 +310,16 @@ class Share:
         self._engine = engine
         self._agenda = agenda
         self._members: frozenset[int] = frozenset()
+        self._gone: frozenset[int] = frozenset()
+        """Who died."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run."""
         self.carry_out(owners, members)
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """Let exactly `members` take events from now on."""
+        """Let exactly `members`, but for the dead, take events from now on."""
+        members -= self._gone
         for replica in sorted(self._members - members):
             self._engine.leave(replica)
         for replica in sorted(members - self._members):
@@ -325,7 +328,7 @@ class Share:
 
     def lost(self, replica: int, evicted_us: int) -> None:
         """Let the others have what `replica` had acquired, from `evicted_us` on."""
-        self._members -= {replica}
+        self._members, self._gone = self._members - {replica}, self._gone | {replica}
         self._agenda.at(evicted_us, partial(self._engine.give_back, replica))
 
     def released_us(self, replica: int) -> int | None:

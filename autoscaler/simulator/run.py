@@ -50,9 +50,7 @@ class World:
         self.engine: Engine | Pool
         delivery: PlanDelivery
         if settings.delivery.delivery is Delivery.SHARE:
-            pool = Pool(
-                workload.partitions, service, whole_batches=settings.delivery.whole_batches, target_us=target_us
-            )
+            pool = Pool(workload.partitions, service, target_us=target_us)
             self.engine, delivery = pool, Share(pool, self.agenda)
         else:
             engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)

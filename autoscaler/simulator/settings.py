@@ -54,15 +54,7 @@ class ServiceSettings(Work, ServiceShape):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShareGroups(Settings):
-    """What only share groups have."""
-
-    whole_batches: bool = setting(False)
-    """Share: a consumer acquires whole producer batches, as measured, instead of single events."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeliverySettings(ShareGroups):
+class DeliverySettings(Settings):
     """Parameters of the delivery models."""
 
     delivery: Delivery = setting(Delivery.INCREMENTAL)

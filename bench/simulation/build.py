@@ -36,7 +36,6 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,
-                whole_batches=world.whole_batches,
             ),
             **picked(world, Observing),
             startup_s=None if world.startup_s == "gke" else world.startup_s,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from bench.replay import Measured, Replayed
     from bench.scenario import Scenario as Question
     from bench.simulation.chain import ChainResult, StageResult
-    from bench.simulation.result import SimulationResult
+    from bench.simulation.run import SimulationResult
     from bench.simulation.sent import Sent
 
 LONG_RUN_EVENTS: Final = 500_000

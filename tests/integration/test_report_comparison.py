@@ -10,8 +10,7 @@ from spark_helpers import SPARK, spark
 
 from bench.scenario import load_scenario
 from bench.simulation.folder import write_run
-from bench.simulation.result import SimulationResult
-from bench.simulation.run import run_scenario
+from bench.simulation.run import SimulationResult, run_scenario
 from bench.simulation.sent import sent_by
 from contracts.topics import Topic
 from report.comparison import compare

@@ -10,7 +10,7 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import settings_of
-from bench.simulation.policy import policy_of
+from bench.simulation.run import policy_of
 from bench.simulation.sent import sent_by
 from contracts.journal import PlanWritten
 from report.measures import in_sla_share, replica_minutes

@@ -11,12 +11,6 @@ SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""
 
 
-def test_the_first_tick_sees_the_burst_of_second_0_as_events_per_interval():
-    observation = Story(SECONDS).at(100).observe()
-    assert observation.at_s == 0.1
-    assert [(one.partition, one.arrival_rate, one.lag) for one in observation.partitions] == [(0, 5, 0), (1, 5, 0)]
-
-
 @pytest.mark.parametrize(("burst_ms", "begin_s"), [(1, 0.0), (35, 0.025), (85, 0.075)])
 def test_when_in_its_slot_a_burst_came_shows_to_a_fortieth_of_a_second(burst_ms, begin_s):
     recent = Story([(0, 0)] + [(burst_ms, k % 2) for k in range(200)]).at(100).observe().recent
@@ -57,11 +51,6 @@ def test_who_leaves_or_has_left_reports_what_it_finished_too_late(delivery):
     assert not seen[-1].late_of_others, "it is gone, and has said its last"
 
 
-def test_an_eager_group_says_that_a_change_stops_all():
-    assert Story(SECONDS, delivery=Delivery.EAGER).at(100).observe().stops_all
-    assert not Story(SECONDS).at(100).observe().stops_all
-
-
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
     story = Story(SECONDS, observation_delay_s=0.07)
     for tick_ms in (100, 1100):
@@ -72,21 +61,6 @@ def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_th
     later = story.at(1100).observe()
     assert later.replica_names == ("payment-0", "payment-1")
     assert [one.lag for one in later.partitions] == [2, 2], "as at 1030, with two replicas"
-
-
-def test_where_replicas_are_alike_the_service_rate_is_known_from_the_start():
-    plain = Story(SECONDS, service=ServiceSettings(service_time_s=0.005, overhead_s=0.0007)).at(100).observe()
-    assert plain.service_rate == pytest.approx(175.4, abs=0.1)
-    assert plain.replicas[0].service_rate is None
-
-
-def test_everybody_may_be_told_a_wrong_service_rate():
-    service = ServiceSettings(service_time_s=0.01, speeds=(1.0, 0.5))
-    rates = []
-    for error in (0.0, 0.15):
-        story = Story([(ms, 0) for ms in range(0, 9000, 15)], service=service, service_rate_error=error).plan([0, 1])
-        rates += [one.at(at).observe().service_rate for one, at in [(story, 100), (story, 8000)]]
-    assert rates[2:] == [pytest.approx(1.15 * rate) for rate in rates[:2]]
 
 
 def test_a_replica_that_becomes_slow_says_so_by_its_work():

@@ -9,8 +9,7 @@ from pyarrow import parquet
 from autoscaler.simulator.run import Run
 from bench.scenario import load_scenario
 from bench.simulation.folder import EVENT_TYPES, JOURNAL_TYPES, write_run
-from bench.simulation.result import SimulationResult
-from bench.simulation.run import run_scenario
+from bench.simulation.run import SimulationResult, run_scenario
 from contracts.journal import JournalEntry, PlanWritten, TickRecord
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo

@@ -1,4 +1,4 @@
-"""docs/settings.md is what `tailpack dev docs settings` prints, and leaves nothing out that can be set."""
+"""docs/settings.md and docs/metrics.md are printed by `tailpack dev docs`; settings are checked, metrics well named."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -14,17 +14,19 @@ from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.settings import GuardSettings
 from bench.sections import SECTIONS, Stage
 from contracts.delivery import Delivery
+from contracts.metrics import Kind, declared_in
 from contracts.settings import Settings, declaration, sentences
 from contracts.validation import InvalidSettingsError, parse
 from services.consumer import Options
 from services.payment.replica import ReplicaSettings
-from tailpack.declared_pages import settings_page
+from tailpack.declared_pages import METRICS, metrics, metrics_page, settings_page
 
-PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_the_page_is_what_the_command_prints() -> None:
-    assert PAGE.read_text(encoding="utf-8") == settings_page(), "tailpack dev docs settings > docs/settings.md"
+@pytest.mark.parametrize(("name", "page"), [("settings", settings_page), ("metrics", metrics_page)])
+def test_the_page_is_what_the_command_prints(name: str, page: Callable[[], str]) -> None:
+    assert (DOCS / f"{name}.md").read_text("utf-8") == page(), f"tailpack dev docs {name} > docs/{name}.md"
 
 
 RECORDS = [*SECTIONS.values(), Stage, *(factory.options for factory in POLICIES.values()), Options, AutoscalerSettings]
@@ -63,3 +65,17 @@ def test_what_is_out_of_range_is_refused_by_name(record: type[Settings]) -> None
 def test_what_cannot_be_true_together_is_refused(make: Callable[[], Settings], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         make()
+
+
+def test_no_two_processes_declare_the_same_metric() -> None:
+    assert len(metrics()) == sum(len(declared_in(module)) for module, _ in METRICS.values())
+
+
+def test_names_tell_what_may_be_done_with_them() -> None:
+    for name, one in metrics().items():
+        assert name.startswith("tailpack_")
+        assert name.endswith("_total") == (one.kind is Kind.COUNTER), name
+        assert one.unit != "seconds" or name.removesuffix("_total").endswith("_seconds"), name
+        assert one.unit != "ratio" or name.endswith("_ratio"), name
+        assert one.meaning[0].isupper() or one.meaning[0] in "1μ", name
+        assert not one.meaning.endswith("."), name

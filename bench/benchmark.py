@@ -1,15 +1,15 @@
-"""One runner for all benchmarks: set up, measure case after case, tear down.
+"""One runner for all benchmarks: it measures case after case, keeps every finished row, and goes on where it ended.
 
 A benchmark is a dataclass in a file of its own. Its fields are the options of its command, `cases` names what is
-measured, `measure` measures one case. The table in bench/benchmarks makes it a command.
+measured, `measure` sets up, measures one case and tears down. The table in bench/benchmarks makes it a command.
 """
 
 import math
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,14 +57,9 @@ class Benchmark:
         """Return the names of what is measured, in order."""
         return ("",)
 
-    @contextmanager
-    def set_up(self, tools: Tools) -> Iterator[Any]:
-        """Yield what all cases share."""
-        yield tools
-
     @abstractmethod
-    def measure(self, case: str, place: Any, tools: Tools) -> Any:
-        """Return the figures of one case, as a struct or a dict. Raises BenchError."""
+    def measure(self, case: str, tools: Tools) -> Row:
+        """Return the figures of one case, and leave no process behind. Raises BenchError."""
 
     def figures(self, rows: Sequence[Row]) -> Row:
         """Return the figures of the whole, which stand beside the rows."""
@@ -116,18 +111,16 @@ def run(
     rows += [found for one in asked if (found := known.get(_key(one)))]
     still_open = [one for one in asked if _key(one) not in known]
     try:
-        with benchmark.set_up(tools) as place:
-            for number, one in enumerate(still_open):
-                if time.monotonic() - began_s > deadline_s:
-                    break
-                if len(still_open) > 1:
-                    tools.announce(said=f"{one['case']}", completed=number, total=len(still_open))
-                row = msgspec.to_builtins(benchmark.measure(one["case"], place, tools))
-                rows.append(row)
-                if file and not row.get("interrupted"):
-                    _append(file, one | {"origin": origin, "row": row})
-                if row.get("interrupted"):
-                    raise KeyboardInterrupt
+        for number, one in enumerate(still_open):
+            if time.monotonic() - began_s > deadline_s:
+                break
+            if len(still_open) > 1:
+                tools.announce(said=one["case"], completed=number, total=len(still_open))
+            rows.append(row := benchmark.measure(one["case"], tools))
+            if row.get("interrupted"):
+                raise KeyboardInterrupt
+            if file:
+                _append(file, one | {"origin": origin, "row": row})
     except KeyboardInterrupt:
         interrupted = True
     return Outcome(rows, interrupted, benchmark.figures(rows) if rows else {})
@@ -157,8 +150,11 @@ def numbers(text: str) -> list[int]:
 
 def _kept(file: Path | None) -> dict[str, Row]:
     lines = file.read_bytes().splitlines() if file and file.exists() else []
-    entries = [msgspec.json.decode(line) for line in lines]
-    return {_key(one): one["row"] for one in entries if counts(one["row"])}
+    try:
+        entries = [msgspec.json.decode(line) for line in lines]
+        return {_key(one): one["row"] for one in entries if counts(one["row"])}
+    except (msgspec.DecodeError, LookupError, TypeError) as wrong:
+        raise BenchError(f"{file} holds no rows of this command ({wrong}): fix it or move it") from None
 
 
 def _key(entry: Row) -> str:

@@ -53,7 +53,6 @@ class ClusterRuns(Benchmark):
     scenarios: Annotated[str, Option("Scenarios, separated by commas.")] = "w1"
     policies: Annotated[str, Option("Policies, separated by commas.")] = "tail-aware"
     seeds: Annotated[int, Option("Runs of each, with seeds 1, 2, …", least=1)] = 1
-    order: Annotated[int, Option("Seed of the order of the runs.")] = 1
     duration: Annotated[float, Option("Send only the first part of the load; 0: all.", time=True)] = 0.0
     context: Annotated[str, Option("Context of the kubeconfig; by default its current one.")] = ""
     overlay: Annotated[str, Option("Folder of kustomize that is applied.")] = str(MANIFESTS / "overlays" / "kind")
@@ -62,35 +61,30 @@ class ClusterRuns(Benchmark):
     out: Annotated[str, Option("Folder that takes a folder for each run.")] = "out"
 
     def cases(self) -> Sequence[str]:
-        """Return scenario, policy and seed of each run, in random order round by round. Raises ValueError."""
-        chance, policies = random.Random(self.order), self.policies.split(",")
-        for name in policies:
+        """Return scenario, policy and seed of each run, round by round in random order. Raises ValueError."""
+        for name in (policies := self.policies.split(",")):
             policy_factory(name)
-        pairs = list(product(self.scenarios.split(","), policies))
-        return [
-            f"{' '.join(pair)} {seed + 1}" for seed in range(self.seeds) for pair in chance.sample(pairs, len(pairs))
-        ]
+        pairs, chance = list(product(self.scenarios.split(","), policies)), random.Random(1)
+        rounds = [chance.sample(pairs, len(pairs)) for _ in range(self.seeds)]
+        return [f"{' '.join(pair)} {seed}" for seed, some in enumerate(rounds, 1) for pair in some]
 
-    def measure(self, case: str, place: object, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Run it there, and fetch its files."""
         name, policy, seed = case.split()
-        changes = {"autoscaler.policy": policy, "seed": int(seed)} | (
-            {"duration_s": round(self.duration)} if self.duration else {}
-        )
+        changes = {"autoscaler.policy": policy, "seed": int(seed), "duration_s": round(self.duration) or None}
+        scenario = load_scenario(name, {key: value for key, value in changes.items() if value is not None})
         images = {"tailpack": self.image, "tailpack-report": self.report_image}
         there = Cluster(context=self.context, overlay=Path(self.overlay), images=images)
         folder = Path(self.out, f"{case.replace(' ', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
-        run_there(load_scenario(name, changes), there, folder, lambda said: tools.announce(said=said))
+        run_there(scenario, there, folder, lambda said: tools.announce(said=said))
         result = Result.load(folder)
         rounds = result.rebalances.rounds if result.rebalances else ()
         pauses_s = [one.pause_s for one in rounds if one.pause_s is not None] or [np.nan]
         return {one: getattr(result, one) for one in SAME} | {
             "lateness_p99_s": result.lateness.p99_s,
-            "start_p50_s": result.starts.p50_s if result.starts else None,
             "start_max_s": result.starts.max_s if result.starts else None,
             "pause_p99_s": float(np.percentile(pauses_s, 99)),
             "pause_max_s": float(max(pauses_s)),
-            "folder": str(folder),
         }
 
 
@@ -144,10 +138,6 @@ class Namespace:
         selected = ["-l", f"app={app}"] if app else []
         return [one for one in self.get("pods", *selected) if "deletionTimestamp" not in one["metadata"]]
 
-    def ready(self, app: str) -> int:
-        """Return how many pods of an app are Ready."""
-        return sum(pod_of(raw).ready for raw in self.pods(app))
-
     def apply(
         self,
         *,
@@ -179,19 +169,11 @@ class Namespace:
         """Return what keeps pods from getting ready: an image, a node, a quota, or how a container ended."""
         events = self.get("events", "--field-selector", "reason=FailedCreate")
         found = {event["involvedObject"]["name"]: event["message"] for event in events}
-        for pod in self.pods():
-            status, name = pod.get("status", {}), f"pod {pod['metadata']['name']}"
-            for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-                waits = one["state"].get("waiting", {})
-                ended = one["state"].get("terminated") or one.get("lastState", {}).get("terminated") or {}
-                if ended.get("exitCode") and not one.get("ready"):
-                    said = last_line(ended.get("message", "")) or ended.get("reason", "")
-                    found[name] = f"{name}: {one['name']} ended with status {ended['exitCode']}: {said}"
-                elif waits.get("reason", "").startswith(STUCK):
-                    found[name] = f"{name}: {waits['reason']}: {waits.get('message', '')}"
-            for one in status.get("conditions", ()):
-                if one["type"] == "PodScheduled" and one.get("reason", "").startswith(STUCK):
-                    found[name] = f"{name}: {one['reason']}: {one.get('message', '')}"
+        for pod in map(pod_of, self.pods()):
+            if pod.exit and not pod.exit.clean and not pod.ready:
+                found[pod.name] = f"pod {pod.name} ended with {pod.exit.how}: {pod.last_words}"
+            elif pod.waits.startswith(STUCK):
+                found[pod.name] = f"pod {pod.name}: {pod.waits}"
         return list(found.values())
 
     def until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
@@ -272,18 +254,16 @@ def _patches(scenario: Scenario) -> Iterator[dict[str, Any]]:
     """Yield the patches that set topics, load and policy."""
     named = ("bootstrap-servers", "namespace", "client-properties")
     kafka = " ".join(f'--{one} "$TAILPACK_{one.upper().replace("-", "_")}"' for one in named)
-    asked = f"--policy {scenario.autoscaler.policy} --seed {scenario.seed} --duration {scenario.duration_s:.0f}s"
-    words = {
-        ("topics", "containers"): f"exec tailpack topics create {scenario.name} {kafka}",
-        ("run", "initContainers"): f"exec tailpack dev load {scenario.name} {asked} {kafka} --out /out",
-    }
-    for (job, containers), said in words.items():
+    policy, of = scenario.autoscaler.policy, f"{scenario.name} {kafka}"
+    asked = f"--policy {policy} --seed {scenario.seed} --duration {scenario.duration_s:.0f}s --out /out"
+    topics, load = f"exec tailpack topics create {of}", f"exec tailpack dev load {of} {asked}"
+    for job, containers, said in (("topics", "containers", topics), ("run", "initContainers", load)):
         change = {"op": "replace", "path": f"/spec/template/spec/{containers}/0/args", "value": ["sh", "-c", said]}
         yield {"target": {"kind": "Job", "name": job}, "patch": json.dumps([change])}
-    policy = [{"name": "TAILPACK_POLICY", "value": scenario.autoscaler.policy}]
-    pod = {"spec": {"containers": [{"name": "autoscaler", "env": policy}]}}
-    changed = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "autoscaler"}}
-    yield {"patch": json.dumps(changed | {"spec": {"template": pod}})}
+    env = [{"name": "TAILPACK_POLICY", "value": policy}]
+    template = {"template": {"spec": {"containers": [{"name": "autoscaler", "env": env}]}}}
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "autoscaler"}}
+    yield {"patch": json.dumps(about | {"spec": template})}
 
 
 def _until_reported(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
@@ -291,16 +271,11 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
     began_s = steady_s()
     while steady_s() < began_s + within_s:
         for pod in place.pods("run"):
-            name, status = str(pod["metadata"]["name"]), pod.get("status", {})
-            states = {
-                one["name"]: one["state"] for key in status if key.endswith("ontainerStatuses") for one in status[key]
-            }
-            if "running" in states.get("results", {}):
-                return name
-            if failed := [one for one in place.obstacles() if f"pod {name}: " in one and " ended with " in one]:
-                raise BenchError(failed[0])
-            announce(
-                f"{next((one for one in states if 'running' in states[one]), 'the pod')}, {steady_s() - began_s:.0f} s"
-            )
+            if any("running" in one["state"] for one in pod.get("status", {}).get("containerStatuses", ())):
+                return str(pod["metadata"]["name"])
+        if place.get("job", "run")["status"].get("failed"):
+            log = place.kubectl("logs", "job/run", "--all-containers", "--tail", "1", may_fail=True).decode()
+            raise BenchError(f"load or report failed: {last_line(log)}")
+        announce(f"load and report, {steady_s() - began_s:.0f} s")
         time.sleep(POLL_S)
     raise BenchError(f"the run has no report after {within_s:.0f} s; {'; '.join(place.obstacles())}".rstrip("; "))

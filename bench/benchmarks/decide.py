@@ -34,7 +34,7 @@ class Decide(Benchmark):
         """Return sizes and shapes; the smallest size alone in the quick form."""
         return [f"{size[0]}x{size[1]} {shape}" for size in SIZES[: 1 if self.quick else None] for shape in SHAPES]
 
-    def measure(self, case: str, place: object, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Return the median of several ticks for each policy."""
         size, shape = case.split(" ", maxsplit=1)
         partitions, replicas = map(int, size.split("x"))

@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from bench.benchmark import Benchmark, Option, Row, Tools
 from bench.handover import figures
@@ -24,7 +24,7 @@ class Failover(Benchmark):
         if self.delivery not in OUR_DELIVERIES:
             raise ValueError(f"--delivery {self.delivery} takes no plan; use {' or '.join(OUR_DELIVERIES)}")
 
-    def measure(self, case: str, place: Any, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """End replicas, first by unknown deaths, then by known ones and stops in turn; each is replaced."""
         known, sigterms, unknown = (3, 2, 1) if self.quick else (20, 20, 3)
         turns = itertools.zip_longest([KNOWN_DEATH] * known, [SIGTERM] * sigterms)

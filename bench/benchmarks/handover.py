@@ -1,7 +1,7 @@
 """What a change of owner costs moved and unmoved partitions: moves, starts, drains and stops under a steady load."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from bench.benchmark import Benchmark, Option, Row, Tools
 from bench.handover import figures
@@ -31,7 +31,7 @@ class Handover(Benchmark):
         if self.runtime is Delivery.SHARE:
             raise ValueError("--runtime share: the partitions of a share group have no owner")
 
-    def measure(self, case: str, place: Any, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Take steps until enough partitions have moved."""
         setup = Setup(
             runtime=self.runtime, heartbeat_s=self.heartbeat, replicas=self.replicas, partitions=self.partitions,

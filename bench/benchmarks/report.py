@@ -36,7 +36,7 @@ class Report(Benchmark):
 
     events: Annotated[int, Option("Events of the run.", least=1)] = 1_000_000
 
-    def measure(self, case: str, place: object, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Write the run, and report on it in a process."""
         with TemporaryDirectory() as temporary:
             folder, counts = Path(temporary, "run"), arrivals(self.events)

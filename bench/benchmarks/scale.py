@@ -47,7 +47,7 @@ class Scale(Benchmark):
         """Return the sizes. Raises ValueError."""
         return ["{}x{}".format(*_size(one)) for one in self.sizes.split(",")[: 1 if self.quick else None]]
 
-    def measure(self, case: str, place: object, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Start the members, move a quarter of the partitions several times, and rest."""
         members, partitions = _size(case)
         found: Row = {"members": members, "partitions": partitions, "problem": ""}

@@ -39,7 +39,7 @@ class Simulator(Benchmark):
         """Return the runs by name."""
         return list(RUNS)[: -1 if self.quick else None]
 
-    def measure(self, case: str, place: object, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Serve one workload, after a small one: the compiler's time is not the simulator's."""
         serve(1_000, *RUNS[case][1:])
         return serve(*RUNS[case])

@@ -76,7 +76,7 @@ class Stage(Benchmark):
         """Return the numbers of processes. Raises ValueError."""
         return list(map(str, numbers(self.instances)))
 
-    def measure(self, case: str, place: object, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Measure so many processes on a broker of their own."""
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
             if self.name is Name.LOAD:

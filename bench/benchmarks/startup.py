@@ -3,7 +3,7 @@
 import os
 import tempfile
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -31,7 +31,7 @@ FAILED: Final = (ReplicaChange.START_FAILED, ReplicaChange.DIED)
 class Startup(Benchmark):
     """Measure how long a replica takes from its request until it is ready."""
 
-    def measure(self, case: str, place: Any, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         """Start and stop one replica after the other; return seconds from the request."""
         took = list[float]()
         with tools.kafka("startup", 4) as connection, tempfile.TemporaryDirectory() as folder:

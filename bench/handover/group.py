@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 
-from autoscaler.live.kafka import reader
-from autoscaler.live.progress_reader import ProgressReader
 from bench import BenchError
-from bench.benchmark import Row as Figures
-from bench.benchmark import check, environ_of
-from bench.handover.evidence import UNKNOWN, Evidence, Move, Row, Served, Settled, Step
+from bench.benchmark import Row, check, environ_of
+from bench.handover.evidence import Evidence, Move, Seen, Served, Step
 from bench.handover.load import Sent
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.children import Child, python_module, signals_noted
@@ -26,8 +23,8 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import Progress, ReplicaState
-from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
+from contracts.progress import ReplicaState
+from contracts.topics import Group, Topic, qualified
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
@@ -42,9 +39,6 @@ SEND_DEADLINE_S: Final = 10.0
 SESSION_S: Final = 6.0
 LATENESS_LIMIT_S: Final = 0.025
 """A generator whose p99 lateness exceeds this makes the run invalid."""
-COMMITS_EVERY_S: Final = 0.3
-COMMITS_DEADLINE_S: Final = 0.5
-NO_ENDS: Final = {"enable.partition.eof": False}
 
 
 class OverdueError(BenchError):
@@ -114,68 +108,6 @@ class Plans:
         self.epoch, self.replicas, self.assignment = record.epoch, record.replicas, assignment
         moves = (Move(one, before[one], target) for one, target in sorted(changes.items()) if one in before)
         return record.at_us, tuple(move for move in moves if move.source != move.target)
-
-
-class Seen:
-    """What the readers have found: finished events, reports of replicas, committed offsets. They join no group."""
-
-    def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:
-        def consumer(**more: Any) -> Consumer:
-            made = Consumer(
-                reader(connection, **more) | NO_ENDS | {"group.id": qualified(connection.namespace, Group.PAYMENT)}
-            )
-            stack.callback(made.close)
-            return made
-
-        self._timeline = consumer(isolation_level="read_committed", fetch_min_bytes=20_000, fetch_wait_max_ms=50)
-        settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
-        self._timeline.assign([TopicPartition(settled, number, 0) for number in range(PIPELINE_PARTITIONS)])
-        self._progress = ProgressReader(connection)
-        stack.callback(self._progress.close)
-        self._commits = consumer()
-        topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
-        self._places = [TopicPartition(topic, number) for number in range(partitions)]
-        self._due_s, self._decoder = 0.0, msgspec.json.Decoder(Settled)
-        self._last: dict[tuple[int, str], int] = {}
-        self._owner: dict[int, tuple[int, str]] = {}
-        self.rows: list[Row] = []
-        self.committed: list[list[int]] = []
-        self.reports: Mapping[str, Progress] = {}
-        self.first_us: dict[str, int] = {}
-        """Time of each replica's first report, when it is connected and about to join."""
-
-    def poll(self, timeout_s: float) -> None:
-        """Take what arrives within `timeout_s`."""
-        for record in self._timeline.consume(2000, timeout_s):
-            if record.error() is None:
-                row = self._decoder.decode(record.value()).timeline
-                self.rows.append(row)
-                place = (row.partition, row.replica)
-                self._last[place] = max(self._last.get(place, 0), row.done_us)
-                self._owner[row.partition] = max(self._owner.get(row.partition, (0, "")), (row.done_us, row.replica))
-        self.reports = self._progress.poll()
-        for name, report in self.reports.items():
-            self.first_us.setdefault(name, report.at_us)
-        if time.monotonic() >= self._due_s:
-            self._due_s = time.monotonic() + COMMITS_EVERY_S
-            try:
-                found = self._commits.committed(self._places, timeout=COMMITS_DEADLINE_S)
-            except KafkaException:
-                return  # the coordinator moves; the next sample is compared with the last one
-            self.committed.append([UNKNOWN if one.error or one.offset < 0 else one.offset for one in found])
-
-    def last_done_us(self, partition: int, replica: str) -> int:
-        """Return when `replica` last finished an event of `partition`; 0 for never."""
-        return self._last.get((partition, replica), 0)
-
-    def owners(self) -> dict[int, str]:
-        """Return partition → replica that finished its newest event."""
-        return {partition: replica for partition, (_, replica) in self._owner.items()}
-
-    def reported_owners(self, among: Iterable[str]) -> dict[int, str]:
-        """Return partition → replica, by the newest reports of those named."""
-        mine = [self.reports[name] for name in among if name in self.reports]
-        return {partition: report.replica for report in mine for partition in report.partitions}
 
 
 class ServedGroup:
@@ -352,8 +284,8 @@ class ServedGroup:
 
 
 def conduct(
-    setup: Setup, connection: Connection, act: Callable[[ServedGroup], None], analyse: Callable[[Evidence], Figures]
-) -> Figures:
+    setup: Setup, connection: Connection, act: Callable[[ServedGroup], None], analyse: Callable[[Evidence], Row]
+) -> Row:
     """Let `act` act on a group that serves, and return the figures of the evidence, and whether they count.
 
     connection: to topics of their own. Ctrl-C and an overdue step end the acting; what was measured until then stays.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 from typer.testing import CliRunner
@@ -28,7 +28,7 @@ class Letters(Benchmark):
     def cases(self) -> Sequence[str]:
         return list(self.letters)
 
-    def measure(self, case: str, place: Any, tools: Tools) -> Row:
+    def measure(self, case: str, tools: Tools) -> Row:
         if case == self.interrupt:
             raise KeyboardInterrupt
         MEASURED.append(case)

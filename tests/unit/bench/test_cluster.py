@@ -62,19 +62,19 @@ def test_without_a_kubeconfig_it_is_said_before_anything_is_made(
         pytest.fail("nothing may be made")
 
 
-def pod(name: str, **container: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"containerStatuses": [{"name": "one", "state": {}} | container]}}
+def pod(**state: Any) -> dict[str, Any]:
+    about = {"name": "a", "uid": "", "resourceVersion": "", "creationTimestamp": ""}
+    return {"metadata": about, "spec": {}, "status": {"containerStatuses": [{"name": "one", "state": {}} | state]}}
+
+
+ENDED = {"terminated": {"exitCode": 4, "message": 'first\n{"message": "no Kafka"}\n'}}
 
 
 @pytest.mark.parametrize(
     ("pods", "events", "obstacle"),
     [
-        (
-            [pod("a", lastState={"terminated": {"exitCode": 4, "message": 'first\n{"message": "no Kafka"}\n'}})],
-            [],
-            "pod a: one ended with status 4: no Kafka",
-        ),
-        ([pod("a", state={"waiting": {"reason": "ErrImagePull", "message": "why"}})], [], "pod a: ErrImagePull: why"),
+        ([pod(lastState=ENDED)], [], "pod a ended with exit status 4: no Kafka"),
+        ([pod(state={"waiting": {"reason": "ErrImagePull", "message": "why"}})], [], "pod a: ErrImagePull: why"),
         ([], [{"involvedObject": {"name": "a-1"}, "message": "exceeded quota"}], "exceeded quota"),
     ],
 )

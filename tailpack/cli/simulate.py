@@ -17,6 +17,7 @@ from report.wording import UNKNOWN, count, duration, minutes, over, share
 from tailpack.cli.options import (
     AsJson,
     Changes,
+    Duration,
     Latency,
     Max,
     Percentile,
@@ -74,6 +75,7 @@ def simulate(
     service_time: ServiceTime = None,
     startup: Startup = None,
     most: Max = None,
+    duration: Duration = None,
     seed: Seed = None,
     changes: Changes = None,
     best: Annotated[
@@ -96,7 +98,7 @@ def simulate(
     ] = None,
 ) -> None:
     """Simulate a scenario, or the events of a finished run, and show the figures: seconds instead of minutes."""
-    asked = parse_changes(changes, policy=policy, seed=seed)
+    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
     asked |= first_class(latency, percentile, service_time, startup, most)
     _announce_compiler()
     if source is not None:

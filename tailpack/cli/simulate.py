@@ -22,11 +22,11 @@ from tailpack.cli.options import (
     Max,
     Percentile,
     Policy,
+    Scenario,
     Seed,
     ServiceTime,
     Startup,
     Trace,
-    complete_scenario,
     first_class,
     load_scenario_with,
     parse_changes,
@@ -59,14 +59,7 @@ COUNTS: Final = {
 
 
 def simulate(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SCENARIO",
-            help="Name (see `tailpack list scenarios`) or path of a TOML file.",
-            autocompletion=complete_scenario,
-        ),
-    ] = None,
+    scenario: Scenario = "",
     *,
     policy: Policy = None,
     trace: Trace = None,
@@ -106,7 +99,7 @@ def simulate(
             raise TailpackError("--from RUN_DIR takes the run's own events: leave out scenario, trace, out and optimum")
         _simulate_run(source, asked, as_json=as_json)
         return
-    if scenario is None:
+    if not scenario:
         raise TailpackError("Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all")
     chosen, played = load_scenario_with(scenario, trace, asked)
     _simulate(chosen, played, out, best=best, as_json=as_json)

@@ -1,21 +1,19 @@
 """Nasir et al. 2017: what a partitioner does to the balance of workers, on streams of keys by Zipf's law."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise, product
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 
-from bench.matrix import FAILED, Announce, Job, Row, run, sorted_changes
-from bench.matrix_table import Missing
+from bench.matrix import Job, Row, sorted_changes
 from contracts.events import Grouping
 from grouping.source import EPSILON, VIRTUAL
 from report.measures import paired_difference
 from studies.grouped_streams import KEYS, Arrivals, Stream, play
-from studies.verdict import FACT, Found, Statement, verdict
+from studies.verdict import FACT, Found, Statement, judged, verdict
 
 PAPER: Final = "Nasir et al. 2017"
 GROUPINGS: Final[tuple[Grouping, ...]] = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
@@ -92,32 +90,24 @@ def played(job: Job) -> Row:
     return found
 
 
-def reproduce(
-    folder: Path,
-    *,
-    events: int = EVENTS,
-    seeds: int = SEEDS,
-    processes: int = 0,
-    announce: Announce = lambda *_: None,
-) -> Found:
+def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: Any) -> Found:
     """Play the paper's streams with every partitioner, and compare with what the paper states."""
     asked = [
         (study, stream, ways, _job(study, stream, ways, seed))
         for seed in range(1, seeds + 1)
         for study, stream, ways in streams(events, first=seed == 1)
     ]
-    rows = run([job for *_, job in asked], folder, processes=processes, announce=announce, work=played)
-    missing = tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row)
-    if missing:
-        return Found(rows=(), missing=missing)
-    cells: dict[Cell, dict[str, list[float]]] = {}
-    for study, stream, ways, job in asked:
-        for way in ways:
-            cell = Cell(study, way[0], stream["skew"], len(stream["capacities"][0]), stream.get("sources", 1), *way[1:])
-            for name, value in rows[job][_way(*way)].items():
-                cells.setdefault(cell, {}).setdefault(name, []).append(value)
-    reading = f"{seeds} seeds, {events:,} events"
-    return Found(rows=tuple(msgspec.structs.replace(one, reading=reading) for one in statements(cells)))
+
+    def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
+        cells: dict[Cell, dict[str, list[float]]] = {}
+        for study, stream, ways, job in asked:
+            like = stream["skew"], len(stream["capacities"][0]), stream.get("sources", 1)
+            for way in ways:
+                for name, value in rows[job][_way(*way)].items():
+                    cells.setdefault(Cell(study, way[0], *like, *way[1:]), {}).setdefault(name, []).append(value)
+        return statements(cells, f"{seeds} seeds, {events:,} events")
+
+    return judged([job for *_, job in asked], played, compared, folder, **how)
 
 
 def _job(study: str, stream: Mapping[str, Any], ways: Sequence[tuple[Grouping, float, int]], seed: int) -> Job:
@@ -133,7 +123,7 @@ def _ten(*last: float) -> tuple[float, ...]:
     return (*(1.0,) * (10 - len(last)), *last)
 
 
-def statements(cells: Cells) -> Iterator[Statement]:
+def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     """Yield each statement with its verdict: reproduced if it holds in every cell that it speaks of.
 
     A limit holds in a cell where every seed keeps it; an order of two cells where it is beyond chance, seed by seed.
@@ -149,11 +139,8 @@ def statements(cells: Cells) -> Iterator[Statement]:
         return min(cells[cell]["imbalance"]) > NEAR_ZERO
 
     def extent(some: Iterable[Cell], holds: Any = balanced) -> list[Seen]:
-        return [
-            (f"{cell}: {min(own):.4f} to {max(own):.4f}", holds(cell))
-            for cell in some
-            for own in [cells[cell]["imbalance"]]
-        ]
+        each = [(cell, cells[cell]["imbalance"]) for cell in some]
+        return [(f"{cell}: {min(own):.4f} to {max(own):.4f}", holds(cell)) for cell, own in each]
 
     def orders(less: Sequence[Cell], more: Sequence[Cell], measure: str) -> list[Seen]:
         pairs = [(a, b, cells[a][measure], cells[b][measure]) for a, b in zip(less, more, strict=True)]
@@ -163,65 +150,46 @@ def statements(cells: Cells) -> Iterator[Statement]:
         return [seen for line in lines for a, b in pairwise(line) for seen in orders([a], [b], measure)]
 
     by_skew = [[one for one in of(SKEW, KG) if one.workers == workers] for workers in WORKERS]
-    yield _said("KG's imbalance grows with skew", "grows", rises(by_skew, "imbalance"))
-    yield _said("KG's imbalance grows with workers", "grows", rises(zip(*by_skew, strict=True), "imbalance"))
     hot = {cell: _hottest(cell.skew) * cell.workers for cell in of(SKEW, PKG)}
-    yield _said(
-        "PKG is balanced while the hottest key has p₁ ≤ 1/(5n), and not where p₁ > 2/n", "balanced, unbalanced",
-        extent((cell for cell in hot if hot[cell] <= 0.2 or hot[cell] > 2),
-               lambda cell: balanced(cell) if hot[cell] <= 0.2 else unbalanced(cell)),
-    )  # fmt: skip
-    yield _said(
-        "PoTC, SG, PoRC and CH stay balanced, whatever the skew and the workers", "balanced",
-        extent(of(SKEW, POTC, SG, PORC, CH)),
-    )  # fmt: skip
-    for less, more in ((KG, PKG), (PKG, PORC), (PORC, POTC), (PORC, SG)):
-        yield _said(f"memory: {less} < {more}", "less", orders(of(SKEW, less), of(SKEW, more), "memory"))
-    yield _said(
-        "as many sources as you like: PoRC, CH and CG stay balanced with 1 to 100", "balanced",
-        extent(of(SOURCE, PORC, CH, CG)),
-    )  # fmt: skip
-    yield _said(
-        "workers that differ, {3, 5}: CG alone keeps its imbalance near zero", "near zero; the others not",
-        extent(of(CAPACITY, *GROUPINGS[:-1]), lambda one: balanced(one) if one.grouping is CG else unbalanced(one)),
-    )  # fmt: skip
+    clear = [cell for cell in hot if hot[cell] <= 0.2 or hot[cell] > 2]
     queues = [(cell, cells[cell]["queue_half_s"], cells[cell]["queue_end_s"]) for cell in of(CAPACITY, KG, SG)]
-    yield _said(
-        "workers that differ: the queues of KG and SG grow", "grow",
-        [(f"{cell}: {fmean(half):.3f} s half-way, {fmean(end):.3f} s at the end", _more(half, end))
-         for cell, half, end in queues],
-    )  # fmt: skip
-    yield _said(
-        "capacities that change: CG finds its balance again, within a tenth of what was sent since",
-        "balanced again", extent(of(CHANGE, CG)),
-    )  # fmt: skip
-    yield _said(
-        "PoRC, CH: their imbalance is at most ε", "at most ε",
-        extent(of(LIMIT, PORC, CH), lambda cell: balanced(cell, cell.epsilon + FACT)),
-    )  # fmt: skip
-    by_epsilon = [of(LIMIT, one) for one in (PORC, CH)]
-    falls = chain.from_iterable(orders(line[1:], line[:-1], "memory") for line in by_epsilon)
-    yield _said("PoRC, CH: a larger ε takes less memory", "falls", list(falls))
-    virtual = of(VIRTUAL_WORKERS, CG)
-    yield _said(
-        "100 virtual workers a worker balance better than 10, and 10 than one", "better",
-        orders(virtual[1:], virtual[:-1], "imbalance"),
-    )  # fmt: skip
+    seen: list[tuple[str, str, list[Seen]]] = [
+        ("KG's imbalance grows with skew", "grows", rises(by_skew, "imbalance")),
+        ("KG's imbalance grows with workers", "grows", rises(zip(*by_skew, strict=True), "imbalance")),
+        ("PKG is balanced while the hottest key has p₁ ≤ 1/(5n), and not where p₁ > 2/n", "balanced, unbalanced",
+         extent(clear, lambda cell: balanced(cell) if hot[cell] <= 0.2 else unbalanced(cell))),
+        ("PoTC, SG, PoRC and CH stay balanced, whatever the skew and the workers", "balanced",
+         extent(of(SKEW, POTC, SG, PORC, CH))),
+        *((f"memory: {less} < {more}", "less", orders(of(SKEW, less), of(SKEW, more), "memory"))
+          for less, more in ((KG, PKG), (PKG, PORC), (PORC, POTC), (PORC, SG))),
+        ("as many sources as you like: PoRC, CH and CG stay balanced with 1 to 100", "balanced",
+         extent(of(SOURCE, PORC, CH, CG))),
+        ("workers that differ, {3, 5}: CG alone keeps its imbalance near zero", "near zero; the others not",
+         extent(of(CAPACITY, *GROUPINGS[:-1]), lambda one: (balanced if one.grouping is CG else unbalanced)(one))),
+        ("workers that differ: the queues of KG and SG grow", "grow",
+         [(f"{cell}: {fmean(half):.3f} s half-way, {fmean(end):.3f} s at the end", _more(half, end))
+          for cell, half, end in queues]),
+        ("capacities that change: CG finds its balance again, within a tenth of what was sent since", "balanced again",
+         extent(of(CHANGE, CG))),
+        ("PoRC, CH: their imbalance is at most ε", "at most ε",
+         extent(of(LIMIT, PORC, CH), lambda cell: balanced(cell, cell.epsilon + FACT))),
+        ("PoRC, CH: a larger ε takes less memory", "falls",
+         rises((of(LIMIT, one)[::-1] for one in (PORC, CH)), "memory")),
+        ("100 virtual workers a worker balance better than 10, and 10 than one", "better",
+         rises([of(VIRTUAL_WORKERS, CG)[::-1]], "imbalance")),
+    ]  # fmt: skip
+    for what, published, found in seen:
+        against = [said for said, holds in found if not holds]
+        ours = f"in {len(found) - len(against)} of {len(found)}" + (f"; not: {'; '.join(against[:3])}" * bool(against))
+        yield Statement(
+            paper=PAPER, table="Statements", what=what, published=published, ours=ours, reading=reading,
+            verdict=verdict(not against),
+        )  # fmt: skip
     for what, published in (
         ("on its traces of Twitter and Wikipedia all of this holds, too", "it does"),
         ("on Storm: throughput up to 2 ×, latency 3.44 × better than KG (section VII swaps the two)", "2 ×, 3.44 ×"),
     ):
         yield Statement(paper=PAPER, table="Statements", what=what, published=published)
-
-
-def _said(what: str, published: str, seen: Sequence[Seen]) -> Statement:
-    against = [said for said, holds in seen if not holds]
-    ours = f"in {len(seen) - len(against)} of {len(seen)}"
-    if against:
-        ours += f"; not: {'; '.join(against[:3])}{'; …' if len(against) > 3 else ''}"
-    return Statement(
-        paper=PAPER, table="Statements", what=what, published=published, ours=ours, verdict=verdict(not against)
-    )
 
 
 def _hottest(skew: float) -> float:

@@ -9,13 +9,12 @@ import numpy as np
 
 from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
-from bench.matrix import FAILED, Announce, run
-from bench.matrix_table import Missing
+from bench.matrix import Job, Row
 from loadgen.shapes import IntArray
 from loadgen.workloads import WORKLOADS
 from studies.same_counts import BY_CHANCE, SAME_COUNTS, done
-from studies.statements import Contrast, Printed, Reading, Run, fact, judged, readings
-from studies.verdict import Found, Statement
+from studies.statements import Contrast, Printed, Reading, Run, fact, readings, under_one_reading
+from studies.verdict import Found, Statement, judged
 
 Changes = Mapping[str, Any]
 CLOSER_2024: Final = "Ezzeddine, Baude, Huet, CLOSER 2024 (W = 0.5 s, μ = 200)"
@@ -95,16 +94,16 @@ ONE_RUN: Final = "one run on a cluster stands behind it"
 CONTRADICTS_ITSELF: Final = "the paper's own figure integrates to 21.4 r-m"
 
 
-def reproduce(folder: Path, *, seeds: int = 5, processes: int = 0, announce: Announce = lambda *_: None) -> Found:
+def reproduce(folder: Path, *, seeds: int = 5, **how: Any) -> Found:
     """Run all that the two papers' statements need, each run once, and compare."""
     papers = [list(closer()), list(iccbdc())]
     jobs = {one: one.jobs(seeds) for paper in papers for one in paper if isinstance(one, Run)}
+
+    def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
+        return (row for paper in papers for row in under_one_reading(paper, jobs, rows))
+
     every = [job for by_reading in jobs.values() for some in by_reading.values() for job in some]
-    rows = run(every, folder, processes=processes, announce=announce, work=done)
-    return Found(
-        rows=tuple(row for paper in papers for row in judged(paper, jobs, rows)),
-        missing=tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row),
-    )
+    return judged(every, done, compared, folder, partly=True, **how)
 
 
 def closer() -> Iterator[Printed]:

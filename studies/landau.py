@@ -4,18 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.packing.one_dimension import Packer
 from autoscaler.packing.packers import AS_THEY_COME, PACKERS
-from bench.matrix import FAILED, Announce, Job, Row, run
-from bench.matrix_table import Missing
+from bench.matrix import Job, Row
 from loadgen.shapes import LANDAU_MAX, wander
 from report.measures import Interval, bootstrap_interval, pareto_front
-from studies.verdict import Found, Statement, verdict
+from studies.verdict import Found, Statement, judged, verdict
 
 PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
 TABLE: Final = "Twelve packing algorithms: Rscore, CBS"
@@ -105,14 +104,7 @@ def packed(job: Job) -> Row:
     }
 
 
-def reproduce(
-    folder: Path,
-    *,
-    streams: int = STREAMS,
-    iterations: int = ITERATIONS,
-    processes: int = 0,
-    announce: Announce = lambda *_: None,
-) -> Found:
+def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATIONS, **how: Any) -> Found:
     """Pack streams of both steps, and compare with what the paper states."""
     asked = {
         (delta, number): Job(
@@ -121,15 +113,15 @@ def reproduce(
         )
         for delta, number in product(HEADLINES, range(streams))
     }  # fmt: skip
-    rows = run(asked.values(), folder, processes=processes, announce=announce, work=packed)
-    missing = tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row)
-    if missing:
-        return Found(rows=(), missing=missing)
-    found = {
-        delta: {name: [tuple(rows[job][name]) for (of, _), job in asked.items() if of == delta] for name in THE_TWELVE}
-        for delta in HEADLINES
-    }
-    return Found(rows=tuple(statements(found, f"{streams} streams of {iterations} iterations")))
+
+    def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
+        found = {
+            delta: {one: [tuple(rows[job][one]) for (of, _), job in asked.items() if of == delta] for one in THE_TWELVE}
+            for delta in HEADLINES
+        }
+        return statements(found, f"{streams} streams of {iterations} iterations")
+
+    return judged(asked.values(), packed, compared, folder, **how)
 
 
 def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:

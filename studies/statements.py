@@ -188,8 +188,9 @@ def fact(published: float, ours: float, *, reservation: str = "", **where: Any) 
     return Statement(published=theirs, ours=own, verdict=verdict(not why), why=why, **where)
 
 
-def judged(statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequence[Job]]], rows: Mapping[Job, Row]
-           ) -> Iterator[Statement]:  # fmt: skip
+def under_one_reading(
+    statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequence[Job]]], rows: Mapping[Job, Row]
+) -> Iterator[Statement]:
     """Yield each statement of one paper with its verdict, under the interpretation that reproduces most of them."""
     found = {
         run: {

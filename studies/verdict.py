@@ -1,12 +1,14 @@
 """A statement of a paper next to what we find: one row, one of three verdicts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
+from bench.matrix import FAILED, Job, Row, Work, run
 from bench.matrix_table import Missing, table
 
 REPRODUCED: Final = "reproduced"
@@ -42,6 +44,21 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: tuple[Statement, ...]
     missing: tuple[Missing, ...] = ()
+
+
+def judged(
+    jobs: Iterable[Job],
+    work: Work,
+    statements: Callable[[dict[Job, Row]], Iterable[Statement]],
+    folder: Path,
+    *,
+    partly: bool = False,
+    **how: Any,
+) -> Found:
+    """Run the jobs and return the statements about their rows. partly: `statements` can do without failed rows."""
+    rows = run(jobs, folder, work=work, **how)
+    missing = tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row)
+    return Found(rows=tuple(statements(rows)) if partly or not missing else (), missing=missing)
 
 
 def verdict(holds: bool) -> str:

@@ -58,7 +58,7 @@ def paused(group: int | None) -> Iterator[None]:
         if group:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGSTOP)
-            os.sync()  # or what it has written is written to the disk beside the load
+            os.sync()  # else its data would be flushed to the disk while the load is on
         yield
     finally:
         if group:

@@ -55,7 +55,7 @@ class Run:
     web_port: int | None = None
     load_workers: int = 0
     name: str = ""
-    """Of its folder and the namespace of its topics; "": a fresh one."""
+    """Name of its folder, and namespace of its topics; "": a fresh one."""
     fit_load: bool = False
     """Measure the machine first, and send what it can carry."""
     watch: Callable[[LiveState, Moment], None] = lambda _, __: None
@@ -123,7 +123,7 @@ class Run:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
         try:
             connection = self._connection(self.bootstrap_servers)
-            connection.librdkafka()  # client properties that cannot be read are told before anything is written
+            connection.librdkafka()  # unreadable client properties are refused before anything is written
             self._load(connection, only_load=True)
         finally:
             self._leave_nothing_empty()

@@ -145,7 +145,7 @@ class LiveAutoscaler:
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )
-        rates = ServiceRates(settings.first_service_rate, settings.relative_speed_of, alike=settings.rates_alike)
+        rates = ServiceRates(settings.first_service_rate, settings.relative_speed_of)
         self._group = LiveGroup(
             settings,
             loads=LoadReader(self._offsets),

@@ -20,7 +20,7 @@ from autoscaler.ports import NotReadyError, Policy, PolicyAround
 from autoscaler.records import decided, held
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.deliveries import Handover, PlanDelivery, Share, make_delivery
+from autoscaler.simulator.deliveries import PlanDelivery, Share, make_delivery
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.outcome import Events, Outcomes, repeated
@@ -37,15 +37,13 @@ TICKS_TO_RECOVER: Final = 1000
 class World:
     """Everything but the controller. Time is that of the engine; under share a pool takes its place.
 
-    keep: off, only latencies are kept, and no record of plans, handovers and replicas.
+    keep: off, only latencies are kept, and no record of plans and replicas.
     """
 
     def __init__(self, workload: Workload, settings: SimulationSettings, *, keep: bool = True) -> None:
         service = ServiceTimes(settings.service, settings.seed)
         self.outcomes = Outcomes(keep=keep)
         self.agenda = Agenda()
-        self.handovers: list[Handover] = []
-        """Those that are complete, in order of time."""
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
         delivery: PlanDelivery
@@ -54,9 +52,8 @@ class World:
             self.engine, delivery = pool, Share(pool, self.agenda)
         else:
             engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
-            completed = self.handovers.append if keep else _forget
             self.engine = engine
-            delivery = make_delivery(settings.delivery, engine, self.agenda, completed, settings.seed)
+            delivery = make_delivery(settings.delivery, engine, self.agenda, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
         self._sight = Sight(self.engine, self._feed.slots, settings)
@@ -102,10 +99,6 @@ class World:
         self.outcomes.add(self.engine.take())
         self.engine.feed(arrivals)
         self.outcomes.fed(arrivals)
-
-
-def _forget(_: Handover) -> None:
-    """Take no note."""
 
 
 class SimulatedJournal:
@@ -159,8 +152,6 @@ class Run:
     """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
     paid: tuple[tuple[int, float], ...]
     """(µs, sum of the prices of their classes)."""
-    handovers: tuple[Handover, ...]
-    """This and the records below: none where only latencies are kept."""
     drained_us: int
     """When the last event was finished."""
     repeated: NDArray[np.int64]
@@ -202,8 +193,8 @@ def simulate(
 ) -> Run:
     """Run `workload` under `policy` until its last event is finished.
 
-    keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal and no
-    handovers. clock: seconds; times the policy.
+    keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal.
+    clock: seconds; times the policy.
     Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
@@ -236,7 +227,6 @@ def simulate(
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
         paid=tuple(group.members.paid),
-        handovers=tuple(world.handovers),
         drained_us=drained_us,
         repeated=repeated(events, group.kills if may_repeat else []),
         policy_s=timed.spent_s,

@@ -142,7 +142,7 @@ class LearnedRates:
         self._told = told
         self._classes = service.replica_classes
         self._at_speed_1 = self._classes[0].speed / (service.service_time_s + service.overhead_s)
-        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of, alike=service.rates_alike)
+        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of)
         self.alike = len({*service.speeds}) == len(self._classes) == 1 and not (
             service.slow_replicas or service.shared_limits
         )

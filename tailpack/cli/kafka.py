@@ -108,8 +108,8 @@ def create(
     if config:
         from autoscaler.live.start import read  # noqa: PLC0415
 
-        told = read(config, os.environ)
-        connection, scaled = told.connection, told.settings
+        configured = read(config, os.environ)
+        connection, scaled = configured.connection, configured.settings
         topics.create_control_topics(connection, scaled, partitions)
         there = ", ".join(qualified(connection.namespace, one) for one in CONTROL)
         rights = acls.of_group(connection.namespace, scaled, outputs or ())

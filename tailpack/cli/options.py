@@ -1,4 +1,4 @@
-"""What several commands share: their options, names as people type them, examples in the help."""
+"""Options that several commands share, and the reading of names, values and units."""
 
 import os
 import re
@@ -109,7 +109,7 @@ Duration = Annotated[
 ]
 PipelinePartitions = Annotated[
     int | None,
-    typer.Option(min=1, max=1_000, help="Of the topics keyed by order, where not as many as the scenario says."),
+    typer.Option(min=1, max=1_000, help="Partitions of the topics keyed by order, in place of the scenario's."),
 ]
 Trace = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""How long commands show how far they are, and what they say when they are done or interrupted."""
+"""Progress of commands that take long, their last lines, and the next step."""
 
 import sys
 import time
@@ -22,7 +22,7 @@ SHOWN: Final = 5
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Show on standard error how far it is; yield what to tell: `completed=…, total=…, said=…`, or `advance=…`.
+    """Show progress on standard error; yield the function that reports it: `completed=…, total=…, said=…`, `advance=…`.
 
     A bar on a terminal, a line now and then in a log.
     """
@@ -54,7 +54,7 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
 def matrix_progress(what: str, folder: Path) -> "Iterator[Announce]":
     """Yield what a matrix calls after each run, and show on standard error how far it is.
 
-    When interrupted, it says where finished runs are kept.
+    When interrupted, it prints where finished runs are kept.
     """
     known = 0
     try:
@@ -75,7 +75,7 @@ def show(markdown: str) -> None:
     """Print a page: rendered on a terminal, as it is elsewhere."""
     console = Console()
     if console.is_terminal:
-        from rich.markdown import Markdown  # noqa: PLC0415  only where somebody looks
+        from rich.markdown import Markdown  # noqa: PLC0415  only for a terminal
 
         console.print(Markdown(markdown))
     else:

@@ -59,7 +59,7 @@ def demo(
     web_ui: WebUi = None,
     seed: Seed = None,
 ) -> None:
-    """Two minutes of the whole pipeline under a skewed, surging load, scaled live; then the report.
+    """Run the whole pipeline for two minutes under a skewed, surging load, scaled live; then report.
 
     Exit status 0 only if every order had each of its effects exactly once.
     """
@@ -160,7 +160,7 @@ def record(
     client_properties: Properties = "",
     as_json: AsJson = False,
 ) -> None:
-    """Record when events came into a topic, in which partition, their size and a hash of their key: no content.
+    """Record a topic's events: time, partition, size and a hash of the key, but no content.
 
     Nothing is changed there. Ctrl-C ends the recording and keeps it.
     """

@@ -15,7 +15,7 @@ from autoscaler.model import Action, Plan
 from bench.matrix import FAILED, Job, Row
 from studies import ezzeddine
 from studies.same_counts import Replayed, equal_counts
-from studies.statements import Contrast, Run, fact, judged, readings
+from studies.statements import Contrast, Run, fact, readings, under_one_reading
 from studies.verdict import DIFFERS, REPRODUCED, UNKNOWN, Statement
 
 PAPERS = (list(ezzeddine.closer()), list(ezzeddine.iccbdc()))
@@ -80,7 +80,7 @@ def test_a_paper_is_judged_under_the_interpretation_that_reproduces_most_of_it()
         for (job,) in by_reading.values()
     }
     contrast = Contrast(paper="p", table="t", what="a > b", better=rows[0], worse=rows[1])
-    found = list(judged([*rows, contrast], jobs, came))
+    found = list(under_one_reading([*rows, contrast], jobs, came))
     assert [one.verdict for one in found] == [DIFFERS, REPRODUCED, REPRODUCED, DIFFERS]
     assert {one.reading for one in found} == {"all switches"}
     assert found[0].reproducing == ("text",), "the other interpretation is named, and does not count"
@@ -113,7 +113,7 @@ def test_every_statement_becomes_a_row_and_a_failed_run_is_named(
     def told(jobs: Any, *_: Any, **__: Any) -> dict[Job, Row]:
         return {job: {FAILED: "it broke"} if job.policy == "algorithm-1" else comparison_work.told(job) for job in jobs}
 
-    monkeypatch.setattr(ezzeddine, "run", told)
+    monkeypatch.setattr("studies.verdict.run", told)
     found = ezzeddine.reproduce(tmp_path, seeds=2)
     assert len(found.rows) == sum(map(len, PAPERS)) == 43
     assert {one.why for one in found.missing} == {"it broke"}

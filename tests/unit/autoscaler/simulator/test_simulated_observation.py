@@ -71,18 +71,6 @@ def test_a_replica_that_becomes_slow_says_so_by_its_work():
     assert seen[8] == [None, pytest.approx(500, rel=0.3)], "of 1,000; what was before counts less and less"
 
 
-def test_replicas_taken_for_alike_have_the_typical_rate_whatever_they_show():
-    events = [(2 * k, k % 2) for k in range(5000)]
-    seen = {}
-    for alike in (False, True):
-        service = ServiceSettings(service_time_s=0.001, speeds=(1.0, 0.5), rates_alike=alike)
-        story = Story(events, service=service).plan([0, 1])
-        seen[alike] = [story.at(1000 * second).observe() for second in range(1, 10)][-1]
-    assert [one.service_rate for one in seen[False].replicas] == pytest.approx([1000, 500], rel=0.1)
-    assert [one.service_rate for one in seen[True].replicas] == [None, None]
-    assert seen[True].service_rate == seen[False].service_rate
-
-
 def test_behind_a_shared_limit_replicas_say_that_events_take_longer():
     service = ServiceSettings(service_time_s=0.001, shared_limits=(500,))
     events = [(at_ms, partition) for at_ms in range(0, 9000, 3) for partition in (0, 1)]

@@ -88,13 +88,7 @@ def _measure(benchmark: Benchmark, *, repeat: int, deadline: float, into: Path |
         show(outcome, Console())
     for problem in filter(None, (row.get("problem") for row in outcome.rows)):
         Console(stderr=True).print(f"tailpack: {problem}", highlight=False, soft_wrap=True, markup=False)
-    raise typer.Exit(_status(outcome))
-
-
-def _status(outcome: Outcome) -> int:
-    if outcome.interrupted:
-        return INTERRUPTED
-    return 0 if outcome.valid else 1
+    raise typer.Exit(INTERRUPTED if outcome.interrupted else 0 if outcome.valid else 1)
 
 
 def show(outcome: Outcome, console: Console) -> None:

@@ -18,6 +18,7 @@ from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
 from report.run_info import RUN_FILE, RunInfo
+from report.stored import TEXTS, WHOLE_NUMBERS, YES_OR_NO
 
 EVENTS: Final = "events.parquet"
 JOURNAL: Final = "journal.parquet"
@@ -31,23 +32,12 @@ BLOCK: Final = 5_000
 """Entries of the journal that are text at once: with many partitions each has kilobytes."""
 
 EVENT_TYPES: Final = {
-    "event_id": "string",
-    **dict.fromkeys(
-        ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us"), "int64"
-    ),
+    **dict.fromkeys(WHOLE_NUMBERS, "int64"),
+    **dict.fromkeys(YES_OR_NO, "bool"),
+    **dict.fromkeys(TEXTS, "string"),
     "partition": "int32",
-    "offset": "int64",
-    "replica": "string",
-    "epoch": "int64",
-    "accepted": "bool",
-    "dead_letters": "int64",
-    **{
-        f"{prefix}_{what}": kind
-        for prefix in ("placed", "requested", "settled", "shipped", "notified")
-        for what, kind in (("records", "int64"), ("differ", "bool"))
-    },
 }
-"""Columns of events.parquet, as `report.spark.events` makes them of topics."""
+"""Columns of events.parquet."""
 JOURNAL_TYPES: Final = {
     "position": "int64",
     "kind": "string",

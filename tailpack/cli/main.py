@@ -76,6 +76,7 @@ GROUPS: Final = {
 MOVED: Final = {
     # what people type: the command now; "NAME" means that an argument follows
     "scenarios": "list scenarios",
+    "scenarios NAME": "show scenario",
     "policies": "list policies",
     "replay": "simulate --from",
     "policies NAME": "show policy",

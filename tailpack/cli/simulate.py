@@ -17,15 +17,16 @@ from report.wording import UNKNOWN, count, duration, minutes, over, share
 from tailpack.cli.options import (
     AsJson,
     Changes,
+    Duration,
     Latency,
     Max,
     Percentile,
     Policy,
+    Scenario,
     Seed,
     ServiceTime,
     Startup,
     Trace,
-    complete_scenario,
     first_class,
     load_scenario_with,
     parse_changes,
@@ -58,14 +59,7 @@ COUNTS: Final = {
 
 
 def simulate(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SCENARIO",
-            help="Name (see `tailpack list scenarios`) or path of a TOML file.",
-            autocompletion=complete_scenario,
-        ),
-    ] = None,
+    scenario: Scenario = "",
     *,
     policy: Policy = None,
     trace: Trace = None,
@@ -74,6 +68,7 @@ def simulate(
     service_time: ServiceTime = None,
     startup: Startup = None,
     most: Max = None,
+    duration: Duration = None,
     seed: Seed = None,
     changes: Changes = None,
     best: Annotated[
@@ -96,7 +91,7 @@ def simulate(
     ] = None,
 ) -> None:
     """Simulate a scenario, or the events of a finished run, and show the figures: seconds instead of minutes."""
-    asked = parse_changes(changes, policy=policy, seed=seed)
+    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
     asked |= first_class(latency, percentile, service_time, startup, most)
     _announce_compiler()
     if source is not None:
@@ -104,7 +99,7 @@ def simulate(
             raise TailpackError("--from RUN_DIR takes the run's own events: leave out scenario, trace, out and optimum")
         _simulate_run(source, asked, as_json=as_json)
         return
-    if scenario is None:
+    if not scenario:
         raise TailpackError("Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all")
     chosen, played = load_scenario_with(scenario, trace, asked)
     _simulate(chosen, played, out, best=best, as_json=as_json)

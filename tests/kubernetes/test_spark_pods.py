@@ -72,7 +72,7 @@ class Place(Deployed):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / RUN
-    told = ("--policy", "algorithm-2", "--set", "duration_s=120", "--no-optimum", "--out", str(folder))
+    told = ("--policy", "algorithm-2", "--set", "duration_s=120", "--out", str(folder))
     assert tailpack("simulate", "w1", *told, deadline_s=REPORT_S).returncode == 0
     return folder
 

@@ -80,7 +80,7 @@ def run(
     bootstrap_servers: Servers = "",
     client_properties: Properties = "",
     web_ui: WebUi = None,
-    load_workers: LoadWorkers = 0,
+    load_workers: LoadWorkers = 1,
     seed: Seed = None,
     duration: Duration = None,
 ) -> None:
@@ -122,7 +122,7 @@ def load(
     ),
     policy: Annotated[str | None, typer.Option(help="What the autoscaler runs, where not the scenario's.")] = None,
     web_ui: WebUi = None,
-    load_workers: LoadWorkers = 0,
+    load_workers: LoadWorkers = 1,
     pipeline_partitions: PipelinePartitions = None,
     seed: Seed = None,
     duration: Duration = None,

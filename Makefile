@@ -14,10 +14,10 @@ help: ## list the targets
 demo: ## two minutes of the whole pipeline, scaled live, then the report
 	@bash infra/bootstrap.sh $(VENV) demo
 
-test: $(VENV)/.ready check ## what protects the promises: real brokers, services, autoscaler, one report, one browser (10 minutes on 2 cores)
+test: $(VENV)/.ready check ## what protects the promises: real brokers, services, autoscaler, one report, one browser (9 minutes on 2 cores)
 	@$(PYTEST) -n 2 --dist loadfile tests/contract tests/integration -m "not long" --durations=15
 
-test-long: $(VENV)/.ready ## the rest: faults, every breakdown of the report, Spark clusters, streams, the protocol in a large scope
+test-long: $(VENV)/.ready ## everything else: faults, every breakdown of the report, Spark clusters, the protocol in a large scope
 	@$(PYTEST) -n 2 --dist loadfile tests -m long --durations=25
 
 test-cluster: $(VENV)/.ready ## on a real Kubernetes (KUBECONFIG, or ../shared/tools/cluster); skips where there is none
@@ -29,7 +29,7 @@ test-containers: $(VENV)/.ready ## images and containers, on a real Docker engin
 chaos: $(VENV)/.ready ## random faults on a running pipeline, then every promise is checked: SEEDS=5 SEED=1 JSON=FILE
 	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m chaos_suite --seeds $(or $(SEEDS),5) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))
 
-check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)
+check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, budgets, unit tests (no JVM, 70 s)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -51,10 +51,10 @@ audit: $(TOOLS)/.ready ## known vulnerabilities of what each image has from PyPI
 $(TOOLS)/.ready:
 	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'pip-audit==2.*' && touch $@
 
-pictures: $(VENV)/.ready ## docs/live-view.svg and docs/report.png, from a run of the demo (needs Chromium)
-	@$(BIN)/python -m tailpack.pictures docs
+pictures: $(VENV)/.ready ## docs/live-view.svg and docs/report.png, from a run of the demo (needs Chromium): INTO=docs
+	@mkdir -p $(or $(INTO),docs) && $(BIN)/python docs/pictures.py $(or $(INTO),docs)
 
-env: $(VENV)/.ready ## make or update .venv
+env: $(VENV)/.ready ## make or update .venv, and compile what policies and simulator need
 
 $(VENV)/.ready: pyproject.toml infra/bootstrap.sh
 	@bash infra/bootstrap.sh $(VENV)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -21,9 +21,37 @@ def compiled(function: Callable[P, R], calls: Sequence[Callable[..., Any]] = ())
     return _Compiled(function, calls)
 
 
-def load_compiler() -> None:
-    """Import the compiler now, for those whose first call must not wait for that."""
-    import numba  # noqa: F401, PLC0415
+def load_compiler(on_compile: Callable[[], None] | None = None) -> None:
+    """Import the compiler now, before a first call that must not wait for it.
+
+    on_compile: called when this process has to compile a function whose machine code is not kept, for the first time.
+    """
+    times = _compile_times()
+    if on_compile is not None:
+        times.on_compile = on_compile
+
+
+def compiling_s() -> float:
+    """Return how long this process has compiled since `load_compiler`."""
+    return float(getattr(_compile_times(), "_duration", 0.0))
+
+
+@cache
+def _compile_times() -> Any:
+    from numba.core import event  # noqa: PLC0415
+
+    class CompileTimes(event.TimingListener):  # type: ignore[misc]
+        on_compile: Callable[[], None] | None = None
+
+        def on_start(self, event: Any) -> None:
+            if self.on_compile is not None:
+                self.on_compile()
+                self.on_compile = None
+            super().on_start(event)
+
+    times = CompileTimes()
+    event.register("numba:compile", times)
+    return times
 
 
 class _Compiled(Generic[P, R]):

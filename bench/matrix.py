@@ -7,6 +7,7 @@ interrupted matrix continues where it stopped.
 
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ OPTIMUM: Final = "optimum"
 STATIC: Final = "static-"
 DECIDING: Final = (
     *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
-    *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py"),
+    *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py", "studies/*.py"),
 )
 """Files from which a row follows, besides its scenario. The live autoscaler is not one of them."""
 NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
@@ -116,20 +117,16 @@ def _digest(file: str) -> str:
 
 
 def policy_version(policy: str) -> str:
-    """Return a fingerprint of a policy's own code: of its file, or of the package that offers it; empty for ours."""
+    """Return a fingerprint of a policy's own file, or of the module that a package offers; empty for ours."""
     from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `question`
 
     if policy in POLICIES:
         return ""
-    file = Path(policy.partition(":")[0] if ".py" in policy else policy)
-    if file.suffix == ".py":
-        return _digest(str(file))
-    offer = next(iter(entry_points(group=GROUP, name=policy)), None)
-    spec = find_spec(offer.module.partition(".")[0]) if offer else None
-    if spec is None or spec.origin is None:
-        return ""
-    files = (path for folder in spec.submodule_search_locations or () for path in Path(folder).rglob("*.py"))
-    return sha256(b"\0".join(path.read_bytes() for path in sorted({Path(spec.origin), *files}))).hexdigest()[:16]
+    file = re.match(r".*\.py(?=:|$)", policy)
+    offer = None if file else next(iter(entry_points(group=GROUP, name=policy)), None)
+    spec = find_spec(offer.module) if offer else None
+    path = Path(file[0] if file else spec.origin if spec and spec.origin else "")
+    return sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
 def simulated(job: Job) -> Row:
@@ -324,12 +321,14 @@ class Case:
     scenario: str
     changes: Changes = ()
     point: str = ""
-    """Where it is on the matrix's axis."""
+    """Where it is on the matrix's axis …"""
+    axis_of: str = ""
+    """… and the label of the case that is swept."""
 
     @property
     def label(self) -> str:
-        """The scenario and what is set over it."""
-        return ", ".join((self.scenario, *(f"{key}={value}" for key, value in self.changes)))
+        """The scenario and what is set over it, except by the axis."""
+        return self.axis_of or ", ".join((self.scenario, *(f"{key}={value}" for key, value in self.changes)))
 
     def job(self, contender: Contender, seed: int = 1) -> Job:
         """Return the run of a contender with a seed."""
@@ -441,9 +440,15 @@ class Matrix:
     def swept(self) -> list[Case]:
         """Return the cases with all changes; with an axis, each of them at each point."""
         points = list(self.axis.points()) if self.axis else [("", {})]
+        cases = [replace(one, changes=sorted_changes({**dict(one.changes), **self.settings})) for one in self.cases]
         return [
-            replace(case, point=point, changes=sorted_changes({**dict(case.changes), **changes, **self.settings}))
-            for case, (point, changes) in product(self.cases, points)
+            replace(
+                case,
+                point=point,
+                axis_of=case.label if self.axis else "",
+                changes=sorted_changes({**dict(case.changes), **changes}),
+            )
+            for case, (point, changes) in product(cases, points)
         ]
 
     def playing(self, case: Case) -> list[Contender]:

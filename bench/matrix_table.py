@@ -11,8 +11,8 @@ import msgspec
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run
 from bench.picture import COLORS, picture
 from bench.simulation.build import CLAIRVOYANT
+from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
-from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
@@ -213,9 +213,8 @@ COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "r-m": lambda line: interval(line.replica_minutes, 1, ".2f"),
     "× packing": lambda line: interval(line.packing_ratio, 1, ".3f"),
     "over the optimum": lambda line: interval(line.regret, 1, "+.1%"),
-    "ups / downs / reassigns": lambda line: " / ".join(
-        interval(one and Interval(one.mean, one.mean, one.mean), 1, ".4g")
-        for one in (line.scale_ups, line.scale_downs, line.reassignments)
+    "changes": lambda line: (
+        f"{sum(one.mean for one in (line.scale_ups, line.scale_downs, line.reassignments) if one):.4g}"
     ),
     "points more": lambda line: difference(line.in_sla_difference, 100, ".3f"),
     "r-m more": lambda line: difference(line.replica_minutes_difference, 1, ".2f"),
@@ -235,14 +234,14 @@ def page(found: Compared) -> str:
     parts = [f"# {found.title}", METHOD]
     cases = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)]
     if found.axis:
-        for scenario, some in groupby(found.rows, key=lambda line: line.scenario):
+        for case, some in groupby(found.rows, key=lambda line: line.case):
             lines = list(some)
             names, cells = dict.fromkeys(line.policy for line in lines), {(one.point, one.policy): one for one in lines}
             body = [
                 (point, *(_cell(cells.get((point, name))) for name in names))
                 for point in dict.fromkeys(line.point for line in lines)
             ]
-            parts += [f"## {scenario}: in time, r-m (× packing) over {found.axis}", table(("", *names), body)]
+            parts += [f"## {case}: in time, r-m (× packing) over {found.axis}", table(("", *names), body)]
         return "\n\n".join(parts)
     if len(cases) > 1:
         parts += ["## All cases", table(SUMMARY, [_summary(name, cases) for name in _everywhere(cases)])]
@@ -289,48 +288,22 @@ def _chance(line: Line) -> str:
 
 
 def draw(found: Compared, path: Path) -> None:
-    """Write the plot as an SVG file: late events and cost along the axis, or cost against late events in each case."""
-    key: Callable[[Line], str] = (lambda line: line.scenario) if found.axis else (lambda line: line.case)
-    panels = [list(some) for _, some in groupby(found.rows, key=key)][:PANELS]
-    columns = 2 if found.axis else min(3, len(panels))
-    rows = len(panels) if found.axis else -(-len(panels) // columns)
-    with picture(path, 4.4 * columns, 3.0 * rows + 0.6) as figure:
+    """Write the plot as an SVG file: the share of late events of each case along the axis, or against the cost."""
+    panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:PANELS]
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    with picture(path, max(6, 4.4 * columns), 3.2 * rows + 0.6) as figure:
         fields = figure.subplots(rows, columns, squeeze=False)
-        for number, lines in enumerate(panels):
+        for axes, lines in zip(fields.flat, panels, strict=False):
+            points = list(dict.fromkeys(line.point for line in lines))
+            for name, color in zip(dict.fromkeys(line.policy for line in lines), cycle(COLORS)):
+                own = [line for line in lines if line.policy == name]
+                x = [points.index(one.point) if found.axis else one.replica_minutes.mean for one in own]
+                late = [max(1 - one.in_sla.mean, NONE_LATE) for one in own]
+                axes.plot(x, late, "o-", color=color, markersize=4, linewidth=1, label=name)
             if found.axis:
-                _along(fields[number], lines)
-            else:
-                _against_cost(fields[number // columns][number % columns], lines)
-        handles, labels = fields[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
-        if found.axis:
-            figure.supxlabel(found.axis, fontsize=9)
-
-
-def _late(share_in_time: float) -> float:
-    return max(1 - share_in_time, NONE_LATE)
-
-
-def _along(fields: Any, lines: Sequence[Line]) -> None:
-    shares, costs = fields
-    points = list(dict.fromkeys(line.point for line in lines))
-    for name, color in zip(dict.fromkeys(line.policy for line in lines), cycle(COLORS)):
-        own = [line for line in lines if line.policy == name]
-        x, style = [points.index(line.point) for line in own], {"color": color, "marker": "o", "markersize": 3}
-        shares.plot(x, [_late(line.in_sla.mean) for line in own], label=name, **style)
-        shares.vlines(x, [_late(one.in_sla.high) for one in own], [_late(one.in_sla.low) for one in own], color=color)
-        costs.plot(x, [line.replica_minutes.mean for line in own], **style)
-    shares.set_yscale("log")
-    shares.set_title(f"{lines[0].scenario}: share of late events ({NONE_LATE:.0e}: none)", loc="left")
-    costs.set_title("replica-minutes", loc="left")
-    for axes in (shares, costs):
-        axes.set_xticks(range(len(points)), [point.replace(", ", ",\n") for point in points])
-
-
-def _against_cost(axes: Any, lines: Sequence[Line]) -> None:
-    for line, color in zip(lines, cycle(COLORS)):
-        at, style = (line.replica_minutes.mean, _late(line.in_sla.mean)), {"color": color, "label": line.policy}
-        axes.plot(*([one] for one in at), "o" if line.on_front else "x", markersize=5, **style)
-    axes.set_yscale("log")
-    axes.set_title(lines[0].case, loc="left", fontsize=8)
-    axes.set(xlabel="replica-minutes", ylabel="share of late events")
+                axes.set_xticks(range(len(points)), [point.replace(", ", ",\n") for point in points], fontsize=7)
+            axes.set_yscale("log")
+            axes.set_title(lines[0].case, loc="left", fontsize=8)
+            axes.set(xlabel=found.axis or "replica-minutes", ylabel=f"share of late events ({NONE_LATE:.0e}: none)")
+        figure.legend(*fields[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from autoscaler.policies.registry import make_policy, policy_factory
+from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
@@ -219,7 +219,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
             continue
         good[section], wrong = well_formed(values, into)
         wrong += [told(key, good[section][key], said) for key, said in contradictions(good[section], into.rules())]
-        problems += [prefix + one + _sections_known(one, section) for one in wrong]
+        problems += [prefix + one for one in wrong]
     dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
     dotted |= {STAGES: stages} if not wrong_stages else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
@@ -280,6 +280,14 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
         table = raw.setdefault(section, {})
         if isinstance(table, dict):
             table.setdefault(key, value)
+    scaling = raw["autoscaler"]
+    policy = scaling.get("policy") if isinstance(scaling, dict) else None
+    if isinstance(policy, str) and FILE in policy:
+        scaling["policy"] = str(Path(policy).absolute())  # other processes load it, too
+    elif isinstance(policy, str):
+        scaling["policy"] = policy.lower()
+        if count := fixed_count(policy):
+            scaling.setdefault("initial_replicas", count)
 
 
 def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
@@ -346,12 +354,6 @@ def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[Settings], Any]]:
             yield section, into, raw.get(section, {})
         else:
             yield section, into, {key: value for key, value in raw.items() if key not in SECTIONS}
-
-
-def _sections_known(problem: str, section: str) -> str:
-    """Return what else could have stood above the sections: a section."""
-    unknown = not section and ": unknown;" in problem.partition(" =")[0]
-    return f", and the sections {', '.join([*filter(None, SECTIONS), OPTIONS])}" if unknown else ""
 
 
 AS_ONE: Final = "tail-aware"

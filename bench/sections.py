@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from autoscaler.policies.settings import Guards, Scaling
-from autoscaler.simulator.settings import Observing, ServiceShape, ShareGroups
+from autoscaler.simulator.settings import Observing, ServiceShape
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
@@ -83,7 +83,7 @@ class Payment(Membership, Work):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulation(ServiceShape, Observing, ShareGroups):
+class Simulation(ServiceShape, Observing):
     """What only a simulated run can choose, or must be told; live replicas differ as speeds and slow_… say, too. Where
     it repeats another section's key, it wins there."""
 
@@ -99,14 +99,9 @@ class Simulation(ServiceShape, Observing, ShareGroups):
     failures_known: bool = setting(True)
     """The scaler sees it at once; else the session must expire."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: a shared limit is one of single events."""
-        return (*super().rules(), ("shared_limits", _single_events))
-
 
 WORLDS_ONLY: Final = (
-    *("distribution", "shared_limits", "whole_batches", "failures_s"),
+    *("distribution", "shared_limits", "failures_s"),
     *("observation_delay_s", "observation_loss", "service_rate_error"),
 )
 """Of [simulation], what live processes cannot be told. The rest says how long live ones take for what they do."""
@@ -175,11 +170,6 @@ def _usable_name(values: Values) -> str | None:
 def _within_partitions(values: Values) -> str | None:
     fits = values["initial_replicas"] <= values["partitions"]
     return None if fits else f"is more than the {values['partitions']} partitions; the rest would own nothing"
-
-
-def _single_events(values: Values) -> str | None:
-    contradicts = values["shared_limits"] and values["whole_batches"]
-    return "cannot be had with whole_batches: what is acquired in batches begins in batches" if contradicts else None
 
 
 def _own_delivery(values: Values) -> str | None:

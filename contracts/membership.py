@@ -45,14 +45,11 @@ class Work(Settings):
     classes: str = setting("")
     """Classes of replicas, `NAME SPEED PRICE` each: `small 1 1, large 2.5 2.2`. Of the first the group begins with;
     `tail-aware` chooses among all, other policies take the first. Empty: all replicas are alike."""
-    rates_alike: bool = setting(False)
-    """Policies are told one μ for all replicas, the typical one's, whatever each has shown; shows what it is worth to
-    know each one's own."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: classes that can be read, and that nobody takes for alike."""
-        return (*super().rules(), ("classes", _wrong_classes), ("rates_alike", _classes_differ))
+        """Return the base's rules and: classes that can be read."""
+        return (*super().rules(), ("classes", _wrong_classes))
 
     @cached_property
     def replica_classes(self) -> tuple[ReplicaClass, ...]:
@@ -135,10 +132,6 @@ def _wrong_classes(values: Values) -> str | None:
     except ValueError as wrong:
         return str(wrong)
     return None
-
-
-def _classes_differ(values: Values) -> str | None:
-    return "contradicts classes, which differ" if values["rates_alike"] and values["classes"] else None
 
 
 def _some_speed(values: Values) -> str | None:

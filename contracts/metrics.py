@@ -1,15 +1,12 @@
 """A metric is declared once: its name, kind, unit, labels and meaning. Processes show it; docs/metrics.md lists it."""
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate
 from types import ModuleType
-from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 
 class Kind(StrEnum):
@@ -41,9 +38,10 @@ class Declared:
         """Return it for a process that sets it as it goes."""
         return Gauge(self.name, self.meaning, self.labels, registry=registry)
 
-    def histogram(self, registry: CollectorRegistry) -> Histogram:
-        """Return it for a process that observes as it goes."""
-        return Histogram(self.name, self.meaning, self.labels, buckets=self.bounds, registry=registry)
+    def histogram(self, registry: CollectorRegistry | None, *bounds: float) -> Histogram:
+        """Return it for a process that observes as it goes. bounds: beside those that are declared."""
+        every = sorted({*self.bounds, *bounds})
+        return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
 
     def of(self, value: float | Mapping[tuple[str, ...], float], labels: Mapping[str, str] | None = None) -> Metric:
         """Return it with the value of this moment. labels: of all values, put before its own.
@@ -58,11 +56,13 @@ class Declared:
             metric.add_metric([*common.values(), *own], float(number))
         return metric
 
-    def observed(self, buckets: "Buckets", labels: Mapping[str, str]) -> Metric:
-        """Return the histogram of what was observed so far."""
-        metric = HistogramMetricFamily(self.name, self.meaning, labels=list(labels))
-        metric.add_metric(list(labels.values()), buckets.cumulative(), buckets.total)
-        return metric
+
+def labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
+    """Yield what a histogram without labels has observed so far, with these labels."""
+    for metric in histogram.collect():
+        samples = [one for one in metric.samples if not one.name.endswith("_created")]
+        metric.samples = [one._replace(labels={**labels, **one.labels}) for one in samples]
+        yield metric
 
 
 def counter(name: str, unit: str, meaning: str, *labels: str) -> Declared:
@@ -83,37 +83,3 @@ def histogram(name: str, unit: str, meaning: str, bounds: Iterable[float]) -> De
 def declared_in(module: ModuleType) -> tuple[Declared, ...]:
     """Return what a module declares, in its order."""
     return tuple(one for one in vars(module).values() if isinstance(one, Declared))
-
-
-_INFINITE: Final = "+Inf"
-
-
-class Buckets:
-    """A histogram for the hot path: a search among a dozen numbers and two additions for each observation."""
-
-    __slots__ = ("_bounds", "_counts", "total")
-
-    def __init__(self, bounds: Iterable[float]) -> None:
-        self._bounds = tuple(sorted(set(bounds)))
-        self._counts = [0] * (len(self._bounds) + 1)
-        self.total = 0.0
-        """Sum of everything observed."""
-
-    def observe(self, value: float) -> None:
-        """Count one."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self.total += value
-
-    @property
-    def count(self) -> int:
-        """How many were observed."""
-        return sum(self._counts)
-
-    def up_to(self, bound: float) -> int:
-        """Return how many were at most `bound`, which must be one of the bounds."""
-        return sum(self._counts[: self._bounds.index(bound) + 1])
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Return (bound, observations up to it), as scrapers expect it."""
-        names = [*map(str, self._bounds), _INFINITE]
-        return list(zip(names, map(float, accumulate(self._counts)), strict=True))

@@ -163,14 +163,13 @@ def duration_s(text: str) -> float:
 
 def with_seconds(name: str, value: Any) -> Any:
     """Return the value of a setting, with each length of time in seconds if the name ends in `_s`."""
-    if not name.endswith("_s"):
-        return value
     if isinstance(value, list | tuple):
         return [with_seconds(name, one) for one in value]
-    if not isinstance(value, str) or _DURATION.fullmatch(value.strip()) is None:
-        return value
-    seconds = duration_s(value)
-    return int(seconds) if seconds.is_integer() else seconds  # some settings are whole seconds
+    if name.endswith("_s") and isinstance(value, str):
+        with suppress(ValueError):
+            seconds = duration_s(value)
+            return int(seconds) if seconds.is_integer() else seconds  # some settings are whole seconds
+    return value
 
 
 def kinds(record: type) -> dict[str, Any]:

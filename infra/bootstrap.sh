@@ -35,7 +35,7 @@ fi
 compile() {  # what policies and simulator need, where their sources are newer
   if [ ! -e "$venv/.compiled" ] || [ -n "$(find autoscaler -name '*.py' -newer "$venv/.compiled" -print -quit)" ]; then
     echo "tailpack: compiling once, about 30 s"
-    "$venv/bin/python" -m tailpack.warm_up && touch "$venv/.compiled" || true  # the first run would compile, then
+    "$venv/bin/python" -m tailpack.first_run compile && touch "$venv/.compiled" || true  # the first run would compile, then
   fi
 }
 

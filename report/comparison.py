@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from contracts.validation import InvalidSettingsError
+from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.result import RESULT_FILE, Result
 from report.run_info import FORESEEING, RUN_FILE, RunInfo
-from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share
 
 FIGURES: Final[dict[str, tuple[str, Callable[[float], str], Callable[[float], str]]]] = {

@@ -1,19 +1,32 @@
 """Event rows and journal → Result: every figure of a report, live or simulated, from files or through Spark."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from contracts.clock import now_us as clock_us
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 from report import ReportError, history, percentiles, seconds
 from report.cost import cost, packing_of, starts
 from report.integrity import effects, integrity, topics, totals
 from report.lateness import explain
 from report.rebalances import rebalances
-from report.result import Effects, Lateness, Provenance, Result
-from report.run_info import RunInfo
-from report.stored import ASKED, COUNTED, LETTERS, SERVED
+from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
+from report.run_info import EVENTS, RUN_FILE, RunInfo
+from report.stored import (
+    ASKED,
+    COUNTED,
+    LETTERS,
+    MOST_IN_MEMORY,
+    SERVED,
+    count,
+    is_whole,
+    load_run,
+    stored_events,
+    stored_journal,
+)
 from report.table import Rows
 from report.takeovers import deaths, stays
 from report.terms import Terms, usual
@@ -150,3 +163,41 @@ def _orders(lost: int | None, effects: Effects | None) -> list[str]:
         told += [f"{several(effects.missing, 'order')} without all effects"] if effects.missing else []
         told += [f"{several(effects.doubled, 'order')} with an effect twice"] if effects.doubled else []
     return [", ".join(told)] if told else []
+
+
+def in_memory(master: str) -> int:
+    """Return how many events one process counts by itself: none where somebody named a cluster for it."""
+    return MOST_IN_MEMORY if master.startswith("local") else 0
+
+
+def needs_spark(folder: Path, master: str) -> bool:
+    """Return whether the run's events must be read from its topics first, or are too many for one process."""
+    return not is_whole(folder / EVENTS) or count(folder / EVENTS) > in_memory(master)
+
+
+def report_stored(folder: Path) -> Result:
+    """Report on the run in `folder` and write result.json there. Raises ReportError."""
+    run = load_run(folder)
+    begun(run, folder)
+    try:
+        result = measure(run, stored_events(folder), stored_journal(folder), now_us=clock_us())
+    except ReportError as refused:
+        raise ReportError(f"{folder}: {refused}") from refused
+    save(result, folder)
+    return result
+
+
+def begun(run: RunInfo, folder: Path) -> None:
+    """Raise ReportError for a run whose load never began."""
+    if run.started_us is None:
+        raise ReportError(
+            f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to report on"
+        )
+
+
+def save(result: Result, folder: Path) -> None:
+    """Write folder/result.json. Raises ReportError."""
+    try:
+        result.save(folder)
+    except OSError as refused:
+        raise ReportError(f"{folder / RESULT_FILE}: cannot be written ({refused.strerror or refused})") from refused

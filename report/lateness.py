@@ -26,7 +26,6 @@ from report.table import (
     begins,
     coalesce,
     joined,
-    least,
     minus,
     places,
     running_max,
@@ -56,10 +55,6 @@ AFTER_CHANGE_US: Final = 5_000_000
 """A standstill is the group's when a plan, or a replica's coming or going, lies in it or so shortly before."""
 SEVERAL: Final = 2
 LONGEST_US: Final = 600_000_000
-BEFORE_S: Final = 3
-"""Seconds before the first late event that are looked at too; the target's double where that is longer."""
-EARLIEST_S: Final = -60
-"""Nothing is looked at before; a time may be absurd."""
 HANDED_OVER, DEAD = 1, 2
 Intervals = Sequence[tuple[int, int]]
 """Disjoint times from … until, µs, in order."""
@@ -86,7 +81,7 @@ def explain(
     every = max(1, -(-number // MOST_EXPLAINED))
     late = late.where(np.lexsort([late["offset"], late["partition"], late["done_us"]])[::every])
     moments = [*(change.at_us for change in changes), *(plan.at_us for plan in plans)]
-    stops = group_stops(rows, late, terms, usual, moments) if moments else []
+    stops = group_stops(rows, terms, usual, moments) if moments else []
     loads = owner_loads(arrived, usual.service_us)
     load = places([loads["replica"], loads["second"]], [late["replica"], terms.second(late["intended_us"])])
     late = late.plus(
@@ -262,23 +257,10 @@ def overlap(intervals: Intervals, from_us: Ints, until_us: Ints) -> Ints:
     return np.where(known, upto(until_us) - upto(from_us), 0)
 
 
-def group_stops(rows: Rows, late: Table, terms: Terms, usual: Usual, moments: Sequence[int]) -> Intervals:
-    """Return the group's standstills in the seconds in which one could explain a late event, and some before.
-
-    moments: times of plans and of replicas' comings and goings, µs.
-    """
-    back_s = max(BEFORE_S, -(-2 * terms.target_us // SECOND_US))
-    stood_us = least(late["unstalled_us"], late["unpaused_us"]) - late["intended_us"]
-    waits = late.where(stood_us <= terms.target_us)
-    until_s = terms.second(waits["done_us"])
-    from_s = np.maximum(terms.second(np.minimum(waits["intended_us"], waits["since_us"])) - back_s, EARLIEST_S)
-    shown = (until_s >= EARLIEST_S) & (until_s <= terms.shown_s)
-    looked = np.zeros(terms.shown_s + 2 - EARLIEST_S, np.int64)
-    np.add.at(looked, from_s[shown] - EARLIEST_S, 1)
-    np.add.at(looked, until_s[shown] + 1 - EARLIEST_S, -1)
-    around = np.cumsum(looked)[:-1] > 0
+def group_stops(rows: Rows, terms: Terms, usual: Usual, moments: Sequence[int]) -> Intervals:
+    """Return the group's standstills. moments: times of plans and of replicas' comings and goings, µs."""
     length_us = slot_us(usual.service_us)
-    parts = rows.pieces(partial(_spans, terms=terms, around=around, length_us=length_us))
+    parts = rows.pieces(partial(_spans, terms=terms, length_us=length_us))
     return stops(still_slots(np.concatenate(parts)), length_us, terms.target_us // 10, moments)
 
 
@@ -287,17 +269,16 @@ def slot_us(usual_us: int) -> int:
     return max(LEAST_SLOT_US, 2 * usual_us)
 
 
-def _spans(events: Table, terms: Terms, around: Mask, length_us: int) -> Ints:
+def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
     """Return rows of waiting partition (NONE: somebody served), first and last slot.
 
     A partition waits while one of its events has been handed on and not received; waits below a tenth of the target
     are not looked at. From then until it is done, an event is being served, or those before it are. Of what lasts
-    longer than `LONGEST_US` only the end: a time may be absurd. around: the seconds that are looked at.
+    longer than `LONGEST_US` only the end, and nothing outside of what is shown: a time may be absurd.
     """
     rows = placed(done(events))
     second = terms.second(rows["done_us"])
-    inside = (second >= EARLIEST_S) & (second <= terms.shown_s)
-    rows = rows.where(inside & around[np.where(inside, second, EARLIEST_S) - EARLIEST_S])
+    rows = rows.where((second >= 0) & (second <= terms.shown_s))
     handed_us, ready_us, done_us = handed(rows), ready(rows), rows["done_us"]
     waits = ready_us - handed_us >= max(terms.target_us // 10, 2 * length_us)
     served = (

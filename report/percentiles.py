@@ -8,7 +8,7 @@ import numpy as np
 
 from report.result import STAGES, Breakdown, Breakdowns, Distribution, Lateness, Stage
 from report.seconds import PARTS_PER_MILLION, ranked
-from report.table import NONE, Groups, Ints, Rows, Table, coalesce, joined, minus
+from report.table import NONE, Groups, Ints, Rows, Table, coalesce, joined, minus, nearest_rank
 from report.terms import latency
 
 BUCKETS_PER_DECADE: Final = 50
@@ -53,8 +53,8 @@ class Counted:
         """Return a percentile of µs in seconds, nearest rank: the smallest value with ⌈q·n⌉ at or below it."""
         if not self.number:
             return None
-        place = max(1, -(-self.number * PARTS_PER_MILLION[name] // 1_000_000))
-        return int(self.values[np.searchsorted(self.upto, place)]) / 1e6
+        place = nearest_rank(self.upto[-1:], PARTS_PER_MILLION[name])
+        return int(self.values[np.searchsorted(self.upto, place)][0]) / 1e6
 
 
 def measured(rows: Rows) -> dict[str, Counted]:

@@ -239,8 +239,6 @@ class Otherwise(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     in_sla: float
     replica_minutes: float
-    lower: float | None = None
-    """Of the optimum: replica-minutes below which no schedule keeps the promise."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):

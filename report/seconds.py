@@ -112,7 +112,7 @@ def owned(cells: Table) -> Table:
     """
     there = cells.where(cells["second"] != NONE)
     order = np.lexsort([there["replica"], there["last_done_us"], there["second"], there["partition"]])
-    last = order[np.append(begins(there["partition"][order], there["second"][order])[1:], len(order) > 0)]
+    last = order[np.roll(begins(there["partition"][order], there["second"][order]), -1)]  # a row before each begin
     by_intent = Groups(cells["partition"], cells["intended_second"])
     events = by_intent.sum(cells["events"] - cells["refused"])
     kept = events > 0

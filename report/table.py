@@ -122,11 +122,16 @@ class Groups:
 
         values: known, and in order within each group, as where they were the last key.
         """
-        place = np.maximum((self.sizes * parts_per_million + 999_999) // 1_000_000, 1)
+        place = nearest_rank(self.sizes, parts_per_million)
         return np.asarray(values[self.order[self.starts + place - 1]])
 
     def _reduced(self, how: np.ufunc, values: Ints) -> Ints:
         return np.asarray(how.reduceat(values[self.order], self.starts) if len(self.starts) else values, np.int64)
+
+
+def nearest_rank(number: Ints, parts_per_million: int) -> Ints:
+    """Return the place ⌈n·q⌉ of n values in order, at least 1: so many lie at or below the percentile."""
+    return np.maximum(-(-number * parts_per_million // 1_000_000), 1)
 
 
 def coalesce(*columns: Ints) -> Ints:

@@ -5,16 +5,20 @@ It remembers nothing: a record that is repeated gives the same output again, und
 """
 
 import asyncio
+import logging
+import os
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from contracts.connection import Connection
+from contracts import logs
+from contracts.connection import Connection, read_settings
 from contracts.topics import Group, Topic
 from contracts.validation import InvalidSettingsError
-from services.common.records import Refusal, decoder, encode
-from services.consumer import Event, PlanConsumer, Refused
+from services.common import traces
+from services.common.records import Refusal, ServiceError, decoder, encode
+from services.consumer import Event, PlanConsumer, Refused, ReplicaError
 from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
 from services.payment.replica import ReplicaSettings, Server, ServiceTimes, options_of
@@ -100,3 +104,32 @@ class PlanStage:
         if self._latency_of:
             self._latencies.observe(self._latency_of(made))
         return await self.consumer.send(self._target, made.order_id.encode(), encode(made))
+
+
+S = TypeVar("S", bound=ReplicaSettings)
+
+
+def main(make: Callable[[ReplicaSettings, Connection], PlanStage], stage: str) -> int:
+    """Run a replica; return the exit status as `run_replica` does."""
+    return run_replica(ReplicaSettings, lambda *told: asyncio.run(make(*told).consumer.run()), stage)
+
+
+def run_replica(kind: type[S], run: Callable[[S, Connection], None], stage: str) -> int:
+    """Run a replica; return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
+    name = os.environ.get("TAILPACK_REPLICA") or stage
+    log = logging.getLogger(name)
+    try:
+        logs.configure(name, os.environ)
+        connection, settings = read_settings(os.environ, kind)
+        traces.configure(name, os.environ)
+        run(settings, connection)
+    except InvalidSettingsError as wrong:
+        for problem in wrong.problems:
+            log.error(problem)
+        return 2
+    except (ReplicaError, ServiceError) as ended:
+        log.error(ended)
+        return 1
+    finally:
+        traces.stop()
+    return 0

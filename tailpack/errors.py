@@ -20,7 +20,7 @@ REMEDIES: Final = {
 
 
 class TailpackError(Exception):
-    """Something the user can mend. The message is shown as it stands; the exit code is not 0."""
+    """A problem that the user can fix. The message is shown unchanged; the exit status is not 0."""
 
 
 def explain(refused: OSError) -> str:

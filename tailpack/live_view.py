@@ -25,7 +25,7 @@ ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bo
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where the run stands. elapsed_s counts from second 0 of the workload; negative while things start."""
+    """The state of the run. elapsed_s counts from second 0 of the workload; negative while things start."""
 
     title: str
     phase: str

@@ -1,4 +1,4 @@
-"""Where a run or a figure comes from: its scenario as asked, commit, command, versions, machine."""
+"""The folder of a run, and its origin: scenario, commit, command, versions, machine."""
 
 import datetime
 import os
@@ -6,6 +6,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import psutil
 
-from bench.results import Origin
 from bench.scenario import Scenario
 from contracts.connection import Connection
-from report.run_info import RunInfo
+from report.run_info import RUN_FILE, RunInfo
+from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
     from bench.simulation.sent import Sent
@@ -72,10 +73,10 @@ def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder
     )
 
 
-def origin() -> Origin:
-    """Return where and how figures are being measured."""
+def origin() -> dict[str, str]:
+    """Return where and how figures are measured: command, commit, machine, date."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return Origin(command=command(), commit=commit(), machine=machine(), measured_on=today)
+    return {"command": command(), "commit": commit(), "machine": machine(), "measured_on": today}
 
 
 def command() -> str:
@@ -107,3 +108,28 @@ def machine() -> str:
     """Return cores, memory and system in one phrase."""
     memory_gib = psutil.virtual_memory().total / 2**30
     return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {platform.system()} {platform.machine()}"
+
+
+def free_for_run(folder: Path) -> Path:
+    """Return `folder`, which need not be there. Raises TailpackError when it holds a run already."""
+    if (folder / RUN_FILE).exists():
+        raise TailpackError(f"{folder} holds a run already; choose another name, or move it away")
+    return folder
+
+
+def newest_run(out: Path = Path("out")) -> Path | None:
+    """Return the folder of the run in `out` that was made last; None where there is none."""
+    found = max(out.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime, default=None)
+    return found and found.parent
+
+
+def new_folder(out: Path, scenario: str) -> Path:
+    """Make and return a folder for one run, named after the scenario and the time."""
+    for attempt in range(100):
+        name = f"{scenario}-{time.strftime('%Y%m%d-%H%M%S')}" + (f"-{attempt}" if attempt else "")
+        try:
+            (out / name).mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return out / name
+    raise TailpackError(f"{out} holds a hundred runs of this very second")

@@ -16,7 +16,7 @@ from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.places import new_folder, newest_run
+from tailpack.provenance import new_folder, newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
@@ -78,20 +78,20 @@ def reported(
         raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
     check_run(Path(source))
     folder = Path(source)
-    if not _without_spark(folder):
+    if not _without_spark(folder, master):
         with _own_broker(folder, console):
             write(folder)
     return folder
 
 
-def _without_spark(folder: Path) -> bool:
+def _without_spark(folder: Path, master: str) -> bool:
     """Report on a run whose events lie in its folder, unless they are too many. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
-    from report.job import needs_spark, report_stored  # noqa: PLC0415
+    from report.figures import needs_spark, report_stored  # noqa: PLC0415
     from report.page import page  # noqa: PLC0415
 
     try:
-        if needs_spark(folder):
+        if needs_spark(folder, master):
             return False
         page.write(report_stored(folder), folder / page.PAGE_FILE)
     except ReportError as wrong:
@@ -168,7 +168,7 @@ def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result"
 
     It stays as it is where its events cannot be simulated, and a line says why.
     """
-    from bench.replay.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
+    from bench.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
 
     try:

@@ -21,19 +21,17 @@ from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, of_part
 from loadgen.workloads import WORKLOADS
 from report import replace_file
-from tailpack.demo import carried_share, measure_cores, paused
 from tailpack.errors import TailpackError
+from tailpack.first_run import carried_share, is_compiled, measure_cores, paused
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure, java
-from tailpack.local.places import free_for_run, new_folder
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.provenance import command, describe, versions
+from tailpack.provenance import command, describe, free_for_run, new_folder, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
-from tailpack.warm_up import is_compiled
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -57,7 +55,7 @@ class Run:
     web_port: int | None = None
     load_workers: int = 1
     name: str = ""
-    """Of its folder and the namespace of its topics; "": a fresh one."""
+    """Name of its folder, and namespace of its topics; "": a fresh one."""
     fit_load: bool = False
     """Measure the machine first, and send what it can carry."""
     watch: Callable[[LiveState, Moment], None] = lambda _, __: None
@@ -125,7 +123,7 @@ class Run:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
         try:
             connection = self._connection(self.bootstrap_servers)
-            connection.librdkafka()  # client properties that cannot be read are told before anything is written
+            connection.librdkafka()  # unreadable client properties are refused before anything is written
             self._load(connection, only_load=True)
         finally:
             self._leave_nothing_empty()

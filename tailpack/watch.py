@@ -96,7 +96,7 @@ class LiveState:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What is wrong with the autoscaler, by its newest decision."""
+        """Problems of the autoscaler, by its newest decision."""
         return self.ticks[-1].troubles if self.ticks else ()
 
     def percentiles(self) -> tuple[float, float, float] | None:
@@ -143,7 +143,7 @@ class LiveState:
 
 
 class Watcher:
-    """Reads what the topics of one run tell into a LiveState. Commits nothing, joins no group."""
+    """Reads the topics of one run into a LiveState. Commits nothing, joins no group."""
 
     def __init__(
         self,

@@ -78,11 +78,11 @@ class ServiceRates:
     """Learns μ of each replica and of the typical one.
 
     prior: events/s believed before anything is seen. speed_of: how many times as fast a replica is said to be as the
-    typical one; what is learned of it is by how much that is wrong. alike: no replica is told apart.
+    typical one; what is learned of it is by how much that is wrong.
     """
 
-    def __init__(self, prior: float, speed_of: Callable[[str], float] = lambda _: 1.0, *, alike: bool = False) -> None:
-        self._speed_of, self._alike, self._prior_log_s = speed_of, alike, -math.log(prior)
+    def __init__(self, prior: float, speed_of: Callable[[str], float] = lambda _: 1.0) -> None:
+        self._speed_of, self._prior_log_s = speed_of, -math.log(prior)
         self._work: dict[str, _Work] = {}
         self._variation, self._batches = VARIATION * BATCHES, BATCHES
         self._typical: _Typical | None = None
@@ -129,8 +129,6 @@ class ServiceRates:
 
         Known: the whole interval of its estimate lies outside those that are alike.
         """
-        if self._alike:
-            return None
         one, speed = self.estimate(replica), self._speed_of(replica)
         said = self.service_rate * speed
         if one.samples and (one.high < said * (1 - ALIKE) or one.low > said * (1 + ALIKE)):

@@ -14,12 +14,8 @@ from autoscaler.live.start import autoscale
 def main() -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m autoscaler.live", description="Settings come from TAILPACK_….")
-    parser.add_argument(
-        "configs", nargs="*", type=Path, help="TOML file with the same settings, variables go first; several: a chain"
-    )
-    parser.add_argument(
-        "--stop-replicas", action="store_true", help="stop the replicas that an earlier autoscaler left, and end"
-    )
+    parser.add_argument("configs", nargs="*", type=Path, help="TOML files; variables go first; several: a chain")
+    parser.add_argument("--stop-replicas", action="store_true", help="stop replicas that were left, and end")
     asked = parser.parse_args()
     return autoscale(*asked.configs, only_stop=asked.stop_replicas)
 

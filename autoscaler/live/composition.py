@@ -29,7 +29,7 @@ from autoscaler.live.progress_reader import ProgressReader, Uptake
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.troubles import LASTING, Troubles, Watched
+from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
@@ -145,7 +145,7 @@ class LiveAutoscaler:
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )
-        rates = ServiceRates(settings.first_service_rate, settings.relative_speed_of, alike=settings.rates_alike)
+        rates = ServiceRates(settings.first_service_rate, settings.relative_speed_of)
         self._group = LiveGroup(
             settings,
             loads=LoadReader(self._offsets),
@@ -161,10 +161,8 @@ class LiveAutoscaler:
             ),
             trouble=self._troubles.tell,
         )
-        self._decisions = LiveJournal(
-            self._journal.record, self._group.status, policy.name, troubles=lambda: self._troubles.now
-        )
-        self._controller = Controller(self._group, Watched(policy, self._troubles), self._decisions)
+        self._decisions = LiveJournal(self._journal.record, self._group.status, policy.name, self._troubles)
+        self._controller = Controller(self._group, policy, self._decisions)
         lasting = round(LASTING * settings.decision_interval_s / STEP_S)
         step = partial(self._troubles.survived, "advance", self._group.advance, fatal=FencedError, unwell_after=lasting)
         self._loop = Loop(

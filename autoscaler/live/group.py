@@ -43,19 +43,14 @@ class LiveGroup:
         trouble: Callable[..., None],
         clock: Callable[[], float] = steady_s,
     ) -> None:
-        self._settings = settings
-        self._loads = loads
-        self._reports = reports
-        self._publisher = publisher
-        self._scaler = scaler
-        self._service_rates = service_rates
+        self._settings, self._loads, self._reports = settings, loads, reports
+        self._publisher, self._scaler = publisher, scaler
+        self._service_rates, self._rebalance_time = service_rates, rebalance_time
         self._learned_rates: dict[str, float] = {}
         """Replica → μ as learned, events/s; of one that has served nothing, as of the others."""
         self._latencies: dict[str, tuple[int, ...]] = {}
         """Replica → its events by what they took (`Progress.latencies`), of each that counts them."""
-        self._rebalance_time = rebalance_time
-        self._trouble = trouble
-        self._clock = clock
+        self._trouble, self._clock = trouble, clock
         self._blind_s = clock()
         """When the brokers last did not answer, or not all of them, or too many replicas were silent."""
         self._silent: dict[str, float] = {}

@@ -1,7 +1,7 @@
-"""What the autoscaler saw, decided and did: on the journal topic, the newest in memory, and counted as metrics."""
+"""Observations, decisions and actions: on the journal topic, the newest in memory, and counted as metrics."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from autoscaler.live.kafka import client
 from autoscaler.live.metrics import Metrics
+from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decided, held
@@ -45,17 +46,9 @@ class JournalTopic:
         self._waits_since_s: float | None = None
         """When the oldest record was written of those since the last that a broker has acknowledged."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
-        self._producer = Producer(
-            client(
-                connection,
-                enable_idempotence=True,
-                linger_ms=5,
-                compression_type="gzip",
-                queue_buffering_max_kbytes=QUEUE_KB,
-            )
-        )
-        self._metrics = metrics
-        self._trouble = trouble
+        how = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
+        self._producer = Producer(client(connection, linger_ms=5, **how))
+        self._metrics, self._trouble = metrics, trouble
         self._folder = Folder()
         self.recent: deque[TickRecord] = deque(maxlen=KEPT)
         self.lost = 0
@@ -105,21 +98,18 @@ class LiveJournal:
         record: Callable[[JournalEntry], None],
         status: Callable[[], GroupStatus],
         policy: str,
+        troubles: Troubles,
         *,
         stamp_us: Callable[[float], int] = stamp_us,
         clock: Callable[[], float] = steady_s,
-        troubles: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self._record = record
-        self._status = status
-        self._policy = policy
-        self._troubles = troubles
-        self._stamp_us = stamp_us
-        self._clock = clock
+        self._record, self._status, self._policy, self._troubles = record, status, policy, troubles
+        self._stamp_us, self._clock = stamp_us, clock
         self._tick = 0
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
-        """Record one decision with what it was made from."""
+        """Record one decision with its observation; a policy for which another one stands in has a problem."""
+        self._troubles.tell("policy", decision.fault, unwell_after=LASTING)
         self._take(observation.at_s, partial(decided, observation, decision, epoch=self._status().epoch))
 
     def record_hold(self, missing: NotReadyError) -> None:
@@ -129,6 +119,5 @@ class LiveJournal:
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1
         tick = made(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
-        self._record(
-            msgspec.structs.replace(tick, troubles=tuple(f"{what}: {why}" for what, why in self._troubles().items()))
-        )
+        troubles = tuple(f"{what}: {why}" for what, why in self._troubles.now.items())
+        self._record(msgspec.structs.replace(tick, troubles=troubles))

@@ -5,17 +5,16 @@ broker create topics.
 """
 
 import logging
-import time
 from collections.abc import Iterable
 from typing import Any, Final
 
 from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
 from contracts.topics import CONTROL, ScaledGroup, qualified
+from contracts.waiting import NotWithinError, until
 
 DEADLINE_S: Final = 10.0
 """For brokers that are just starting, and for topics that were created a moment ago."""
@@ -61,13 +60,17 @@ def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, d
     topic, group = scaled.topic_in(connection.namespace), scaled.group_in(connection.namespace)
     control = [qualified(connection.namespace, one) for one in CONTROL]
     errors: list[KafkaError] = []
-    give_up_s = steady_s() + deadline_s
+    missing: list[str] = []
     consumer = Consumer(reader(connection) | {"error_cb": errors.append})
+
+    def there() -> bool:
+        missing[:] = filter(None, [_missing(consumer, connection, topic, control, errors)])
+        return not missing
+
     try:
-        while missing := _missing(consumer, connection, topic, control, errors):
-            if steady_s() >= give_up_s:
-                raise NotThereError(missing)
-            time.sleep(PAUSE_S)  # nothing tells when a broker comes up or a topic is made
+        until(there, deadline_s, "Kafka and the topics", PAUSE_S)
+    except NotWithinError:
+        raise NotThereError(missing[0]) from None
     finally:
         consumer.close()
     if follows_plans:

@@ -45,11 +45,8 @@ class Leadership:
     def __init__(
         self, leases: Leases, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = steady_s
     ) -> None:
-        self._leases = leases
-        self._name = name
-        self._me = me
-        self._lost = lost
-        self._clock = clock
+        self._leases, self._name, self._me = leases, name, me
+        self._lost, self._clock = lost, clock
         self._seen: tuple[str, float] = "", clock()
         """Version of the Lease, and since when it has been that."""
         self._renewed_s = -LASTS_S

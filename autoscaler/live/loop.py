@@ -54,18 +54,11 @@ class Loop:
         clock: Callable[[], float] = steady_s,
         ahead_s: Callable[[], float] = wall_ahead_s,
     ) -> None:
-        self._tick = tick
-        self._advance = advance
-        self._interval_s = interval_s
-        self._offset_s = offset_s
-        self._stop = stop
-        self._urgent = urgent
-        self._stepped = stepped
-        self._clock = clock
-        self._read_ahead_s = ahead_s
-        self._ahead_s = ahead_s()
+        self._tick, self._advance, self._urgent, self._stepped = tick, advance, urgent, stepped
+        self._interval_s, self._offset_s, self._stop = interval_s, offset_s, stop
+        self._clock, self._read_ahead_s = clock, ahead_s
+        self._ahead_s, self._last_tick_s = ahead_s(), clock()
         self.ticks = 0
-        self._last_tick_s = clock()
 
     def run(self) -> None:
         """Tick and advance; whatever they raise ends the loop."""

@@ -77,7 +77,7 @@ class Metrics:
         self._target, self._budget = TARGET.gauge(made), BUDGET.gauge(made)
         self._lag, self._rate, self._owner = LAG.gauge(made), RATE.gauge(made), OWNER.gauge(made)
         self._shown: dict[int, tuple[int, float, str | None]] = {}
-        """What is said of each partition: to say it again costs ten times as much as to see that it is the same."""
+        """Partition → its values: to set one again costs ten times as much as to compare it."""
         self._service_rate, self._replicas = SERVICE_RATE.gauge(made), REPLICAS.gauge(made)
         self._epoch = EPOCH.gauge(made)
         self._decisions = DECISIONS.counter(made)
@@ -126,15 +126,12 @@ class Metrics:
                 self._owned(name, before[2], seen.owner)
         self._service_rate.set(tick.service_rate)
         self._predicted.set(tick.alternatives[0].in_sla if tick.alternatives else float("nan"))
-        self._replicas.labels("requested").set(tick.requested_replicas)
-        self._replicas.labels("ready").set(tick.ready_replicas)
-        self._replicas.labels("planned").set(tick.planned_replicas)
+        for state in ("requested", "ready", "planned"):
+            self._replicas.labels(state).set(getattr(tick, f"{state}_replicas"))
         self._epoch.set(tick.epoch)
 
     def _owned(self, partition: str, before: str | None, now: str | None) -> None:
-        if before == now:
-            return
-        if before is not None:
+        if before not in (None, now):
             self._owner.remove(partition, before)
-        if now is not None:
+        if now not in (None, before):
             self._owner.labels(partition, now).set(1)

@@ -67,13 +67,12 @@ class OffsetReader:
         deadline_s: float = 0.8,
         clock: Callable[[], float] = steady_s,
     ) -> None:
-        self._connect = connect
+        self._connect, self._clock, self._deadline_s = connect, clock, deadline_s
         self._consumer: Consumer | None = None
-        self._failures = 0
-        self._patience = RECONNECT_AFTER
-        self._topic = topic
-        self._least = partitions
-        self._counted_s = -math.inf
+        self._failures, self._patience = 0, RECONNECT_AFTER
+        self._topic, self._least = topic, partitions
+        self._counted_s = self._begun_s = -math.inf
+        """When partitions were counted, and all beginnings requested, last."""
         self.partitions = partitions
         """How many there are, as last seen."""
         self._leaders: Mapping[int, Sequence[int]] = {}
@@ -81,10 +80,6 @@ class OffsetReader:
         self._answering: frozenset[int] = frozenset()
         """Leaders that answered when they were asked last."""
         self._beginnings: dict[int, int | str] = {}
-        self._begun_s = -math.inf
-        """When all beginnings were asked for last."""
-        self._deadline_s = deadline_s
-        self._clock = clock
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
         """Ask for everything: when the end offsets arrived (seconds, by the clock), and all partitions by number.
@@ -203,13 +198,13 @@ class OffsetReader:
         for first in range(0, len(places), AT_ONCE):
             yield from ask(places[first : first + AT_ONCE], timeout=max(MIN_WAIT_S, give_up_s - self._clock()))
 
-    def _told(self, answered: Iterable[TopicPartition], what: str) -> dict[int, int | str]:
-        return {
-            one.partition: one.offset
-            if one.error is None
-            else f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
-            for one in answered
-        }
+    def _told(self, asked: Iterable[TopicPartition], what: str) -> dict[int, int | str]:
+        found: dict[int, int | str] = {}
+        for one in asked:
+            found[one.partition] = one.offset
+            if one.error is not None:
+                found[one.partition] = f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
+        return found
 
     def _partition(
         self, number: int, beginning: int | str | None, end: int | str | None, committed: int | str | None

@@ -64,15 +64,9 @@ class Publisher:
         trouble: Callable[[str], None],
         grace_s: float = 0.0,
     ) -> None:
-        self._uptake = uptake
-        self._trouble = trouble
-        self._log = log
-        self._scaler = scaler
-        self._record = record
-        self._clock = clock
-        self._grace_s = grace_s
-        self._write_after_s = 0.0
-        self._unwritten = ""
+        self._log, self._scaler, self._record, self._clock = log, scaler, record, clock
+        self._uptake, self._trouble, self._grace_s = uptake, trouble, grace_s
+        self._write_after_s, self._unwritten = 0.0, ""
         self.intent: Intent | None = None
         """What the group is on its way to; equal to the plan in force once it has got there."""
 

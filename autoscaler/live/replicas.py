@@ -113,12 +113,9 @@ class ReplicaScaler:
         obeys_plans: bool = True,
         clock: Callable[[], float] = steady_s,
     ) -> None:
-        self._launcher = launcher
-        self._record = record
+        self._launcher, self._record, self._clock = launcher, record, clock
         self._patience = patience or Patience()
-        self._joins_warm = joins_warm
-        self._obeys_plans = obeys_plans
-        self._clock = clock
+        self._joins_warm, self._obeys_plans = joins_warm, obeys_plans
         self._replicas: dict[str, Requested] = {}
         self._reports: Mapping[str, Progress] = {}
         self.evictions: list[Eviction] = []

@@ -120,7 +120,7 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told]:
-    """Read the stages of a chain; what they promise adds up to one promise. Raises InvalidSettingsError, see `read`."""
+    """Read the stages of a chain; their SLOs add up to one. Raises InvalidSettingsError, see `read`."""
     told: list[Told] = []
     problems: list[str] = []
     for config in configs:
@@ -128,11 +128,9 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told
             told.append(read(config, environ))
         except InvalidSettingsError as wrong:
             problems += wrong.problems
-    for what in ("state_dir", "replica_prefix"):
-        values = [getattr(one.settings, what) for one in told]
+    own = {what: [getattr(one.settings, what) for one in told] for what in ("state_dir", "replica_prefix")}
+    for what, values in (own | {"namespace": [one.connection.namespace for one in told]}).items():
         problems += [f"{what} = {one!r}: each group needs its own" for one in {*values} if values.count(one) > 1]
-    spaces = [one.connection.namespace for one in told]
-    problems += [f"namespace = {one!r}: each group needs its own" for one in {*spaces} if spaces.count(one) > 1]
     problems += [
         f"policy = {one.settings.policy!r}: {AS_ONE} alone looks upstream; scale the others by files of their own"
         for one in told
@@ -140,19 +138,11 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told
     ]
     if problems:
         raise InvalidSettingsError(problems)
-    policies = chained_policies([asked_of(one.settings) for one in told])
-    first = told[0].settings
-    return [
-        replace(
-            one,
-            policy=policy,
-            settings=replace(
-                one.settings,
-                tick_offset_s=(first.tick_offset_s + number * BEHIND_S) % one.settings.decision_interval_s,
-            ),
-        )
-        for number, (one, policy) in enumerate(zip(told, policies, strict=True))
-    ]
+    chain: list[Told] = []
+    for one, policy in zip(told, chained_policies([asked_of(one.settings) for one in told]), strict=True):
+        offset_s = (told[0].settings.tick_offset_s + len(chain) * BEHIND_S) % one.settings.decision_interval_s
+        chain.append(replace(one, policy=policy, settings=replace(one.settings, tick_offset_s=offset_s)))
+    return chain
 
 
 def _run_all(told: Sequence[Told], stop: Event, signals: list[int]) -> int:
@@ -169,7 +159,7 @@ def _run_all(told: Sequence[Told], stop: Event, signals: list[int]) -> int:
 
 
 def _run(told: Told, stop: Event, signals: list[int]) -> int:
-    """Run at once, or once we lead, where a Lease says who does."""
+    """Run at once, or once we lead, where a Lease names the leader."""
     settings = told.settings
     if not settings.kubernetes_lease:
         return _lead(told, stop, signals)
@@ -202,10 +192,9 @@ def _lead(told: Told, stop: Event, signals: list[int], why_not: Callable[[], str
         )
     except NotThereError as missing:
         return _say(str(missing), EXIT_NO_KAFKA)
-    except KafkaException as failed:
-        return _say(f"cannot start on {connection.bootstrap_servers}: {failed.args[0].str()}", EXIT_NO_KAFKA)
-    except (PlanNotWrittenError, FencedError, NotReadyError) as failed:
-        return _say(f"cannot start on {connection.bootstrap_servers}: {failed}", EXIT_NO_KAFKA)
+    except (KafkaException, PlanNotWrittenError, FencedError, NotReadyError) as failed:
+        why = failed.args[0].str() if isinstance(failed, KafkaException) else failed
+        return _say(f"cannot start on {connection.bootstrap_servers}: {why}", EXIT_NO_KAFKA)
     try:
         autoscaler.run()
         if signal.SIGINT in signals:
@@ -221,9 +210,7 @@ def _lead(told: Told, stop: Event, signals: list[int], why_not: Callable[[], str
 def _stop(told: Told) -> int:
     patience_s = told.settings.drain_s + STOP_MARGIN_S
     stopped, killed = stop_left_behind(launcher_from(told.settings, told.environ), patience_s)
-    log.info(
-        f"stopped {', '.join(stopped) or 'no replica'}{f'; killed {names}' if (names := ', '.join(killed)) else ''}"
-    )
+    log.info("; ".join([f"stopped {', '.join(stopped) or 'no replica'}", *(f"killed {name}" for name in killed)]))
     return 0
 
 

@@ -6,9 +6,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
-from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import Policy, PolicyAround
-
 log = logging.getLogger(__name__)
 
 LASTING: Final = 3
@@ -99,17 +96,3 @@ class Troubles:
         answers = list[bool]()
         self.survived(what, lambda: answers.append(question()), fatal=fatal)
         return any(answers)
-
-
-class Watched(PolicyAround):
-    """A policy, in trouble while another has to stand in for it."""
-
-    def __init__(self, policy: Policy, troubles: Troubles) -> None:
-        super().__init__(policy)
-        self._troubles = troubles
-
-    def decide(self, observation: GroupObservation) -> Decision:
-        """Return what the policy decides."""
-        decision = self.policy.decide(observation)
-        self._troubles.tell("policy", decision.fault, unwell_after=LASTING)
-        return decision

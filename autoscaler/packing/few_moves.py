@@ -4,7 +4,7 @@ Sizes are events per interval, and so are the capacities. A partition above ever
 own where there is one: nothing else would help it.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,101 +16,21 @@ Ints = NDArray[np.int64]
 
 ROUNDING: Final = 1e-9
 """Relative; a bin may be so much too full."""
-SHELVES: Final = 32
-DRAWERS: Final = 32
-"""On each shelf. Bins with about the same room are in the same drawer, those with more in a later one."""
-NONE: Final = -1
-
-
-class Rooms(NamedTuple):
-    """Bins 0, 1, 2, … by the room left in them, in drawers, each a doubly linked list.
-
-    So the tightest that is enough is found without looking at all of them.
-    """
-
-    room: Floats
-    """What is left in each bin."""
-    tolerance: Floats
-    """By how much each may be too full."""
-    most: float
-    """The largest capacity."""
-    first: Ints
-    """A bin of each drawer; NONE where it is empty."""
-    on_shelf: Ints
-    """How many bins."""
-    following: Ints
-    preceding: Ints
-
-
-@compiled
-def empty_rooms(capacities: Floats) -> Rooms:
-    """Return rooms for bins of such capacities, none of which is in a drawer yet."""
-    bins = len(capacities)
-    links = np.full((2, bins), NONE)
-    most = 0.0
-    for capacity in capacities:
-        most = max(most, capacity)
-    drawers, shelves = np.full(SHELVES * DRAWERS, NONE), np.zeros(SHELVES, np.int64)
-    return Rooms(capacities.copy(), ROUNDING * capacities, most, drawers, shelves, links[0], links[1])
-
-
-@compiled
-def put(rooms: Rooms, one: int) -> None:
-    """Put a bin into its drawer."""
-    drawer = _drawer(rooms, rooms.room[one])
-    after = rooms.first[drawer]
-    rooms.following[one], rooms.preceding[one] = after, NONE
-    if after != NONE:
-        rooms.preceding[after] = one
-    rooms.first[drawer] = one
-    rooms.on_shelf[drawer // DRAWERS] += 1
-
-
-@compiled
-def take(rooms: Rooms, one: int) -> None:
-    """Take a bin out of its drawer, before its room changes."""
-    drawer = _drawer(rooms, rooms.room[one])
-    before, after = rooms.preceding[one], rooms.following[one]
-    if before == NONE:
-        rooms.first[drawer] = after
-    else:
-        rooms.following[before] = after
-    if after != NONE:
-        rooms.preceding[after] = before
-    rooms.on_shelf[drawer // DRAWERS] -= 1
-
-
-@compiled
-def tightest(rooms: Rooms, size: float) -> int:
-    """Return the bin with the least room in which `size` fits, of several the first; NONE where there is none."""
-    drawer = _drawer(rooms, size - ROUNDING * rooms.most)
-    while drawer < SHELVES * DRAWERS:
-        if rooms.on_shelf[drawer // DRAWERS] == 0:
-            drawer += DRAWERS - drawer % DRAWERS
-            continue
-        best, one = NONE, rooms.first[drawer]
-        while one != NONE:
-            room = rooms.room[one]
-            if room >= size - rooms.tolerance[one] and (
-                best == NONE or room < rooms.room[best] or (room == rooms.room[best] and one < best)
-            ):
-                best = one
-            one = rooms.following[one]
-        if best != NONE:
-            return best
-        drawer += 1
-    return NONE
-
-
-@compiled
-def _drawer(rooms: Rooms, room: float) -> int:
-    last = SHELVES * DRAWERS - 1.0
-    return int(max(0.0, min(last, room / rooms.most * last))) if rooms.most > 0.0 else 0
 
 
 def largest_first(sizes: Floats) -> Ints:
     """Return the partitions, the largest first."""
     return np.argsort(-sizes, kind="stable")
+
+
+@compiled
+def _tightest(room: Floats, in_use: NDArray[np.bool_], size: float, capacities: Floats) -> int:
+    """Return the replica in use with the least room in which `size` fits, of several the first; −1 where none is."""
+    best = -1
+    for one in range(len(room)):
+        if in_use[one] and room[one] >= size - ROUNDING * capacities[one] and (best < 0 or room[one] < room[best]):
+            best = one
+    return best
 
 
 @compiled
@@ -124,8 +44,7 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
     """
     partitions, replicas = len(sizes), len(capacities)
     placed = owners.copy()
-    rooms = empty_rooms(capacities)
-    room = rooms.room
+    room = capacities.copy()
     held = np.zeros(replicas, np.int64)
     for partition in range(partitions):
         owner = placed[partition]
@@ -135,15 +54,13 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
             room[owner] -= sizes[partition]
             held[owner] += 1
     _make_room(sizes, order, placed, capacities, room, held)
-    for replica in range(replicas):
-        if closed[replica] == 0 and held[replica] > 0:
-            put(rooms, replica)
+    in_use = (closed == 0) & (held > 0)
     empty = np.flatnonzero((closed == 0) & (held == 0))
     fits = True
     for partition in order:
         if placed[partition] >= 0:
             continue
-        best = tightest(rooms, sizes[partition])
+        best = _tightest(room, in_use, sizes[partition], capacities)
         for place in range(len(empty)):
             replica = int(empty[place])  # one alone may be larger than the capacity
             if held[replica] == 0 and (
@@ -155,12 +72,10 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
             for replica in range(replicas):
                 if closed[replica] == 0 and (best < 0 or room[replica] > room[best]):
                     best = replica
-        if held[best] > 0:
-            take(rooms, best)
         placed[partition] = best
         room[best] -= sizes[partition]
         held[best] += 1
-        put(rooms, best)
+        in_use[best] = True
     return placed, fits
 
 
@@ -199,21 +114,22 @@ def fewest_bins(falling: Floats, capacity: float, limit: int) -> int:
 
     falling: sizes, the largest first; one above the capacity has a bin of its own.
     """
-    rooms = empty_rooms(np.full(min(limit, len(falling)), capacity))
+    room = np.full(min(limit, len(falling)), capacity)
     count = 0
     for place in range(len(falling)):
+        size = falling[place]
         if place > 0 and falling[place - 1] == 0.0:
             break  # the others are empty, too, and go where this one went
-        best = tightest(rooms, falling[place])
-        if best >= 0:
-            take(rooms, best)
-        elif count == limit:
-            return limit + 1
-        else:
+        best = -1
+        for one in range(count):
+            if room[one] >= size - ROUNDING * capacity and (best < 0 or room[one] < room[best]):
+                best = one
+        if best < 0:
+            if count == limit:
+                return limit + 1
             best = count
             count += 1
-        rooms.room[best] -= falling[place]
-        put(rooms, best)
+        room[best] -= size
     return count
 
 

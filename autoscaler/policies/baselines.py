@@ -56,14 +56,15 @@ class Linear:
 class Static:
     """A fixed number of replicas with the partitions spread evenly once: over-provisioning, or no scaling at all."""
 
-    name = "static"
-
-    def __init__(self, settings: PolicySettings) -> None:
+    def __init__(self, settings: PolicySettings, count: int = 0) -> None:
+        """count: the replicas, by which the policy is named; 0: as the settings have it."""
         self.settings = settings
+        self.name = f"static-{count}" if count else "static"
+        self._wanted = count or settings.static_replicas
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Restore the count, or give owners to partitions without one; otherwise hold."""
-        wanted = self.settings.static_replicas
+        wanted = self._wanted
         why = unowned(observation)
         if observation.requested_replicas != wanted:
             why = f"static keeps {wanted}"

@@ -24,7 +24,7 @@ class FlinkDs2Settings(Settings):
     """The operator's options, by its names without `job.autoscaler.`. Raises ValueError naming all mistakes.
 
     Defaults are those of the example in its documentation with minutes read as seconds, since a rebalance takes no
-    longer than seconds; docs/comparison.md lists how they differ from the operator's own.
+    longer than seconds; bench/matrices/worlds.toml has the operator's own.
     """
 
     utilization_target: float = setting(0.6, "share", above=0, most=1)

@@ -1,13 +1,15 @@
-"""Policies by name, as scenarios, the live autoscaler and the command line know them: ours, and those of packages.
+"""Policies by name, as scenarios, the live autoscaler and the command line know them: of tailpack, packages and files.
 
-An installed package offers a policy by an entry point of the group `tailpack.policies`: name → a `PolicyFactory`. It is
-imported only where it is asked for by name, or all are listed.
+An installed package offers a policy by an entry point of the group `tailpack.policies`: name → a `PolicyFactory`. A
+file is named by its path: `./mine.py`, or `./mine.py:Mine` if it has several. Either is imported only if it is named.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from typing import Any, Final
 
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
@@ -39,6 +41,7 @@ from contracts.settings import Settings, Target, picked, unknown
 from contracts.validation import parse
 
 GROUP: Final = "tailpack.policies"
+FILE: Final = ".py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +121,22 @@ def policy_names() -> list[str]:
 
 
 def policy_factory(name: str) -> PolicyFactory:
-    """Return how the policy called `name` is made; ours come before those of packages.
+    """Return how the policy called `name` is made; ours come before those of packages. Names ignore case.
 
-    Raises ValueError that lists the policies there are, or says which package is wrong, and how.
+    Raises ValueError with the policies that exist, or with what is wrong in which package or file.
     """
+    if FILE in name:
+        return _of_file(name)
+    name = name.lower()
     if name in POLICIES:
         return POLICIES[name]
+    if count := fixed_count(name):
+        return replace(POLICIES["static"], build=lambda settings, _: Static(settings, count))
     offers = list(entry_points(group=GROUP, name=name))
     if not offers:
-        raise ValueError(f"{name!r} is {unknown(name, policy_names())}")
+        number = name.rpartition("-")[2]
+        fixed = f"unknown; did you mean static-{number}?" if number.isdecimal() and "algo" not in name else ""
+        raise ValueError(f"{name!r} is {fixed or unknown(name, policy_names())}")
     if len(offers) > 1:
         raise ValueError(f"{name!r} is offered by {' and '.join(map(_origin, offers))}; uninstall all but one")
     try:
@@ -138,6 +148,51 @@ def policy_factory(name: str) -> PolicyFactory:
     if not (isinstance(factory.options, type) and issubclass(factory.options, Settings)):
         raise _refused(offers[0], "must have a class of Settings as its options")
     return replace(factory, build=partial(_made, offers[0], factory.build))
+
+
+def fixed_count(name: str) -> int:
+    """Return the replicas of `static-5` and the like; 0 for other policies."""
+    number = name.lower().removeprefix("static-")
+    return int(number) if number != name.lower() and number.isdecimal() else 0
+
+
+@cache
+def _of_file(name: str) -> PolicyFactory:
+    """Return the policy of a file: a PolicyFactory, or a class with a method `decide`.
+
+    The class takes nothing, PolicySettings, or these and an instance of its attribute `options`, a class of Settings.
+    """
+    stem, _, wanted = name.partition(FILE)
+    spec = spec_from_file_location(stem.rpartition("/")[2], stem + FILE)
+    try:
+        module = module_from_spec(spec)  # type: ignore[arg-type]
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+    except (Exception, SystemExit) as wrong:
+        raise ValueError(f"{name!r} cannot be loaded: {_in_short(wrong)}") from wrong
+    here = vars(module)
+    classes = [one for one in here.values() if hasattr(one, "decide") and one.__module__ == module.__name__]
+    made = [one for one in here.values() if isinstance(one, PolicyFactory)]
+    found: Any = here.get(wanted.lstrip(":")) if wanted else next(iter([*made, *classes]), None)
+    if isinstance(found, PolicyFactory):
+        return found
+    if found not in classes:
+        known = ", ".join(one.__name__ for one in classes) or "none"
+        raise ValueError(f"{name!r} names no class with a method `decide`; classes of the file that have one: {known}")
+    return PolicyFactory(
+        (found.__doc__ or found.__name__).partition("\n")[0],
+        partial(_made_of_class, found),
+        getattr(found, "options", Settings),
+    )
+
+
+def _made_of_class(found: Any, settings: PolicySettings, told: Any) -> Policy:
+    taken = len(signature(found).parameters)
+    try:
+        policy: Any = found(*(settings, told)[:taken])
+    except Exception as wrong:
+        raise ValueError(f"policy {found.__name__} cannot be made: {_in_short(wrong)}") from wrong
+    policy.name = getattr(policy, "name", found.__name__)
+    return policy  # type: ignore[no-any-return]
 
 
 def all_policies() -> tuple[dict[str, PolicyFactory], list[str]]:

@@ -100,7 +100,7 @@ class Scaling(Factors, Limits):
     """Who decides, how often and within which limits."""
 
     policy: str
-    """Name of the policy; `tailpack policies` lists them."""
+    """Name of the policy; `tailpack list policies` lists them."""
     decision_interval_s: float = setting(1.0, "s", least=0.1, most=60)
     """Time between two decisions."""
     tick_offset_s: float = setting(0.1, "s", least=0)

@@ -24,7 +24,7 @@ from autoscaler.live.kafka import client
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.troubles import LASTING, Troubles, Watched, refuse
+from autoscaler.live.troubles import LASTING, Troubles, refuse
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -101,8 +101,8 @@ class Shadow:
             latency_target_s=settings.latency_target_s,
         )
         self._recent: deque[TickRecord] = deque(maxlen=KEPT)
-        journal = LiveJournal(self._record, self._group.status, policy.name, troubles=lambda: self._troubles.now)
-        self._controller = Controller(self._group, Watched(policy, self._troubles), journal)
+        journal = LiveJournal(self._record, self._group.status, policy.name, self._troubles)
+        self._controller = Controller(self._group, policy, journal)
         self._loop = Loop(
             self._tick,
             lambda: self._loads.sample(steady_s()),

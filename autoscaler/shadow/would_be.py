@@ -14,7 +14,7 @@ from autoscaler.shadow.seen import CommittedRates, Floats, LagClock
 
 @dataclass(slots=True)
 class Account:
-    """What one of both ways has cost so far."""
+    """The cost of one of both ways so far."""
 
     replicas: int = 0
     replica_s: float = 0.0
@@ -47,12 +47,8 @@ class WouldBeGroup:
         rebalance_time_s: float,
         latency_target_s: float,
     ) -> None:
-        self._loads = loads
-        self._members = members
-        self._rates = rates
-        self._startup_s = startup_s
-        self._rebalance_time_s = rebalance_time_s
-        self._target_s = latency_target_s
+        self._loads, self._members, self._rates = loads, members, rates
+        self._startup_s, self._rebalance_time_s, self._target_s = startup_s, rebalance_time_s, latency_target_s
         self._prefix = prefix
         self._plan = self._in_force = Plan((), None)
         """As many as the group has, once both its members and their rate are known."""
@@ -91,16 +87,18 @@ class WouldBeGroup:
         rate = self._rates.service_rate
         if not owned or rate is None:
             self._waiting = lags  # until both are known, the one group is the other
-            raise NotReadyError(
-                "members of the group: there are none, or the brokers have not told them"
-                if not owned
-                else "service rate of a member: none was seen to be behind; set TAILPACK_MEMBER_RATE"
-            )
+            no_members = "members of the group: there are none, or the brokers have not reported them"
+            no_rate = "service rate of a member: none was seen to be behind; set TAILPACK_MEMBER_RATE"
+            raise NotReadyError(no_rate if owned else no_members)
         if not self._plan.count:
             self._plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)
             self._ready_s, self._began_s, passed_s = dict.fromkeys(self._plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
-        self._book(passed_s, owned, lags)
+        self.actual.replicas, self.would_be.replicas = len(owned), self._plan.count
+        self.actual.lag_s = self._clock.worst_s(self._ends - lags)
+        self.would_be.lag_s = self._clock.worst_s(self._ends - self._waiting)
+        for one in (self.actual, self.would_be):
+            one.book(passed_s, self._target_s)
         return self._observed(at_s, partitions, rate)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -115,7 +113,7 @@ class WouldBeGroup:
         self._ready_s = {name: known.get(name, self._at_s + self._startup_s) for name in decision.plan.replicas}
 
     def status(self) -> GroupStatus:
-        """Return what is known without asking anybody."""
+        """Return what is known without a request."""
         at_s = self._at_s or 0.0
         ready = sum(ready_s <= at_s for ready_s in self._ready_s.values())
         return GroupStatus(self._plan.count, ready, self._plan.count, 0, self._rates.service_rate or 0.0)
@@ -132,21 +130,11 @@ class WouldBeGroup:
             if waits > 0:
                 self._waiting[own] *= max(0.0, 1 - rate * passed_s / waits)
 
-    def _book(self, passed_s: float, owned: Mapping[str, frozenset[int]], lags: Floats) -> None:
-        self.actual.replicas, self.would_be.replicas = len(owned), self._plan.count
-        self.actual.lag_s = self._clock.worst_s(self._ends - lags)
-        self.would_be.lag_s = self._clock.worst_s(self._ends - self._waiting)
-        for one in (self.actual, self.would_be):
-            one.book(passed_s, self._target_s)
-
     def _observed(self, at_s: float, partitions: tuple[PartitionLoad, ...], rate: float) -> GroupObservation:
-        waiting = np.ceil(self._waiting - 1e-6).astype(int)
+        both = zip(partitions, np.ceil(self._waiting - 1e-6).astype(int), strict=True)
         return GroupObservation(
             at_s=at_s,
-            partitions=tuple(
-                PartitionLoad(one.partition, one.arrival_rate, int(waits))
-                for one, waits in zip(partitions, waiting, strict=True)
-            ),
+            partitions=tuple(PartitionLoad(one.partition, one.arrival_rate, int(waits)) for one, waits in both),
             replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self._plan.replicas),
             assignment=self._owners(self._plan, len(partitions)),
             service_rate=rate,
@@ -157,7 +145,7 @@ class WouldBeGroup:
 
     @staticmethod
     def _owners(plan: Plan, partitions: int) -> Mapping[int, str]:
-        """Return who owns what; where the plan leaves that to the group, in turn."""
+        """Return the owners; where the plan leaves that to the group, in turn."""
         if plan.assignment is not None and len(plan.assignment) == partitions:
             return plan.assignment
         return {partition: plan.replicas[partition % plan.count] for partition in range(partitions)}

@@ -27,7 +27,6 @@ class Cause(IntEnum):
     START_UP = 0x7A110001
     HEARTBEAT = 0x7A110002
     LOSS = 0x7A110003
-    COMMIT = 0x7A110004
     CHAIN = 0x7A110005
 
 

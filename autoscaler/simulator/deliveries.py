@@ -16,33 +16,15 @@ Timing = Callable[[int, int], int]
 """(replica, µs from when on) → µs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """One partition that changed its owner. Times in µs since the start of the run."""
-
-    partition: int
-    free_us: int
-    """When the last event at the owner before was finished, or that owner was given up for dead."""
-    attached_us: int
-    """When the next event could start."""
-    replica: int
-    """Number of the new owner."""
-
-
-Completed = Callable[[Handover], None]
-"""Told of each handover when it is complete."""
-
-
 class Owners:
     """Who serves which partition: the one place from which partitions are attached and detached.
 
     A replica that died and is believed alive can be given partitions: nobody serves them until it is evicted.
     """
 
-    def __init__(self, engine: Engine, agenda: Agenda, completed: Completed) -> None:
+    def __init__(self, engine: Engine, agenda: Agenda) -> None:
         self._engine = engine
         self._agenda = agenda
-        self._completed = completed
         self._busy_us: dict[int, int] = {}
         """Replica → when it finishes the last event of what was taken from it."""
         self._evicted_us: dict[int, int] = {}
@@ -52,7 +34,6 @@ class Owners:
         """Start a run: the owners are in place at once."""
         self._holder = list(owners)
         """By partition: the replica that it is attached to, or NOBODY."""
-        self._before = list(owners)
         self._free_us = [0] * len(owners)
         """By partition: when its last owner lets go of it; later than now while that one finishes an event of it."""
         for partition, owner in enumerate(owners):
@@ -84,9 +65,6 @@ class Owners:
             return
         self._engine.attach(partition, owner)
         self._holder[partition] = owner
-        if owner != self._before[partition]:
-            self._before[partition] = owner
-            self._completed(Handover(partition, self._free_us[partition], self._engine.now_us, owner))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,10 +82,8 @@ class Handovers(Owners):
     A newer plan overrides a move that has not begun; one that has is redirected, and its pause begins anew.
     """
 
-    def __init__(
-        self, engine: Engine, agenda: Agenda, completed: Completed, *, stops_us: Timing, starts_us: Timing
-    ) -> None:
-        super().__init__(engine, agenda, completed)
+    def __init__(self, engine: Engine, agenda: Agenda, *, stops_us: Timing, starts_us: Timing) -> None:
+        super().__init__(engine, agenda)
         self._stops_us = stops_us
         self._starts_us = starts_us
         self._moves: dict[int, _Move] = {}
@@ -176,10 +152,8 @@ class Rounds(Owners, ABC):
     joined; what comes later waits for the next round, which follows at once. The dead are waited for until evicted.
     """
 
-    def __init__(
-        self, engine: Engine, agenda: Agenda, completed: Completed, heartbeats: Heartbeats, rebalance_time_us: int
-    ) -> None:
-        super().__init__(engine, agenda, completed)
+    def __init__(self, engine: Engine, agenda: Agenda, heartbeats: Heartbeats, rebalance_time_us: int) -> None:
+        super().__init__(engine, agenda)
         self._heartbeats = heartbeats
         self._rebalance_time_us = rebalance_time_us
         self._running = False
@@ -310,13 +284,16 @@ class Share:
         self._engine = engine
         self._agenda = agenda
         self._members: frozenset[int] = frozenset()
+        self._gone: frozenset[int] = frozenset()
+        """Who died."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run."""
         self.carry_out(owners, members)
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """Let exactly `members` take events from now on."""
+        """Let exactly `members`, but for the dead, take events from now on."""
+        members -= self._gone
         for replica in sorted(self._members - members):
             self._engine.leave(replica)
         for replica in sorted(members - self._members):
@@ -325,7 +302,7 @@ class Share:
 
     def lost(self, replica: int, evicted_us: int) -> None:
         """Let the others have what `replica` had acquired, from `evicted_us` on."""
-        self._members -= {replica}
+        self._members, self._gone = self._members - {replica}, self._gone | {replica}
         self._agenda.at(evicted_us, partial(self._engine.give_back, replica))
 
     def released_us(self, replica: int) -> int | None:
@@ -340,25 +317,22 @@ members: all replicas that belong to the group then, owners or not.
 """
 
 
-def make_delivery(
-    settings: DeliverySettings, engine: Engine, agenda: Agenda, completed: Completed, seed: int
-) -> PlanDelivery:
+def make_delivery(settings: DeliverySettings, engine: Engine, agenda: Agenda, seed: int) -> PlanDelivery:
     """Return the model of `settings.delivery`, which is none of a share group, with its timing."""
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.delivery:
         case Delivery.INCREMENTAL:
-            pause_us, notice_us = round(settings.pause_s * 1e6), round(settings.notice_s * 1e6)
+            pause_us = round(settings.pause_s * 1e6)
             return Handovers(
                 engine,
                 agenda,
-                completed,
-                stops_us=lambda _, now_us: now_us + notice_us,
+                stops_us=lambda _, now_us: now_us,
                 starts_us=lambda _, free_us: free_us + pause_us,
             )
         case Delivery.KIP848:
-            return Handovers(engine, agenda, completed, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
+            return Handovers(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
         case Delivery.COOPERATIVE_STICKY:
-            return CooperativeSticky(engine, agenda, completed, heartbeats, rebalance_time_us)
+            return CooperativeSticky(engine, agenda, heartbeats, rebalance_time_us)
         case _:  # eager, and Faust's consumer, which rebalances eagerly
-            return Eager(engine, agenda, completed, heartbeats, rebalance_time_us)
+            return Eager(engine, agenda, heartbeats, rebalance_time_us)

@@ -45,7 +45,6 @@ class SimulatedGroup:
         self._sight = sight
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
-        self._stop_us = round(settings.stop_s * 1e6)
         self._loss = chance_of(Cause.LOSS, settings.seed)
         self._rates = LearnedRates(settings.service, partitions, 1 + settings.service_rate_error)
         self._dying: frozenset[int] = frozenset()
@@ -117,7 +116,7 @@ class SimulatedGroup:
             rebalance_time_s=self._settings.told_rebalance_time_s,
             overhead_s=self._settings.planned_overhead_s,
             startup_s=self._settings.told_startup_s,
-            commit_age_s=self._settings.told_commit_age_s,
+            commit_age_s=self._settings.commit_age_s,
             stops_all=self._settings.delivery.stops_all,
             recent=seen.recent,
         )
@@ -137,7 +136,7 @@ class SimulatedGroup:
         """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""
         before, self._plan = self._placement, decision.plan
         self._placement = aimed_at(before, decision.plan)
-        self.members.plan(decision.plan.replicas, self._engine.now_us)
+        self.members.plan(decision.plan.replicas)
         starting: dict[int, list[Member]] = {}
         for name in decision.plan.replicas:
             if self.members.get(name) is None:
@@ -162,7 +161,6 @@ class SimulatedGroup:
             until_us = self._delivery.released_us(member.number) if member.ready else now_us
             if until_us is None:
                 continue
-            until_us = max(until_us, member.unplanned_us + self._stop_us if member.ready else now_us)
             if until_us <= now_us:
                 self.members.remove(member, now_us, ReplicaChange.LEFT)
             else:

@@ -20,8 +20,6 @@ class Member:
     ready: bool = False
     planned: bool = True
     """Named by the newest plan; else it is being removed."""
-    unplanned_us: int = 0
-    """When a plan left it out, if one did."""
 
 
 class Members:
@@ -67,12 +65,10 @@ class Members:
         self._note(member, ReplicaChange.REQUESTED, at_us)
         return member
 
-    def plan(self, names: Sequence[str], at_us: int) -> None:
+    def plan(self, names: Sequence[str]) -> None:
         """Take note of who shall stay."""
         wanted = set(names)
         for member in self._present.values():
-            if member.planned and member.name not in wanted:
-                member.unplanned_us = at_us
             member.planned = member.name in wanted
         self._leaving = [member for member in self._present.values() if not member.planned]
 

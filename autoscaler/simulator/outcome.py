@@ -12,8 +12,7 @@ from autoscaler.simulator.rows import Served
 
 Times = NDArray[np.int64]
 SHORT_US: Final = 1 << 32
-GROWTH: Final = 8
-"""An array that is full grows by that part of its size."""
+"""Latencies below it, 71 minutes, are kept in 4 bytes each where nothing else is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,30 +39,6 @@ class Kill:
     committed: Times
 
 
-class _Latencies:
-    """One array that grows in place: putting parts together at the end would take twice the memory."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        """dtype: uint32 holds 71 minutes; a longer latency turns all into int64."""
-        self._values: NDArray[Any] = np.empty(0, dtype)
-        self._count = 0
-
-    def add(self, latency_us: Times) -> None:
-        """Append some, one or more."""
-        if self._values.dtype == np.uint32 and int(latency_us.max()) >= SHORT_US:
-            self._values = self._values.astype(np.int64)
-        count = self._count + len(latency_us)
-        if count > len(self._values):
-            self._values.resize(count + count // GROWTH, refcheck=False)  # nobody else has it yet
-        self._values[self._count : count] = latency_us
-        self._count = count
-
-    def all(self) -> NDArray[Any]:
-        """Return them. Nothing is added after that."""
-        self._values.resize(self._count, refcheck=False)
-        return self._values
-
-
 class Outcomes:
     """Takes events as they are fed, and outcomes in the same order. keep: everything, else latencies only."""
 
@@ -71,7 +46,7 @@ class Outcomes:
         self._keep = keep
         self._arrivals: list[Arrivals] = []
         self._served: list[Served] = []
-        self._latencies = _Latencies(np.dtype(np.int64 if keep else np.uint32))
+        self._latencies: list[NDArray[Any]] = []
         self._unmatched: deque[Times] = deque()
 
     def fed(self, arrivals: Arrivals) -> None:
@@ -86,7 +61,9 @@ class Outcomes:
         while len(done_us):
             intended_us = self._unmatched.popleft()
             count = min(len(done_us), len(intended_us))
-            self._latencies.add(done_us[:count] - intended_us[:count])
+            latency_us = done_us[:count] - intended_us[:count]
+            short = not self._keep and int(latency_us.max()) < SHORT_US
+            self._latencies.append(latency_us.astype(np.uint32) if short else latency_us)
             done_us = done_us[count:]
             if count < len(intended_us):
                 self._unmatched.appendleft(intended_us[count:])
@@ -96,7 +73,7 @@ class Outcomes:
     def latency_us(self) -> Times:
         """Return done − intended by event number."""
         assert not self._unmatched, "everything was drained"
-        return self._latencies.all()
+        return _joined(self._latencies, np.int64 if self._keep else np.uint32)
 
     def events(self) -> Events:
         """Return every event; none where they are not kept."""

@@ -1,17 +1,15 @@
-"""What serves a share group (KIP-932): one queue, from which every free replica takes the oldest unit of work.
+"""What serves a share group (KIP-932): one queue, from which every free replica takes the oldest event.
 
 Time, feeding, counting and taking are as in `engine.Engine`. The further rules, which
 `tests/support/oracles/reference_pool.py` carries out in plain Python, equal to the last event:
-- A unit is a single event, or with `whole_batches` all events of one partition with one intended time.
-- Of several free members the one that has been free longest takes the unit, then the one with the smallest number.
-- What was acquired is served to its end, and each event is acknowledged when it is finished.
+- Of several free members the one that has been free longest takes the event, then the one with the smallest number.
+- What was acquired is served to its end, and acknowledged when it is finished.
 - What a killed replica had acquired comes before all that waits, once it is given back.
-- Under a shared limit the next unit is acquired after the gap at least; there are no whole batches then.
+- Under a shared limit the next event is acquired after the gap at least.
 - The order of a partition is not kept.
 
-All members take from one queue, so an event's outcome is known when its unit is acquired: by the first of a heap of
-members, in the order in which they become free. Events of a unit are a chain; each member keeps that of what it has
-acquired and not acknowledged. Chains link event numbers; event e lies in row e − base. The loops are compiled.
+All members take from one queue, so an event's outcome is known when it is acquired: by the first of a heap of members,
+in the order in which they become free. Event e lies in row e − base. The loops are compiled.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -34,22 +32,19 @@ Heap = NDArray[np.int64]
 class Pool(EventServer):
     """Serves as `Engine` does, except that replicas join and leave; nothing is attached."""
 
-    def __init__(
-        self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False, target_us: int = NEVER
-    ) -> None:
+    def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
         super().__init__(partitions, service, target_us=target_us)
-        self._whole_batches = whole_batches
         self._free = np.empty(0, np.int64)
         """Numbers of the members as a heap: who is free first stands first."""
         self._waiting = 0
         """Number of the first event that nobody has acquired."""
         self._lost: dict[int, int] = {}
-        """Killed replica → the first event of what is to be given back."""
+        """Killed replica → the event that is to be given back."""
         self._returned: list[int] = []
-        """First events of what was given back; a heap."""
+        """Events that were given back; a heap."""
 
     def join(self, replica: int) -> None:
-        """From now on `replica` takes units."""
+        """From now on `replica` takes events."""
         self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self._now_us)
         self._arrange(np.append(self._free, replica))
 
@@ -81,14 +76,11 @@ class Pool(EventServer):
             heappush(self._returned, self._lost.pop(replica))
 
     def feed(self, arrivals: Arrivals) -> None:
-        """See `Engine`. Units are formed of what is fed at once."""
+        """See `Engine`."""
         super().feed(arrivals)
         self._collect()
-        events, fed = self._events, self._events.loaded
-        while events.next_us != NEVER:
-            first = events.loaded
-            events.load(self._collected_until)
-            form_units(events.rows, events.base, self._partitions, first, events.loaded, fed, self._whole_batches)
+        while self._events.next_us != NEVER:
+            self._events.load(self._collected_until)
 
     def advance(self, until_us: int) -> None:
         """See `Engine`."""
@@ -117,7 +109,7 @@ class Pool(EventServer):
         self._free = members[np.lexsort((members, self._replicas["free_us"][members]))]
 
     def _serve(self, until_us: int) -> None:
-        """Let units be acquired before `until_us`, those that were given back first."""
+        """Let events be acquired before `until_us`, those that were given back first."""
         if not len(self._free):
             return
         state = (*self._state(), self._service, self._free)
@@ -127,24 +119,10 @@ class Pool(EventServer):
             self._waiting = serve(*state, self._waiting, self._events.loaded, self._now_us, until_us)
 
     def _collect(self) -> None:
-        commit_all(*self._state(), self._now_us)  # chains lead to unfinished events then
+        commit_all(*self._state(), self._now_us)  # what is acquired is unfinished then, so its row is kept
         events, first = self._events, self._collected_until
         end = first_unfinished(events.rows, events.base, first, events.loaded, self._now_us)
         self._put_aside(events.outcomes(first, end))
-
-
-@compiled
-def form_units(events: Rows, base: int, partitions: Rows, first: int, end: int, fed: int, whole: bool) -> None:
-    """Link the events first … end − 1 to units. fed: the first event that was fed with them."""
-    for event in range(first, end):
-        partition = events[event - base].partition
-        last = partitions[partition].last
-        joins = whole and last >= fed and events[last - base].intended_us == events[event - base].intended_us
-        if joins:
-            events[last - base].next = event
-        events[event - base].polls = not joins
-        events[event - base].next = NONE
-        partitions[partition].last = event
 
 
 @compiled
@@ -160,11 +138,10 @@ def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, unti
 def commit(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> None:
     """Commit what a member has finished now."""
     event = members[member].first
-    while event != NONE and events[event - base].done_us <= now_us:
+    if event != NONE and events[event - base].done_us <= now_us:
         partitions[events[event - base].partition].committed += 1
         members[member].done_us = events[event - base].done_us
-        event = events[event - base].next
-    members[member].first = event
+        members[member].first = NONE
 
 
 @compiled
@@ -176,15 +153,13 @@ def commit_all(events: Rows, base: int, members: Rows, partitions: Rows, now_us:
 
 @compiled
 def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> int:
-    """Commit what a member has finished now; return the chain of what it has not, to be served again."""
+    """Commit what a member has finished now; return the event that it has not, to be served again, or NONE."""
     commit(events, base, members, partitions, member, now_us)
     lost = int(members[member].first)
     members[member].first = NONE
     members[member].free_us = now_us
-    event = lost
-    while event != NONE:
-        events[event - base].done_us = NEVER
-        event = int(events[event - base].next)
+    if lost != NONE:
+        events[lost - base].done_us = NEVER
     return lost
 
 
@@ -196,27 +171,23 @@ def acquire(
     partitions: Rows,
     service: Rows,
     heap: Heap,
-    unit: int,
+    event: int,
     now_us: int,
     until_us: int,
 ) -> bool:
-    """Let the next free member serve the unit that begins with event `unit`; tell whether one can before `until_us`."""
-    member = heap[0]
-    at_us = max(members[member].free_us, events[unit - base].intended_us, now_us, service[0].open_us)
+    """Let the next free member serve `event`; tell whether one can before `until_us`."""
+    member, row = heap[0], event - base
+    at_us = max(members[member].free_us, events[row].intended_us, now_us, service[0].open_us)
     if at_us >= until_us:
         return False
     if service[0].gap_us:
         close_gate(service, at_us)
     commit(events, base, members, partitions, member, at_us)
-    members[member].first = unit
-    event = unit
-    while event != NONE:
-        row = event - base
-        events[row].started_us = at_us
-        at_us += service_us(service, events[row].demand_us, members, member, at_us)
-        events[row].done_us = at_us
-        events[row].replica = member
-        event = events[row].next
+    members[member].first = event
+    events[row].started_us = at_us
+    at_us += service_us(service, events[row].demand_us, members, member, at_us)
+    events[row].done_us = at_us
+    events[row].replica = member
     members[member].free_us = at_us
     place = 0
     while True:
@@ -254,10 +225,7 @@ def serve(
     now_us: int,
     until_us: int,
 ) -> int:
-    """Let units from `event` on be acquired before `until_us`; return the first one left, or `end`."""
-    while event < end and (
-        not events[event - base].polls
-        or acquire(events, base, members, partitions, service, heap, event, now_us, until_us)
-    ):
+    """Let events from `event` on be acquired before `until_us`; return the first one left, or `end`."""
+    while event < end and acquire(events, base, members, partitions, service, heap, event, now_us, until_us):
         event += 1
     return event

@@ -32,7 +32,7 @@ EVENT: Final = np.dtype(
         ("next", np.int64),  # the next one in its chain
         ("partition", np.int32),
         ("replica", np.int32),
-        ("polls", np.bool_),  # it is the first of a batch, or of a unit
+        ("polls", np.bool_),  # it is the first of a batch
     ],
     align=True,
 )
@@ -41,7 +41,7 @@ REPLICA: Final = np.dtype(
         ("speed", np.float64),
         ("slow_factor", np.float64),  # its own, of the slow time
         ("free_us", np.int64),  # nothing more starts before
-        ("first", np.int64),  # chain of events that are not committed; in a pool of those that it acquired
+        ("first", np.int64),  # chain of events that are not committed; in a pool the one that it acquired
         ("last", np.int64),
         ("waiting", np.int64),  # under a shared limit, the first event of the chain that has not begun
         ("busy_us", np.int64),  # and what its events took, the wait for their turn included
@@ -57,7 +57,7 @@ PARTITION: Final = np.dtype(
     [
         ("owner", np.int64),
         ("first", np.int64),  # chain of events that nobody serves
-        ("last", np.int64),  # its end; in a pool the last event fed
+        ("last", np.int64),  # its end
         ("produced", np.int64),
         ("committed", np.int64),
         ("concerned", np.bool_),

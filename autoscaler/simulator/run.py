@@ -3,7 +3,7 @@
 The world is turned step by step: the engine up to each timed action, then the action.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import merge
@@ -20,12 +20,12 @@ from autoscaler.ports import NotReadyError, Policy, PolicyAround
 from autoscaler.records import decided, held
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.deliveries import Handover, PlanDelivery, Share, make_delivery
-from autoscaler.simulator.engine import NOBODY, Engine
+from autoscaler.simulator.deliveries import PlanDelivery, Share, make_delivery
+from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.outcome import Events, Outcomes, repeated
 from autoscaler.simulator.pool import Pool
-from autoscaler.simulator.settings import Change, SimulationSettings, Tick
+from autoscaler.simulator.settings import Change, SimulationSettings
 from autoscaler.simulator.sight import Sight
 from contracts.delivery import Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
@@ -37,31 +37,26 @@ TICKS_TO_RECOVER: Final = 1000
 class World:
     """Everything but the controller. Time is that of the engine; under share a pool takes its place.
 
-    keep: off, only latencies are kept, and no record of plans, handovers and replicas.
+    keep: off, only latencies are kept, and no record of plans and replicas.
     """
 
     def __init__(self, workload: Workload, settings: SimulationSettings, *, keep: bool = True) -> None:
         service = ServiceTimes(settings.service, settings.seed)
         self.outcomes = Outcomes(keep=keep)
         self.agenda = Agenda()
-        self.handovers: list[Handover] = []
-        """Those that are complete, in order of time."""
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
         delivery: PlanDelivery
         if settings.delivery.delivery is Delivery.SHARE:
-            pool = Pool(
-                workload.partitions, service, whole_batches=settings.delivery.whole_batches, target_us=target_us
-            )
+            pool = Pool(workload.partitions, service, target_us=target_us)
             self.engine, delivery = pool, Share(pool, self.agenda)
         else:
             engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
-            completed = self.handovers.append if keep else _forget
             self.engine = engine
-            delivery = make_delivery(settings.delivery, engine, self.agenda, completed, settings.seed)
+            delivery = make_delivery(settings.delivery, engine, self.agenda, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
-        self._sight = Sight(self.engine, self._feed.slots, self._owner, settings)
+        self._sight = Sight(self.engine, self._feed.slots, settings)
         self.group = SimulatedGroup(
             self.engine, self.agenda, delivery, self._sight, settings, partitions=workload.partitions, keep=keep
         )
@@ -82,10 +77,10 @@ class World:
         while (due_us := self.agenda.next_us()) is not None:
             self.advance(due_us)
 
-    def look_for(self, tick: Tick, *, first: bool = False) -> None:
+    def look_for(self, tick_us: int, *, first: bool = False) -> None:
         """Read the offsets in time for a tick that sees them late. first: it comes before those looked for already."""
-        look_us = tick.at_us - self._delay_us
-        self._sight.expect(look_us, self.agenda, tick.commit_ages_s, first=first)
+        look_us = tick_us - self._delay_us
+        self._sight.expect(look_us, self.agenda, first=first)
         if self._delay_us:
             self.agenda.at(max(self.engine.now_us, look_us), self._sight.look)
 
@@ -100,19 +95,10 @@ class World:
         if until_us > self.engine.now_us:
             self.engine.advance(until_us)
 
-    def _owner(self, partition: int) -> tuple[int, str]:
-        """Return number and name of the replica that serves `partition`; where all do, it is as if nobody did."""
-        number = self.engine.owner(partition)
-        return number, "" if number == NOBODY else self.group.members.names[number]
-
     def _take_in(self, arrivals: Arrivals) -> None:
         self.outcomes.add(self.engine.take())
         self.engine.feed(arrivals)
         self.outcomes.fed(arrivals)
-
-
-def _forget(_: Handover) -> None:
-    """Take no note."""
 
 
 class SimulatedJournal:
@@ -166,8 +152,6 @@ class Run:
     """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
     paid: tuple[tuple[int, float], ...]
     """(µs, sum of the prices of their classes)."""
-    handovers: tuple[Handover, ...]
-    """This and the records below: none where only latencies are kept."""
     drained_us: int
     """When the last event was finished."""
     repeated: NDArray[np.int64]
@@ -206,13 +190,11 @@ def simulate(
     *,
     keep_events: bool = True,
     clock: Callable[[], float] | None = None,
-    ticks: Sequence[Tick] | None = None,
 ) -> Run:
     """Run `workload` under `policy` until its last event is finished.
 
-    keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal and no
-    handovers. clock: seconds; times the policy. ticks: when to decide, instead of once in each interval;
-    between them it is decided as ever.
+    keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal.
+    clock: seconds; times the policy.
     Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
@@ -222,13 +204,13 @@ def simulate(
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
-    ticks = ticks_of(settings, workload.duration_s) if ticks is None else ticks
-    for tick in ticks:
-        world.look_for(tick)
-    for tick in ticks:
+    ticks_us = ticks_of(settings, workload.duration_s)
+    for tick_us in ticks_us:
+        world.look_for(tick_us)
+    for tick_us in ticks_us:
         if controller.watches:
-            _watch(world, controller, settings, tick.at_us)
-        world.advance(tick.at_us)
+            _watch(world, controller, settings, tick_us)
+        world.advance(tick_us)
         controller.tick()
     world.finish_changes()
     _replace_the_dead(world, controller, settings)
@@ -245,7 +227,6 @@ def simulate(
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
         paid=tuple(group.members.paid),
-        handovers=tuple(world.handovers),
         drained_us=drained_us,
         repeated=repeated(events, group.kills if may_repeat else []),
         policy_s=timed.spent_s,
@@ -261,16 +242,16 @@ def _watch(world: World, controller: Controller, settings: SimulationSettings, u
     for at_us in range(world.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
         world.advance(at_us)
         if controller.urgent():
-            world.look_for(Tick(at_us), first=True)
+            world.look_for(at_us, first=True)
             world.advance(at_us)
             controller.tick()
 
 
-def ticks_of(settings: SimulationSettings, duration_s: float) -> list[Tick]:
+def ticks_of(settings: SimulationSettings, duration_s: float) -> list[int]:
     """Return ticks at i·interval + offset for i = 0, 1, … below `duration_s`."""
     count = max(0, ceil((duration_s - settings.tick_offset_s) / settings.decision_interval_s) + 1)
     ticks = (round((i * settings.decision_interval_s + settings.tick_offset_s) * 1e6) for i in range(count))
-    return [Tick(at_us) for at_us in ticks if at_us < duration_s * 1e6]
+    return [at_us for at_us in ticks if at_us < duration_s * 1e6]
 
 
 def _replace_the_dead(world: World, controller: Controller, settings: SimulationSettings) -> None:
@@ -282,7 +263,7 @@ def _replace_the_dead(world: World, controller: Controller, settings: Simulation
         if not world.group.unserved:
             return
         at_us = world.engine.now_us + round(settings.decision_interval_s * 1e6)
-        world.look_for(Tick(at_us))
+        world.look_for(at_us)
         world.advance(at_us)
         controller.tick()
         world.finish_changes()

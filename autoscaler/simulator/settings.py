@@ -1,6 +1,5 @@
 """What a simulated world is told. Defaults are those under which policies are compared (docs/model.md)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -55,15 +54,7 @@ class ServiceSettings(Work, ServiceShape):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShareGroups(Settings):
-    """What only share groups have."""
-
-    whole_batches: bool = setting(False)
-    """Share: a consumer acquires whole producer batches, as measured, instead of single events."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeliverySettings(ShareGroups):
+class DeliverySettings(Settings):
     """Parameters of the delivery models."""
 
     delivery: Delivery = setting(Delivery.INCREMENTAL)
@@ -74,8 +65,6 @@ class DeliverySettings(ShareGroups):
     """t_r of the others: how long a round takes once everybody has joined it."""
     heartbeat_s: float = setting(0.0, "s", least=0)
     """Members learn of a round at their next heartbeat; 0: at once."""
-    notice_s: float = setting(0.0, "s", least=0)
-    """Incremental: from a decision until the owner of a partition that moves stops serving it."""
 
     @property
     def stops_all(self) -> bool:
@@ -129,30 +118,20 @@ class SimulationSettings(Observing):
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     startup_s: float | None = setting(0.0, "s", least=0)
     """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
-    stop_s: float = setting(0.0, "s", least=0)
-    """From the plan that no longer names a replica until it is gone, if it has nothing to finish then: so long it is
-    paid."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """W: replicas report what they finish later."""
     decision_interval_s: float = setting(1.0, "s", above=0)
     """Time between two ticks."""
     tick_offset_s: float = setting(0.1, "s", least=0)
     """Ticks fall so long after multiples of the interval."""
-    commit_interval_s: float = setting(0.0, "s", least=0)
-    """Each replica commits by a clock of its own, once in so long: what is seen of it is up to half of that older or
-    younger than `commit_age_s`. 0: all are seen as old."""
     slot_s: float = setting(0.1, "s", above=0)
     """Resolution of `GroupObservation.recent`."""
-    slots_between: bool = setting(False)
-    """Its slots end in the middle between multiples of `slot_s`, the last one at the look: as live samples lie."""
     initial_replicas: int = setting(1, "replicas", least=1)
     """Replicas at the start."""
     replica_prefix: str = setting(REPLICA_PREFIX)
     """Replicas are named prefix-<ordinal>."""
     planned_rebalance_time_s: float | None = setting(None, "s", least=0)
     """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
-    planned_commit_age_s: float | None = setting(None, "s", least=0)
-    """Age of commits that policies are told; None: the true one."""
     failures: tuple[Failure, ...] = ()
     """Each kills the ready replica that holds most partitions then."""
     session_s: float = setting(6.0, "s", least=0)
@@ -171,21 +150,6 @@ class SimulationSettings(Observing):
     def told_startup_s(self) -> float:
         """Start-up that policies are told, seconds."""
         return _told(self.planned_startup_s, self.startup_s or 0.0)
-
-    @property
-    def told_commit_age_s(self) -> float:
-        """Age of commits that policies are told, seconds."""
-        return _told(self.planned_commit_age_s, self.commit_age_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A decision whose moment is known, and what is known of it."""
-
-    at_us: int
-    """Since the start of the run."""
-    commit_ages_s: Mapping[str, float] = field(default_factory=dict)
-    """Replica → age of its commits as they are seen then. Those of others follow from clocks of their own."""
 
 
 @dataclass(frozen=True, slots=True)

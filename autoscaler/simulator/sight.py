@@ -1,8 +1,7 @@
 """What can be seen: offsets, now or as they were some time ago, and μ of the replicas, as it is learned."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from math import floor
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,17 +10,11 @@ from numpy.typing import NDArray
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.model import PartitionLoad, RecentArrivals, soonest_s
 from autoscaler.simulator.arrivals import Agenda
-from autoscaler.simulator.chance import Cause, chance_of
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.members import Member
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
 
-MOMENTS: Final = 20
-"""At which commits are read for a look; a clock is taken to have struck at the nearest one. At 0.1 s between commits
-that is every 5 ms."""
-Owner = Callable[[int], tuple[int, str]]
-"""Partition → number and name of the replica that serves it."""
 SAMPLES: Final = 4
 """In a slot: as often end offsets are read live."""
 Slots = Callable[[NDArray[np.int64]], NDArray[np.int64]]
@@ -47,72 +40,35 @@ class _Look(NamedTuple):
     """By replica, since the start of the run."""
 
 
-class CommitClocks:
-    """When replicas commit: each by a clock of its own, so that what is seen of them differs in age from look to look.
-
-    Replica r commits at (k + its phase) · interval, k = 0, 1, …; the phases are random.
-    """
-
-    def __init__(self, settings: SimulationSettings) -> None:
-        self._seed = settings.seed
-        self._age_us = round(settings.commit_age_s * 1e6)
-        self._interval_us = settings.commit_interval_s * 1e6
-        self._phases: dict[int, float] = {}
-
-    def moments_us(self, look_us: int) -> list[int]:
-        """Return when to read the commits that a look at `look_us` may see, oldest first; none: at the look itself."""
-        if not self._interval_us:
-            return [look_us - self._age_us] if self._age_us else []
-        ages_us = (self._age_us + self._interval_us * (0.5 - (one + 0.5) / MOMENTS) for one in range(MOMENTS))
-        return [look_us - max(0, round(age_us)) for age_us in ages_us]
-
-    def seen(self, replica: int, look_us: int, known_s: float | None) -> int:
-        """Return which of those moments is that of the last commit of `replica` that the look sees.
-
-        known_s: its age, where the world knows better than a clock at random.
-        """
-        if known_s is not None:
-            older = 0.5 + (known_s * 1e6 - self._age_us) / self._interval_us
-            return MOMENTS - 1 - min(MOMENTS - 1, max(0, floor(older * MOMENTS)))
-        if replica not in self._phases:
-            self._phases[replica] = chance_of(Cause.COMMIT, self._seed, replica + 1).random()  # NOBODY has one, too
-        passed = (look_us / self._interval_us - self._phases[replica]) % 1.0
-        return MOMENTS - 1 - min(MOMENTS - 1, floor(passed * MOMENTS))
-
-
 class Sight:
     """Looks at offsets and remembers the looks until they are old enough to be seen."""
 
-    def __init__(self, counters: Engine | Pool, slots: Slots, owner: Owner, settings: SimulationSettings) -> None:
+    def __init__(self, counters: Engine | Pool, slots: Slots, settings: SimulationSettings) -> None:
         self._counters = counters
         self._slots = slots
-        self._owner = owner
-        self._clocks = CommitClocks(settings)
+        self._commit_age_us = round(settings.commit_age_s * 1e6)
         self._interval_us = round(settings.decision_interval_s * 1e6)
         self._count = max(1, round(settings.decision_interval_s / settings.slot_s))
         self._slot_s = self._interval_us / self._count / 1e6
-        self._between = settings.slots_between
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._looks: deque[_Look] = deque()
         self._seen_us: int | None = None
         """When the look that was seen last was made."""
         self._late = np.zeros(0, np.int64)
         """Of the look that was seen last."""
-        self._commits: deque[tuple[list[NDArray[np.int64]], Mapping[str, float]]] = deque()
-        """As they were at the moments that each of the looks to come may see, and their known ages by replica, where
-        looks see them late."""
+        self._commits: deque[list[NDArray[np.int64]]] = deque()
+        """For each look to come that sees commits late: the commits, once they are read."""
 
-    def expect(self, look_us: int, agenda: Agenda, ages_s: Mapping[str, float], *, first: bool = False) -> None:
-        """Prepare for a look to come, later than those expected before: read the commits that it may see in time.
+    def expect(self, look_us: int, agenda: Agenda, *, first: bool = False) -> None:
+        """Prepare for a look to come, later than those expected before: read its commits in time.
 
-        ages_s: replica → how old its commits are to be then, where that is known. first: it comes before all those.
+        first: the look is earlier than all those.
         """
-        moments_us = self._clocks.moments_us(look_us)
-        if moments_us:
+        if self._commit_age_us:
             notes: list[NDArray[np.int64]] = []
-            (self._commits.appendleft if first else self._commits.append)((notes, ages_s))
-            for moment_us in moments_us:
-                agenda.at(max(self._counters.now_us, moment_us), lambda: notes.append(self._counters.committed()))
+            (self._commits.appendleft if first else self._commits.append)(notes)
+            read_us = max(self._counters.now_us, look_us - self._commit_age_us)
+            agenda.at(read_us, lambda: notes.append(self._counters.committed()))
 
     def look(self) -> None:
         """Read the offsets as they are now; commits as they were noted, where they were."""
@@ -163,23 +119,11 @@ class Sight:
         """Return where the slots of the time `since_us` that ends at `until_us` begin, and the end."""
         slot_us = self._interval_us / self._count
         first_us, count = until_us - since_us, max(1, round(since_us / slot_us))
-        if self._between:
-            ended = floor(until_us / slot_us - 0.5)
-            inner = (ended - count + 0.5 + np.arange(1, count)) * slot_us
-        else:
-            inner = first_us + np.arange(1, count) * slot_us
+        inner = first_us + np.arange(1, count) * slot_us
         return np.concatenate(([first_us], np.ceil(inner), [until_us])).astype(np.int64)
 
     def _committed(self) -> NDArray[np.int64]:
-        """Return what is seen as committed: of each partition, by the clock of the replica that serves it."""
-        if not self._commits:
-            return self._counters.committed()
-        notes, ages_s = self._commits.popleft()
-        if len(notes) == 1:
-            return notes[0]
-        now_us, owners = self._counters.now_us, map(self._owner, range(len(notes[0])))
-        seen = [self._clocks.seen(number, now_us, ages_s.get(name)) for number, name in owners]
-        return np.array(notes)[seen, np.arange(len(seen))]
+        return self._commits.popleft()[0] if self._commits else self._counters.committed()
 
 
 class LearnedRates:
@@ -198,7 +142,7 @@ class LearnedRates:
         self._told = told
         self._classes = service.replica_classes
         self._at_speed_1 = self._classes[0].speed / (service.service_time_s + service.overhead_s)
-        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of, alike=service.rates_alike)
+        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of)
         self.alike = len({*service.speeds}) == len(self._classes) == 1 and not (
             service.slow_replicas or service.shared_limits
         )

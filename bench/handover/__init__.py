@@ -1,5 +1,1 @@
-"""What a partition's change of owner costs: act on a live group, analyse what was served, show the figures.
-
-Act: setup, experiment (with children, load, plans, readers), steps; courses puts them together.
-Analyse: evidence, windows, analyse, outcomes, show.
-"""
+"""What a partition's change of owner costs: `group` serves a load, `steps` act on it, `figures` analyse it."""

@@ -1,22 +1,33 @@
-"""What an experiment on handovers leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
+"""What an experiment reads and leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from autoscaler.live.kafka import reader
+from autoscaler.live.progress_reader import ProgressReader
+from contracts.connection import Connection
+from contracts.progress import Progress
+from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 OFFSET_BITS: Final = 40
 UNKNOWN: Final = -1
-"""A committed offset that was not there, or not told."""
+"""A committed offset that did not exist, or that the broker did not return."""
+COMMITS_EVERY_S, COMMITS_DEADLINE_S = 0.3, 0.5
+NO_ENDS: Final = {"enable.partition.eof": False}
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """As much of a record of the timeline topic as is needed: decoding the rest would cost the machine."""
+    """The part of a timeline that is needed: to decode the rest would load the machine."""
 
     intended_us: int
     done_us: int
@@ -26,14 +37,14 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
-    """A record of the topic payments.settled, as much of it as is needed."""
+    """The part of a record of payments.settled that is needed."""
 
     timeline: Row
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Records of the timeline topic in order of `done_us`: columns of one length."""
+    """Finished events in order of `done_us`: columns of one length."""
 
     intended_us: IntArray
     done_us: IntArray
@@ -50,8 +61,7 @@ class Served:
         index = {name: number for number, name in enumerate(names)}
         ordered = sorted(rows, key=lambda row: row.done_us)
         cells = [(one.intended_us, one.done_us, one.partition, one.offset, index[one.replica]) for one in ordered]
-        table = np.array(cells, dtype=np.int64).reshape(-1, 5)
-        intended_us, done_us, partition, offset, replica = table.T
+        intended_us, done_us, partition, offset, replica = np.array(cells, dtype=np.int64).reshape(-1, 5).T
         return cls(intended_us, done_us, partition, offset, replica, names)
 
     def __len__(self) -> int:
@@ -89,9 +99,7 @@ class Step:
     until_us: int
     """When the experiment went on: nothing later belongs to this step."""
     moves: tuple[Move, ...] | None = None
-    """What the plan moves. None: nobody planned it, the owners seen tell."""
-    apart: tuple[int, ...] = ()
-    """Partitions that suffer for a reason of their own: counted neither as moved nor with the others."""
+    """What the plan moves. None: there was no plan, so the observed owners show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +111,64 @@ class Evidence:
     served: Served
     steps: tuple[Step, ...]
     quiet: tuple[tuple[int, int], ...]
-    """Stretches (from, to) in which nothing was changed."""
+    """Periods (from, to) in which nothing was changed."""
     committed: IntArray
     """Committed offsets over time, shape (samples, partitions); UNKNOWN where there was none."""
-    owned: bool = True
-    """Partitions have owners. False for a share group, where every member may take any event."""
+
+
+class Seen:
+    """What the readers have found: finished events, reports of replicas, committed offsets. They join no group."""
+
+    def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:
+        few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # the broker has other work
+        self._timeline = Consumer(reader(connection, isolation_level="read_committed", **few_fetches) | NO_ENDS)
+        settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
+        self._timeline.assign([TopicPartition(settled, number, 0) for number in range(PIPELINE_PARTITIONS)])
+        self._progress = ProgressReader(connection)
+        group = {"group.id": qualified(connection.namespace, Group.PAYMENT)}
+        self._commits = Consumer(reader(connection) | NO_ENDS | group)
+        for each in (self._timeline, self._progress, self._commits):
+            stack.callback(each.close)
+        topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
+        self._places = [TopicPartition(topic, number) for number in range(partitions)]
+        self._due_s, self._decoder = 0.0, msgspec.json.Decoder(Settled)
+        self._last: dict[tuple[int, str], int] = {}
+        self._owner: dict[int, tuple[int, str]] = {}
+        self.rows: list[Row] = []
+        self.committed: list[list[int]] = []
+        self.reports: Mapping[str, Progress] = {}
+        self.first_us: dict[str, int] = {}
+        """Time of each replica's first report, when it is connected and about to join."""
+
+    def poll(self, timeout_s: float) -> None:
+        """Take what arrives within `timeout_s`."""
+        for record in self._timeline.consume(2000, timeout_s):
+            if record.error() is None:
+                row = self._decoder.decode(record.value()).timeline
+                self.rows.append(row)
+                place = (row.partition, row.replica)
+                self._last[place] = max(self._last.get(place, 0), row.done_us)
+                self._owner[row.partition] = max(self._owner.get(row.partition, (0, "")), (row.done_us, row.replica))
+        self.reports = self._progress.poll()
+        for name, report in self.reports.items():
+            self.first_us.setdefault(name, report.at_us)
+        if time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + COMMITS_EVERY_S
+            try:
+                found = self._commits.committed(self._places, timeout=COMMITS_DEADLINE_S)
+            except KafkaException:
+                return  # the coordinator moves; the next sample is compared with the last one
+            self.committed.append([UNKNOWN if one.error or one.offset < 0 else one.offset for one in found])
+
+    def last_done_us(self, partition: int, replica: str) -> int:
+        """Return when `replica` last finished an event of `partition`; 0 for never."""
+        return self._last.get((partition, replica), 0)
+
+    def owners(self) -> dict[int, str]:
+        """Return partition → replica that finished its newest event."""
+        return {partition: replica for partition, (_, replica) in self._owner.items()}
+
+    def reported_owners(self, among: Iterable[str]) -> dict[int, str]:
+        """Return partition → replica, by the newest reports of those named."""
+        mine = [self.reports[name] for name in among if name in self.reports]
+        return {partition: report.replica for report in mine for partition in report.partitions}

@@ -1,4 +1,4 @@
-"""The load of an experiment, in a process of its own so that nothing the experiment does makes an event late.
+"""The load of an experiment, in a process of its own so that the experiment makes no event late.
 
 `python -m bench.handover.load` sends into payments.requested, round robin, until SIGTERM; event k is due at k / rate.
 """
@@ -26,8 +26,6 @@ LEAD_US: Final = 300_000
 """The first event is intended this long after the generator is ready."""
 LONGEST_PAUSE_S: Final = 0.02
 FLUSH_DEADLINE_S: Final = 10.0
-FILL_DEADLINE_S: Final = 60.0
-SENT_FILE: Final = "load-sent.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +36,10 @@ class LoadSettings(Settings):
     """Events/s."""
     partitions: int
     """Event k goes to partition k modulo this."""
-    out_dir: str
-    """Folder that takes SENT_FILE."""
     seed: int
     """Of the orders."""
+    sent_file: str
+    """Takes what was sent."""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,25 +87,8 @@ def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: 
     )
 
 
-def fill(connection: Connection, events: int, partitions: int) -> int:
-    """Lay `events` ready, round robin; return how many of them the broker did not take."""
-    producer, orders = Producer(connection.librdkafka() | {"enable.idempotence": "true"}), Orders("ready", 1)
-    topic, at_us = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), now_us()
-    for number in range(events):
-        event = payment_event(orders.order(number), at_us + number, number % partitions)(at_us)
-        producer.produce(topic, event.value, event.key, event.partition)
-        producer.poll(0)
-    return int(producer.flush(FILL_DEADLINE_S))
-
-
-def main() -> None:
-    """Send until SIGTERM, then write down what was sent."""
+if __name__ == "__main__":
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
-    connection, settings = read_settings(os.environ, LoadSettings)
-    sent = send_until(lambda: bool(stop), settings, connection)
-    (Path(settings.out_dir) / SENT_FILE).write_bytes(msgspec.json.encode(sent))  # read once this process has ended
-
-
-if __name__ == "__main__":
-    main()
+    where, told = read_settings(os.environ, LoadSettings)
+    Path(told.sent_file).write_bytes(msgspec.json.encode(send_until(lambda: bool(stop), told, where)))

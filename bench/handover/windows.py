@@ -1,14 +1,14 @@
 """Which events a step may have touched: its moves, its window, and who was moved in it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from bench.handover.evidence import Evidence, IntArray, Move, Served, Step
-from bench.handover.setup import SERVICE_TIME_S
 
+SERVICE_TIME_S: Final = 0.005
+"""Of one event."""
 TAIL_US: Final = 1_000_000
 """A window goes on for this long after the last first event."""
 
@@ -32,14 +32,14 @@ class Handover:
 
     @property
     def pause_us(self) -> int:
-        """Time that nobody served the partition while an event was waiting."""
+        """Time in which an event was waiting and no replica served the partition."""
         started_us = self.first_us - round(SERVICE_TIME_S * 1e6)
         return max(0, started_us - max(self.left_us, self.first_intended_us))
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One step with what came of it."""
+    """One step with its consequences."""
 
     step: Step
     ended_us: int
@@ -47,23 +47,18 @@ class Window:
     handovers: tuple[Handover, ...]
     missing: tuple[Move, ...] = ()
     """Planned moves whose new owner was never seen."""
-    superseded: tuple[Move, ...] = ()
-    """Planned moves whose new owner was not seen before another plan moved the partition again."""
 
     @property
     def moved(self) -> set[int]:
         """Partitions that this step moved, or meant to."""
-        moves = (*(one.move for one in self.handovers), *self.missing, *self.superseded)
-        return {move.partition for move in moves} - set(self.step.apart)
+        return {move.partition for move in (*(one.move for one in self.handovers), *self.missing)}
 
 
 def find_windows(evidence: Evidence) -> tuple[Window, ...]:
     """Return the window of each step, in order of time."""
     first = evidence.served.first_completions()
     rows = {int(number): np.flatnonzero(first.partition == number) for number in np.unique(first.partition)}
-    steps = sorted(evidence.steps, key=lambda step: step.at_us)
-    moved_again = _moved_again(steps)
-    return tuple(_window(step, first, rows, moved_again, owned=evidence.owned) for step in steps)
+    return tuple(_window(step, first, rows) for step in sorted(evidence.steps, key=lambda step: step.at_us))
 
 
 def overlapping(served: Served, from_us: int, to_us: int) -> IntArray:
@@ -75,7 +70,7 @@ def overlapping(served: Served, from_us: int, to_us: int) -> IntArray:
 
 
 def stall_us(served: Served, from_us: int, to_us: int) -> int:
-    """Return the longest time within [from_us, to_us] in which nobody finished an event although one was waiting."""
+    """Return the longest time within [from_us, to_us] in which no event was finished although one was waiting."""
     if not len(served):
         return 0
     oldest_waiting = np.minimum.accumulate(served.intended_us[::-1])[::-1]
@@ -84,51 +79,31 @@ def stall_us(served: Served, from_us: int, to_us: int) -> int:
     return int(max(length.max(initial=0), 0))
 
 
-def _moved_again(steps: Sequence[Step]) -> dict[tuple[int, int], int]:
-    """(at_us of a step, partition) → at_us of the next step that moves this partition."""
-    following: dict[tuple[int, int], int] = {}
-    last: dict[int, int] = {}
-    for step in steps:
-        for move in step.moves or ():
-            if move.partition in last:
-                following[last[move.partition], move.partition] = step.at_us
-            last[move.partition] = step.at_us
-    return following
-
-
-def _window(
-    step: Step, first: Served, rows: dict[int, IntArray], again: dict[tuple[int, int], int], *, owned: bool
-) -> Window:
-    if not owned:
-        return Window(step, step.until_us, ())
+def _window(step: Step, first: Served, rows: dict[int, IntArray]) -> Window:
     found: list[Handover] = []
     missing: list[Move] = []
-    superseded: list[Move] = []
     if step.moves is None:
         for number, mine in rows.items():
             found += _observed(step, number, first, mine)
-    else:
-        for move in step.moves:
-            again_us = again.get((step.at_us, move.partition), step.until_us + 1)
-            mine = rows.get(move.partition, np.array([], dtype=np.int64))
-            handover = _planned(step, move, first, mine, min(again_us, step.until_us))
-            if handover is not None:
-                found.append(handover)
-            else:
-                (superseded if again_us <= step.until_us else missing).append(move)
+    for move in step.moves or ():
+        handover = _planned(step, move, first, rows.get(move.partition, np.array([], dtype=np.int64)))
+        if handover is None:
+            missing.append(move)
+        else:
+            found.append(handover)
     last_us = max((one.first_us for one in found), default=step.at_us)
     ended_us = step.until_us if missing else min(last_us + TAIL_US, step.until_us)
-    return Window(step, ended_us, tuple(found), tuple(missing), tuple(superseded))
+    return Window(step, ended_us, tuple(found), tuple(missing))
 
 
-def _planned(step: Step, move: Move, first: Served, mine: IntArray, limit_us: int) -> Handover | None:
+def _planned(step: Step, move: Move, first: Served, mine: IntArray) -> Handover | None:
     if move.target not in first.names:
         return None
     target = first.names.index(move.target)
     begin = int(np.searchsorted(first.done_us[mine], step.at_us))
     later = mine[begin:]
     hits = later[first.replica[later] == target][:1]
-    if not len(hits) or first.done_us[hits[0]] > limit_us:
+    if not len(hits) or first.done_us[hits[0]] > step.until_us:
         return None
     return _handover(step, move, first, mine, int(hits[0]))
 

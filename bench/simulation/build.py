@@ -1,4 +1,4 @@
-"""From a scenario to the settings of its world."""
+"""From a scenario to the settings of the simulator."""
 
 from typing import Final
 
@@ -16,14 +16,12 @@ CLAIRVOYANT: Final = "clairvoyant"
 
 
 def delivery_of(scenario: Scenario) -> Delivery:
-    """Return how plans are carried out, whichever of its two keys says so; a clairvoyant's own is incremental."""
-    if scenario.autoscaler.policy == CLAIRVOYANT:
-        return Delivery.INCREMENTAL
-    return asked_delivery(scenario)
+    """Return how plans are carried out, by either of the two keys; for a clairvoyant it is incremental."""
+    return Delivery.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else asked_delivery(scenario)
 
 
 def asked_delivery(scenario: Scenario) -> Delivery:
-    """Return how plans are carried out under any other policy."""
+    """Return how plans are carried out under any policy but clairvoyant."""
     return Delivery(scenario.payment.runtime or scenario.payment.delivery)
 
 
@@ -38,7 +36,6 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,
-                whole_batches=world.whole_batches,
             ),
             **picked(world, Observing),
             startup_s=None if world.startup_s == "gke" else world.startup_s,

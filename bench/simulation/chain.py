@@ -35,22 +35,6 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
     peak_replicas: int
     plan_changes: int
 
-    @classmethod
-    def of(
-        cls, stage: str, took_us: IntArray, *, within_s: float, minutes: float, peak: int, changes: int
-    ) -> "StageResult":
-        """Return the figures of a stage whose events took so long, µs. within_s: its share of W."""
-        return cls(
-            stage=stage,
-            events=len(took_us),
-            in_sla=in_sla_share(took_us, within_s),
-            p999_s=_seconds(took_us, 0.999),
-            max_s=_seconds(took_us, 1.0),
-            replica_minutes=minutes,
-            peak_replicas=peak,
-            plan_changes=changes,
-        )
-
 
 class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
     """A whole chain. An event is done when all that it caused is done; latencies as in StageResult."""
@@ -92,22 +76,19 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
         runs.append(simulate(workload, policy, settings_of(question)))
     took_us = end_to_end_us(runs, causes)
     stages = [
-        StageResult.of(
-            name,
-            run.latency_us,
-            within_s=share * scenario.target.latency_target_s,
-            minutes=replica_minutes(run.requested, 0, sent.duration_s),
-            peak=max(count for _, count in run.requested),
-            changes=len(run.changes),
+        StageResult(
+            stage=name,
+            events=len(run.latency_us),
+            in_sla=in_sla_share(run.latency_us, share * scenario.target.latency_target_s),
+            p999_s=_seconds(run.latency_us, 0.999),
+            max_s=_seconds(run.latency_us, 1.0),
+            replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
+            peak_replicas=max(count for _, count in run.requested),
+            plan_changes=len(run.changes),
         )
         for name, run, share in zip(names, runs, scenario.shares(), strict=True)
     ]
-    return runs, took_us, summary(scenario, took_us, stages)
-
-
-def summary(scenario: Scenario, took_us: IntArray, stages: Sequence[StageResult]) -> ChainResult:
-    """Return the figures of a chain whose events took so long from end to end, µs."""
-    return ChainResult(
+    found = ChainResult(
         scenario=scenario.name,
         coordinated=scenario.chain.coordinated,
         seed=scenario.seed,
@@ -119,6 +100,7 @@ def summary(scenario: Scenario, took_us: IntArray, stages: Sequence[StageResult]
         replica_minutes=sum(one.replica_minutes for one in stages),
         stages=tuple(stages),
     )
+    return runs, took_us, found
 
 
 def _policies(questions: Sequence[Scenario]) -> list[Policy]:

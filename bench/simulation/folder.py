@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -18,9 +18,7 @@ from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
 from report.run_info import RUN_FILE, RunInfo
-
-if TYPE_CHECKING:
-    import pyarrow
+from report.stored import TEXTS, WHOLE_NUMBERS, YES_OR_NO
 
 EVENTS: Final = "events.parquet"
 JOURNAL: Final = "journal.parquet"
@@ -34,23 +32,12 @@ BLOCK: Final = 5_000
 """Entries of the journal that are text at once: with many partitions each has kilobytes."""
 
 EVENT_TYPES: Final = {
-    "event_id": "string",
-    **dict.fromkeys(
-        ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us"), "int64"
-    ),
+    **dict.fromkeys(WHOLE_NUMBERS, "int64"),
+    **dict.fromkeys(YES_OR_NO, "bool"),
+    **dict.fromkeys(TEXTS, "string"),
     "partition": "int32",
-    "offset": "int64",
-    "replica": "string",
-    "epoch": "int64",
-    "accepted": "bool",
-    "dead_letters": "int64",
-    **{
-        f"{prefix}_{what}": kind
-        for prefix in ("placed", "requested", "settled", "shipped", "notified")
-        for what, kind in (("records", "int64"), ("differ", "bool"))
-    },
 }
-"""Columns of events.parquet, as `report.spark.events` makes them of topics."""
+"""Columns of events.parquet."""
 JOURNAL_TYPES: Final = {
     "position": "int64",
     "kind": "string",
@@ -69,52 +56,61 @@ JOURNAL_TYPES: Final = {
 """Columns of journal.parquet, as `report.spark.events` makes them of the journal topic."""
 
 
-def write_run(folder: Path, run: Run, info: RunInfo, events: Mapping[str, Any] | None = None) -> Path:
-    """Write the run's three records into `folder`; return the folder. A simulated run that lies there is replaced.
+def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
+    """Write run.json, events and journal into `folder`; return it. A simulated run in it is replaced.
 
-    events: column → values, where they differ from the simulator's own timeline.
-    Raises InvalidSettingsError where another run lies there, files cannot be written, or pyarrow is missing.
+    Raises InvalidSettingsError if the folder holds a live run, files cannot be written, or pyarrow is missing.
     """
     if find_spec("pyarrow") is None:
         raise InvalidSettingsError(["keeping a run takes pyarrow: pip install '.[bench]'"])
     began_us = info.started_us or 0
     try:
         _make_room(folder)
-        _write(folder / EVENTS, EVENT_TYPES, [events or timeline(run, began_us)])
+        _write(folder / EVENTS, EVENT_TYPES, [timeline(run, began_us)])
         _write(folder / JOURNAL, JOURNAL_TYPES, _journal_blocks(_entries(run, began_us)))
         info.save(folder)
     except OSError as refused:
-        raise InvalidSettingsError(
-            [f"{folder} cannot take the run's files: {refused.strerror or refused}"]
-        ) from refused
+        why = refused.strerror or refused
+        raise InvalidSettingsError([f"{folder} cannot take the run's files: {why}"]) from refused
     return folder
 
 
 def _make_room(folder: Path) -> None:
-    """Make the folder; take away what is known of the simulated run that lies there."""
+    """Make the folder, and remove what identifies the simulated run in it."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / RUN_FILE).exists():
         try:
-            world = RunInfo.load(folder).world
+            simulated = RunInfo.load(folder).world == "simulated"
         except msgspec.DecodeError:
-            world = "live"
-        if world != "simulated":
+            simulated = False
+        if not simulated:
             raise InvalidSettingsError([f"{folder} holds a live run; choose another folder"])
     for name in (RUN_FILE, *JUDGED):
         (folder / name).unlink(missing_ok=True)
 
 
 def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, Any]]) -> None:
-    """Write a Parquet folder beside `place` and rename it, so that a reader never sees half of it."""
-    from pyarrow import parquet  # noqa: PLC0415  only the bench extra brings it
+    """Write a Parquet folder next to `place` and rename it, so that a reader never sees half of it.
 
+    Values are lists with None, or arrays, masked where nothing is known.
+    """
+    import pyarrow  # noqa: PLC0415  only the bench extra brings it
+    from pyarrow import parquet  # noqa: PLC0415
+
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types.items()])
     temporary = place.with_name(place.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     try:
-        with parquet.ParquetWriter(temporary / "part-00000.parquet", _schema(types)) as writer:
+        with parquet.ParquetWriter(temporary / "part-00000.parquet", schema) as writer:
             for block in blocks:
-                writer.write_table(_table(block, types))
+                columns = [
+                    pyarrow.array(np.ma.getdata(values), type=field.type, mask=np.ma.getmaskarray(values))
+                    if isinstance(values := block[field.name], np.ndarray)
+                    else pyarrow.array(values, type=field.type)
+                    for field in schema
+                ]
+                writer.write_table(pyarrow.table(columns, schema=schema))
         (temporary / WHOLE).touch()
         shutil.rmtree(place, ignore_errors=True)
         place.unlink(missing_ok=True)
@@ -123,27 +119,8 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _schema(types: Mapping[str, str]) -> "pyarrow.Schema":
-    import pyarrow  # noqa: PLC0415
-
-    return pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types.items()])
-
-
-def _table(block: Mapping[str, Any], types: Mapping[str, str]) -> "pyarrow.Table":
-    """Return columns as a table: lists with None, or arrays, masked where nothing is known."""
-    import pyarrow  # noqa: PLC0415
-
-    arrays = []
-    for name, kind in types.items():
-        values = block[name]
-        mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-        plain = np.ma.getdata(values) if isinstance(values, np.ndarray) else values
-        arrays.append(pyarrow.array(plain, type=pyarrow.type_for_alias(kind), mask=mask))
-    return pyarrow.table(arrays, schema=_schema(types))
-
-
 def _entries(run: Run, began_us: int) -> Iterator[JournalEntry]:
-    """Yield the journal; the first plan was there before the first event, as a live group is before its load."""
+    """Yield the journal; the first plan is older than the first event, as that of a live group."""
     for entry in run.entries(began_us):
         first = isinstance(entry, PlanWritten) and entry.action == START and entry.at_us == began_us
         yield msgspec.structs.replace(entry, at_us=began_us - 1) if first else entry

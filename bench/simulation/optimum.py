@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+import autoscaler.optimum as optimum_module
 from autoscaler.optimum.optimum import Judge, Optimum, Question, optimum
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
@@ -24,12 +25,9 @@ from contracts.delivery import Delivery
 from contracts.validation import InvalidSettingsError, cache_folder
 from report.measures import replica_minutes
 
-CODE: Final = "autoscaler/optimum"
-ROOT: Final = Path(__file__).parents[2]
-MOST_EVENTS: Final = 20_000_000
+CODE: Final = Path(optimum_module.__file__).parent
+MAX_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
-MOST_BESIDE: Final = 3_000_000
-"""Events times partitions that are looked at without being asked, in about ten seconds."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,24 +38,21 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_not(scenario: Scenario, sent: Sent) -> str:
-    """Return why this world's optimum is not known, one sentence; empty where it can be looked for."""
+    """Return why this scenario's optimum is not known, one sentence; empty if it can be searched."""
     settings = _world(scenario)
-    service = settings.service
+    service, delivery = settings.service, asked_delivery(scenario)
     alike = len(set(service.speeds)) == 1 and service.slow_factor == 1 and not service.classes
-    asked = asked_delivery(scenario)
-    for hindered, why in (
-        (bool(scenario.stages), "groups one behind the other have none together"),
-        (asked is Delivery.SHARE, "a share group has no owners whose placement could be best"),
-        (settings.startup_s is None, "start-ups are random, and a schedule cannot wait for what it does not know"),
-        (asked is Delivery.EAGER, "each change stops the whole group, when its members' heartbeats say so"),
-        (not alike, "replicas differ, and each placement would have as many costs as orders of them"),
-        (bool(settings.failures), "replicas die"),
-        (bool(settings.service.shared_limits), "replicas share a limit, and none is served apart from the others"),
-        (sent.events > MOST_EVENTS, f"{sent.events:,} events do not fit into memory, {MOST_EVENTS:,} do"),
-    ):
-        if hindered:
-            return why
-    return ""
+    reasons = {
+        "stages have no optimum in common": bool(scenario.stages),
+        "a share group has no owners whose placement could be best": delivery is Delivery.SHARE,
+        "start-ups are random, and a schedule cannot wait for what it does not know": settings.startup_s is None,
+        "each change stops the whole group, at the time of its members' heartbeats": delivery is Delivery.EAGER,
+        "replicas differ, and each placement would have as many costs as orders of them": not alike,
+        "replicas die": bool(settings.failures),
+        "replicas share a limit, and none is served apart from the others": bool(service.shared_limits),
+        f"{sent.events:,} events do not fit into memory, {MAX_EVENTS:,} do": sent.events > MAX_EVENTS,
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
 
 
 def question_of(scenario: Scenario, sent: Sent) -> Question:
@@ -75,7 +70,7 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
         partition=partition.astype(np.int64),
         takes_us=np.maximum(1, (demands_us / settings.service.speeds[0] + 0.5).astype(np.int64)),
         partitions=sent.partitions,
-        ticks_us=np.array([tick.at_us for tick in ticks_of(settings, sent.duration_s)], np.int64),
+        ticks_us=np.array(ticks_of(settings, sent.duration_s), np.int64),
         duration_us=round(sent.duration_s * 1e6),
         target_us=round(scenario.target.latency_target_s * 1e6),
         late_share=1 - scenario.target.percentile,
@@ -91,8 +86,9 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
 def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
     """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
     question = question_of(scenario, sent)
-    path = _path(question)
-    if kept := _kept(path):
+    path = cache_folder() / "optima" / f"{_key(question)}.json"
+    with suppress(OSError, msgspec.DecodeError):
+        kept = msgspec.json.decode(path.read_bytes(), type=Answer)
         return kept.optimum, kept.schedule
     found, schedule = optimum(question, _simulator(scenario, sent))
     with suppress(OSError):  # what cannot be kept is looked for again
@@ -101,26 +97,6 @@ def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
         whole.write_bytes(msgspec.json.encode(Answer(optimum=found, schedule=schedule)))
         whole.replace(path)
     return found, schedule
-
-
-def optimum_beside(scenario: Scenario, sent: Sent) -> tuple[Optimum | None, str]:
-    """Return the optimum for those who did not ask for it, or None and why it is not looked for or found."""
-    if said := why_not(scenario, sent) or _too_long(scenario, sent):
-        return None, said
-    return find_optimum(scenario, sent)[0], ""
-
-
-def _too_long(scenario: Scenario, sent: Sent) -> str:
-    """Return why the optimum would take long, one sentence; empty where it is known or the matter of seconds."""
-    settings = _world(scenario)
-    outlives = (
-        settings.delivery.pause_s >= settings.decision_interval_s
-    )  # then every placement has queues to tell apart
-    few = sent.events * sent.partitions <= MOST_BESIDE
-    if (few and not outlives) or _kept(_path(question_of(scenario, sent))):
-        return ""
-    why = f"{sent.events:,} events of {sent.partitions} partitions" if not few else "handovers longer than a tick"
-    return f"{why} take minutes; `tailpack optimum` looks for it"
 
 
 def _world(scenario: Scenario) -> SimulationSettings:
@@ -141,16 +117,6 @@ def _simulator(scenario: Scenario, sent: Sent) -> Judge:
     return judge
 
 
-def _path(question: Question) -> Path:
-    return cache_folder() / "optima" / f"{_key(question)}.json"
-
-
-def _kept(path: Path) -> Answer | None:
-    with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=Answer)
-    return None
-
-
 def _first_owners(settings: SimulationSettings, partitions: int) -> tuple[tuple[int, ...], int]:
     """Return who has which partition before the first tick, and how many replicas there are."""
     names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
@@ -159,7 +125,7 @@ def _first_owners(settings: SimulationSettings, partitions: int) -> tuple[tuple[
 
 
 def _key(question: Question) -> str:
-    digest = sha256(b"".join(path.read_bytes() for path in sorted((ROOT / CODE).glob("*.py"))))
+    digest = sha256(b"".join(path.read_bytes() for path in sorted(CODE.glob("*.py"))))
     for name, value in vars(question).items():
         digest.update(name.encode() + (value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()))
     return digest.hexdigest()[:24]

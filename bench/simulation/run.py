@@ -1,22 +1,83 @@
-"""One question to the simulated world, from a scenario to its figures, by the measures of live runs."""
+"""Simulate a scenario, and compute its figures by the measures of live runs."""
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
+from typing import Any, Final
 
-from autoscaler.jit import load_compiler
+import msgspec
+
+from autoscaler.jit import compiling_s, load_compiler
 from autoscaler.model import Action
+from autoscaler.optimum.optimum import EXACT
+from autoscaler.policies.registry import configured_policy, make_policy
+from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
-from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.build import packing_capacity, settings_of, true_service_rate
-from bench.simulation.policy import policy_of
-from bench.simulation.result import SimulationResult
+from bench.simulation.build import CLAIRVOYANT, delivery_of, packing_capacity, settings_of, true_service_rate
+from bench.simulation.optimum import find_optimum
 from bench.simulation.sent import Sent, sent_by
+from contracts.delivery import OUR_DELIVERIES
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
 from report.measures import in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
+
+BIN_SHARE: Final = 0.85
+"""Of the events that a replica serves within the target: 85 of 100, as CLOSER 2024 really packed."""
+
+
+class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of one run, named as in the live result. Latencies in seconds, nearest rank; None without events."""
+
+    scenario: str
+    policy: str
+    seed: int
+    events: int
+    in_sla: float
+    """Share of events within the latency target; lost ones are late."""
+    p50_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    max_s: float | None
+    replica_minutes: float
+    priced_minutes: float
+    """The same, each replica at the price of its class (`payment.classes`)."""
+    packing_replica_minutes: float
+    """Least replica-minutes that hold each second's own events (report.measures.packing_replica_minutes)."""
+    optimum_replica_minutes: float | None = None
+    """Of the cheapest schedule of counts and owners for these events (autoscaler.optimum); None: not looked for."""
+    optimum_lower: float | None = None
+    """Below which no schedule keeps the promise; None likewise."""
+    kept: bool | None = None
+    """Whether the run keeps the promise; None: not asked."""
+    scale_ups: int
+    scale_downs: int
+    reassignments: int
+    replicas_added: int = 0
+    """Over all scale-ups: what a paper may count as ups."""
+    replicas_removed: int = 0
+    """Over all scale-downs, likewise."""
+    moved_partitions: int
+    """Changes of owner, summed over all decisions."""
+    wall_s: float
+    """Duration of the simulation on this machine, policy included."""
+    policy_s: float
+    """Of it, spent in the policy."""
+    lost: int = 0
+    duplicates: int = 0
+    phase_s: float = 0.0
+    """From the first burst, or a whole second of the workload, to the next tick."""
+
+    @property
+    def regret(self) -> float | None:
+        """Cost above the optimum, as a share of it; None where that is not known, or the run breaks the promise."""
+        best = self.optimum_replica_minutes
+        return self.replica_minutes / best - 1 if best and self.optimum_lower is not None and self.kept else None
+
+    @property
+    def plan_changes(self) -> int:
+        """Decisions that changed the count or an owner."""
+        return self.scale_ups + self.scale_downs + self.reassignments
 
 
 def run_scenario(
@@ -25,31 +86,27 @@ def run_scenario(
     *,
     keep_events: bool = True,
     passed: Callable[[int], None] | None = None,
-    settings: SimulationSettings | None = None,
-    way_s: float = 0.0,
 ) -> tuple[Run, SimulationResult]:
-    """Simulate a scenario; return what happened and its figures.
+    """Simulate a scenario; return what happened and its figures. The time of compiling is not counted.
 
-    sent: the events, where they are not simply the scenario's. keep_events: off, only latencies are kept.
-    passed: told how many more events the simulation has reached. settings: of the world, where it is not the
-    scenario's. way_s: from an event's intended time until a replica can have it, in every latency.
+    sent: the events, if they are not simply the scenario's. keep_events: off, only latencies are kept.
+    passed: called with the number of further events that the simulation has reached.
     Raises InvalidSettingsError for what cannot be simulated.
     """
     if scenario.stages:
         raise InvalidSettingsError([f"{scenario.name}: it has stages; `tailpack simulate` runs it"])
-    load_compiler()  # its import is not the simulation's time
-    began_s = time.perf_counter()
+    load_compiler()
+    began_s = _clock_s()
     sent = sent_by(scenario) if sent is None else sent
-    packing_capacity(scenario, sent)  # a question without a bin is refused before it takes time
-    run = simulate(
-        sent.workload(passed),
-        policy_of(scenario, sent),
-        settings_of(scenario) if settings is None else settings,
-        keep_events=keep_events,
-        clock=time.perf_counter,
-    )
-    run = replace(run, latency_us=run.latency_us + round(1e6 * way_s))
-    return run, analyse(scenario, sent, run, wall_s=time.perf_counter() - began_s)
+    packing_capacity(scenario, sent)  # a scenario without a bin is refused before it takes time
+    policy = policy_of(scenario, sent)
+    run = simulate(sent.workload(passed), policy, settings_of(scenario), keep_events=keep_events, clock=_clock_s)
+    return run, analyse(scenario, sent, run, wall_s=_clock_s() - began_s)
+
+
+def _clock_s() -> float:
+    """Return seconds of a clock that stands still while this process compiles."""
+    return time.perf_counter() - compiling_s()
 
 
 def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> SimulationResult:
@@ -96,3 +153,55 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
 
 def _percentile_s(run: Run, percentile: float) -> float | None:
     return percentile_us(run.latency_us, percentile) / 1e6 if len(run.latency_us) else None
+
+
+def policy_of(scenario: Scenario, sent: Sent) -> Policy:
+    """Return the scenario's policy inside its guards, as a live run has it. Raises InvalidSettingsError.
+
+    sent: the reference policies are told about it beforehand. A clairvoyant has no guards: its schedule is judged.
+    """
+    try:
+        if scenario.autoscaler.policy == CLAIRVOYANT:
+            return make_policy(CLAIRVOYANT, options=told(scenario, sent) | scenario.policy)
+        return configured_policy(
+            scenario.autoscaler,
+            scenario.target,
+            scenario.guards,
+            told(scenario, sent) | scenario.policy,
+            counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
+            fallback=False,  # a policy that fails shall be seen to fail here
+        )
+    except ValueError as wrong:
+        raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
+
+
+def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:
+    """Return options of the scenario's policy that follow from its world and its load; none for most policies."""
+    teller = _TELLERS.get(scenario.autoscaler.policy)
+    return teller(scenario, sent) if teller else {}
+
+
+def _bin(scenario: Scenario, sent: Sent) -> dict[str, Any]:
+    within_s = min(1.0, scenario.target.latency_target_s)
+    return {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}
+
+
+def _peak(scenario: Scenario, sent: Sent) -> dict[str, Any]:
+    """Every partition at its own peak: a group that nothing in this run can surprise."""
+    if "replicas" in scenario.policy:
+        return {}
+    return _bin(scenario, sent) | {"peak_rates": tuple(map(float, sent.table().max(axis=0)))}
+
+
+def _schedule(scenario: Scenario, sent: Sent) -> dict[str, Any]:
+    if sent.partitions > EXACT:
+        said = f"clairvoyant plans up to {EXACT} partitions, the scenario has {sent.partitions}"
+        raise InvalidSettingsError([f"{scenario.name}: {said}"])
+    return {"schedule": find_optimum(scenario, sent)[1]}
+
+
+_TELLERS: Final[dict[str, Callable[[Scenario, Sent], dict[str, Any]]]] = {
+    "paper-optimal": _bin,
+    "overprovisioned": _peak,
+    CLAIRVOYANT: _schedule,
+}

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -23,25 +24,6 @@ CHUNK_EVENTS: Final = 200_000
 """Events that are in memory before their time: a few megabytes, and a hundredth of a second of simulation."""
 
 
-class Events(Protocol):
-    """Single events, which lie where they lie."""
-
-    def chunks(self) -> Iterator[Schedule]:
-        """Yield them in parts, in order of time; those of one time stay together."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedEvents:
-    """A trace with whose its events are."""
-
-    trace: EventTrace
-
-    def chunks(self) -> Iterator[Schedule]:
-        """Yield them as the trace does."""
-        return self.trace.chunks(keys=True)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent:
     """Events of one run, made anew from the seed whenever they are asked for."""
@@ -53,8 +35,8 @@ class Sent:
     partitions: int
     seed: int
     bursts: Bursts = EACH_SECOND
-    trace: Events | None = None
-    """In place of what the counts would make."""
+    trace: Callable[[], Iterator[Schedule]] | None = None
+    """Yields single events, in order of time, in place of those that follow from the counts."""
     keys: Keys = NO_KEYS
     """Whose the events are, and the grouping which that goes by."""
 
@@ -84,7 +66,7 @@ class Sent:
 
     def _own_chunks(self) -> Iterator[Schedule]:
         if self.trace is not None:
-            return self.trace.chunks()
+            return self.trace()
         return schedule_chunks(
             self.counts,
             CHUNK_EVENTS,
@@ -128,7 +110,7 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     hot = read_faults(scenario.load.faults, HOT_KEY)
     keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
     if isinstance(trace, EventTrace):
-        events = KeyedEvents(trace) if keys.needed else trace
+        events = partial(trace.chunks, keys=keys.needed)
         return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
     counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
     counts = multiplied(counts, scenario.load.faults)

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from report.causes import CauseOfLateness, Tail, cause_meaning, cause_title
 from report.result import STAGES, Result
-from report.run_info import FORESEEING
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
 STARVED: Final = 0.1
@@ -119,9 +118,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     if not needed:
         return Answer(question, UNKNOWN, "No late event was found.")
     keep = sorted(
-        (one.replica_minutes, one.policy)
-        for one in result.otherwise or ()
-        if one.in_sla >= result.percentile and one.policy not in FORESEEING
+        (one.replica_minutes, one.policy) for one in result.otherwise or () if one.in_sla >= result.percentile
     )
     names = " and no ".join(cause_title(one.cause).lower() for one in needed)
     told = (
@@ -138,9 +135,8 @@ def _otherwise(result: Result) -> Answer:
     question = "What would it have cost otherwise?"
     if result.replica_minutes is None:
         return Answer(question, UNKNOWN, "What was requested is not known: these events came without a journal.")
-    best = next((one for one in result.otherwise or () if one.policy in FORESEEING), None)
     costs = [("this run", result.replica_minutes, result.in_sla)]
-    costs += [(one.policy, one.replica_minutes, one.in_sla) for one in result.otherwise or () if one != best]
+    costs += [(one.policy, one.replica_minutes, one.in_sla) for one in result.otherwise or ()]
     most = max(cost for _, cost, _ in costs) or 1.0
     bars: list[Bar] = [
         (f"{name}, {share(kept)}", minutes(cost), 100 * cost / most, "kept" if kept >= result.percentile else "missed")
@@ -148,15 +144,7 @@ def _otherwise(result: Result) -> Answer:
     ]
     told = "" if result.otherwise else "Other policies were not replayed on these events."
     least = result.cost.packing_replica_minutes if result.cost else None
-    if best is not None:
-        name = f"the optimum, with foresight, {share(best.in_sla)}"
-        bars.append((name, minutes(best.replica_minutes), 100 * best.replica_minutes / most, ""))
-        if best.lower is not None:
-            told = f"No schedule keeps the promise below {minutes(best.lower)}. {told}"
-        if result.in_sla >= result.percentile:
-            told = f"{over(result.replica_minutes / best.replica_minutes - 1)} over the optimum. {told}"
-        told = told.strip()
-    elif least is not None and result.cost is not None:
+    if least is not None and result.cost is not None:
         bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
         told = f"{over(result.cost.over_packing)} over the per-second packing. {told}".strip()
     return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", told, tuple(bars))

@@ -43,15 +43,13 @@ def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
     """Report on a topic, events from elsewhere, or the run. Raises ReportError, InvalidSettingsError."""
     folder, promise = arguments.folder, Promise(arguments.latency_target_s, arguments.percentile)
     if arguments.topic is not None:
-        return report_topic(folder, arguments.topic, _connection(arguments), promise, cluster)
+        servers, properties = arguments.bootstrap_servers, arguments.client_properties
+        connection = Connection(bootstrap_servers=servers, client_properties=properties)
+        return report_topic(folder, arguments.topic, connection, promise, cluster)
     files = None if arguments.events is None else Files(arguments.events, arguments.journal)
     if files is None or (folder / RUN_FILE).exists():
         return report_run(folder, cluster, files=files, reread=arguments.reread)
     return report_files(folder, files, promise, cluster, command=arguments.command)
-
-
-def _connection(arguments: argparse.Namespace) -> Connection:
-    return Connection(bootstrap_servers=arguments.bootstrap_servers, client_properties=arguments.client_properties)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,22 +12,20 @@ from pyspark.sql import SparkSession
 
 from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.journal import JournalEntry
 from contracts.topics import Topic
 from report import ReportError
-from report.figures import measure
-from report.job import begun, save
+from report.figures import begun, in_memory, measure, needs_spark, report_stored, save
 from report.result import Result
-from report.run_info import EVENTS, RunInfo
+from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.spark import cause
-from report.spark.files import Events, Files, local, read_events
-from report.spark.kafka import kafka_options, topics_on
-from report.spark.read import RunTopics, gather, journal_of, topics_of
+from report.spark.files import Events, Files, beside, local, read_events, read_journal
 from report.spark.rows import HandedOut
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
+from report.spark.topics import RunTopics, gather, kafka_options, topics_of, topics_on
 from report.stored import (
     ASKED,
     LETTERS,
-    MOST_IN_MEMORY,
     WHOLE,
     Promise,
     Stored,
@@ -37,6 +35,7 @@ from report.stored import (
     is_whole,
     load_run,
     stored_events,
+    stored_journal,
     unknown_run,
 )
 from report.table import Rows
@@ -61,6 +60,8 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, re
     """
     run = load_run(folder)
     begun(run, folder)
+    if not files and not reread and not needs_spark(folder, cluster.master):
+        return report_stored(folder)
     if files or (not reread and is_whole(folder / EVENTS)):
         return _report(folder, run, cluster, files=files)
     connection = Connection(
@@ -120,7 +121,7 @@ def _report(
         if topics:
             gather(spark, options, topics[1], folder)
         asked_us = now_us()
-        rows = _rows(spark, folder, files)
+        rows = _rows(spark, folder, files, in_memory(cluster.master))
         handed_out = rows if isinstance(rows, HandedOut) else None
         if run.world == "unknown" and not files:  # a bare topic holds what was done
             rows.known -= {ASKED, LETTERS}
@@ -128,7 +129,7 @@ def _report(
             run = bounded(run, rows, now_us=asked_us)
             if topics:
                 run.save(folder)
-        result = measure(run, rows, journal_of(spark, folder, files), now_us=asked_us)
+        result = measure(run, rows, _journal(spark, folder, files), now_us=asked_us)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(
             f"{place}: Spark could not read the run ({cause(failed)}); {folder / LOG_FILE} says more"
@@ -142,18 +143,32 @@ def _report(
     return result
 
 
-def _rows(spark: SparkSession, folder: Path, files: Files | None) -> Rows:
-    """Return the run's event rows: in memory, or, where they are too many, in Spark."""
+def _rows(spark: SparkSession, folder: Path, files: Files | None, most: int) -> Rows:
+    """Return the run's event rows: up to `most` in memory, more in Spark."""
     if files:
         events = read_events(spark, files.events)
         number = events.rows.count()
-        if number <= MOST_IN_MEMORY:
+        if number <= most:
             return Stored(events.rows.drop("event_id").toArrow(), events.known)
     else:
         number = count(folder / EVENTS)
-        if number <= MOST_IN_MEMORY:
+        if number <= most:
             return stored_events(folder)
         check_columns(folder)
         events = Events(spark.read.parquet(local(folder / EVENTS)))
     size_shuffles(spark, number)
     return HandedOut(events, folder, None if files else folder / EVENTS)
+
+
+def _journal(spark: SparkSession, folder: Path, files: Files | None) -> list[JournalEntry]:
+    """Return the entries of the journal that `files` name, else of that beside them, else of that in `folder`.
+
+    None where the run wrote none. Raises ReportError as `read_journal` does.
+    """
+    place = (files.journal or beside(spark, files.events, JOURNAL)) if files else None
+    if place is None:
+        return stored_journal(folder)
+    try:
+        return read_journal(spark, place)
+    except ReportError as refused:
+        raise ReportError(f"its journal {place}: {refused}") from refused

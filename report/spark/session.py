@@ -41,8 +41,6 @@ CONFIGURATION: Final = {
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine Python may come late for its rows
-    # the latencies of each second are gathered in memory, at most those of one file split; by default sorted on disk
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
     # one machine: every byte stays here, so to compress it is work for nothing; tasks are sized beforehand
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -51,9 +49,7 @@ CONFIGURATION: Final = {
     "spark.driver.host": "127.0.0.1",  # where this machine's own name does not resolve, Spark would not start
     "spark.driver.bindAddress": "127.0.0.1",
 }
-LONG: Final = {
-    "spark.driver.memory": "2g",
-}
+LONG: Final = {"spark.driver.memory": "2g"}
 """What differs where a job is not short."""
 EVENTS_PER_TASK: Final = 1_500_000
 ONLY_LOCAL: Final = (
@@ -67,9 +63,8 @@ JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 JAVA_TOO_NEW: Final = "getSubject is not supported"
 """Of Java 24 and newer, to the Hadoop that comes with Spark 4.0."""
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""A short job ends before the optimising compiler has paid for itself: 10,000 orders cost 18 s of CPU with this option
-and 34 s without, a million payments 107 s with it and 77 s without. It would also leave a fifth of the usual
-room for what is compiled, and eight reports in one process fill that."""
+"""A short job ends before the optimising compiler has paid for itself. The option would also leave a fifth of the usual
+room for what is compiled, and eight jobs in one process fill that."""
 
 
 def jar_files(places: Sequence[Path]) -> list[Path]:

@@ -1,7 +1,5 @@
 """`python -m services.comparators`: one Payment replica under TAILPACK_RUNTIME, until SIGTERM or SIGINT."""
 
-import logging
-import os
 import signal
 import sys
 from dataclasses import dataclass
@@ -9,20 +7,19 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from contracts import logs
-from contracts.connection import Connection, read_settings
+from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.preflight import Needed, NotThereError, check_topics
 from contracts.settings import Rule, Values
 from contracts.topics import Topic, qualified
-from contracts.validation import InvalidSettingsError
 from services.common.records import ServiceError
 from services.comparators.client import Client
 from services.payment.replica import ReplicaSettings
+from services.plan_stage import run_replica
 
 START_DEADLINE_S: Final = 30.0
 """A broker that is being restarted is back within it; one that is not there is reported after it."""
-NEEDED: Final = (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS)
+NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,42 +35,27 @@ class ComparatorSettings(ReplicaSettings):
         return (*super().rules(), ("runtime", _another_runtime))
 
 
-def main() -> int:
-    """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
-    signals: list[int] = []  # what is under way when one arrives is finished first
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda received, _: signals.append(received))
-    name = os.environ.get("TAILPACK_REPLICA") or "payment"
-    log = logging.getLogger(name)
-    try:
-        logs.configure(name, os.environ)
-        connection, settings = read_settings(os.environ, ComparatorSettings)
-    except InvalidSettingsError as wrong:
-        for problem in wrong.problems:
-            log.error(problem)
-        return 2
-    try:
-        check_topics(connection, _needed(connection, settings), START_DEADLINE_S, lambda: bool(signals))
-        if not signals:
-            Client(settings, connection, settings.runtime).run(lambda: bool(signals))
-    except (ServiceError, NotThereError) as ended:
-        log.error(ended)
-        return 1
-    except KafkaException as refused:
-        log.error(f"{settings.runtime} cannot run here ({refused.args[0].str()})")
-        return 1
-    return 0
-
-
-def _needed(connection: Connection, settings: ReplicaSettings) -> dict[str, Needed]:
-    topics = dict.fromkeys(NEEDED, 0) | {Topic.PAYMENTS_REQUESTED: settings.payment_partitions}
-    return {qualified(connection.namespace, topic): Needed(count) for topic, count in topics.items()}
-
-
 def _another_runtime(values: Values) -> str | None:
     known = ", ".join(RUNTIMES)
     return None if values["runtime"] in RUNTIMES else f"must be one of {known}"
 
 
+def run(settings: ComparatorSettings, connection: Connection) -> None:
+    """Serve until a signal arrives; what is under way then is finished first. Raises ServiceError."""
+    signals: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: signals.append(received))
+    topics = NEEDED | {Topic.PAYMENTS_REQUESTED: settings.payment_partitions}
+    needed = {qualified(connection.namespace, topic): Needed(count) for topic, count in topics.items()}
+    try:
+        check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
+        if not signals:
+            Client(settings, connection, settings.runtime).run(lambda: bool(signals))
+    except NotThereError as missing:
+        raise ServiceError(str(missing)) from missing
+    except KafkaException as refused:
+        raise ServiceError(f"{settings.runtime} cannot run here ({refused.args[0].str()})") from refused
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_replica(ComparatorSettings, run, "payment"))

@@ -163,26 +163,15 @@ class Client:
         offsets.begin([message.offset()])
         finish_s = self._replica.begin(message.key(), idle=idle)
         time.sleep(max(0.0, finish_s - time.monotonic()))
-        event = Event(
-            topic=message.topic(),
-            partition=message.partition(),
-            offset=message.offset(),
-            key=message.key(),
-            value=message.value(),
-            headers=(),
-            timestamp_us=message.timestamp()[1] * 1000,
-            received_us=received_us,
-            epoch=NO_PLAN,
-        )
+        where, stamp_us = (message.topic(), message.partition(), message.offset()), message.timestamp()[1] * 1000
+        event = Event(*where, message.key(), message.value(), (), stamp_us, received_us, NO_PLAN)
         topic, key, value = self._replica.finish(event)
         self._send(self._named(topic), key, value, partial(offsets.end, [message.offset()]))
 
-    def _send(
-        self, topic: str, key: bytes | None, value: bytes, acknowledged: Callable[[], None] = lambda: None
-    ) -> None:
+    def _send(self, topic: str, key: bytes | None, value: bytes, then: Callable[[], object] = bool) -> None:
         def delivered(error: KafkaError | None, _: Any) -> None:
             if error is None:
-                acknowledged()
+                then()
             else:
                 self._failed = error
 

@@ -24,7 +24,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from services.consumer.lease import Lease
 from services.consumer.poller import change, recall
-from services.consumer.requests import StableOffsetFetch, stable_offsets
+from services.consumer.requests import stable_offset_fetch, stable_offsets
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
 
     async def _do_fetch_commit_offsets(self, partitions: Collection[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return offsets that no transaction can change any more. Raises KafkaError while one may."""
-        answer = await self._send_req(StableOffsetFetch(self.group_id, dict.fromkeys(partitions)))
+        answer = await self._send_req(stable_offset_fetch(self.group_id, partitions))
         try:
             return stable_offsets(answer, self.group_id)
         except NotCoordinatorForGroupError:

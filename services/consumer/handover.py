@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from prometheus_client import Histogram
+
 from contracts.clock import now_us
-from contracts.metrics import Buckets
 from contracts.plan import PlanRecord
 from contracts.progress import Round, RoundKind
 from services.consumer.assignor import PlanAssignor
@@ -51,7 +52,7 @@ class Handover:
     released: int = 0
     timings: list[Round] = field(default_factory=list)
     """Of rounds that changed something; whoever reports them empties it."""
-    pauses: Buckets = field(default_factory=lambda: Buckets(PAUSE.bounds))
+    pauses: Histogram = field(default_factory=lambda: PAUSE.histogram(None))
     """Of partitions taken over from another replica (s)."""
     _watched: "set[asyncio.Future[None]]" = field(default_factory=set)
     _member: tuple[str, int] = ("", -1)

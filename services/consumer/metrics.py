@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contracts.metrics import Buckets, counter, gauge, histogram
+from contracts.metrics import counter, gauge, histogram
 from contracts.settings import Target
 
 LABELS: Final = ("group", "replica")
@@ -44,17 +44,15 @@ POSITION: Final = gauge(
 
 
 class Latencies:
-    """How late events are done, measured by a promise."""
+    """Latencies of events, measured against a target."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.buckets = Buckets((*LATENCY.bounds, target.latency_target_s))
+        self.histogram = LATENCY.histogram(None, target.latency_target_s)
+        self.in_time = 0
+        """Events that were done within W."""
 
     def observe(self, latency_s: float) -> None:
-        """One event is done; clocks of two machines may make it look as if it had been before it was sent."""
-        self.buckets.observe(max(0.0, latency_s))
-
-    @property
-    def in_time(self) -> int:
-        """Events that were done within W."""
-        return self.buckets.up_to(self.target.latency_target_s)
+        """Count one event; clocks of two machines may make it look as if it had been done before it was sent."""
+        self.histogram.observe(max(0.0, latency_s))
+        self.in_time += latency_s <= self.target.latency_target_s

@@ -53,15 +53,13 @@ LEAVE_DEADLINE_S: Final = 4.0
 class PlanConsumer:
     """One replica of a group: connects, warms up, serves under the plan, and leaves in order.
 
+    docs/consumer.md explains handlers, what becomes of an event that fails, and listeners.
+
     replica: its name in plans. Of two live processes of one name the one that joined later owns the partitions.
-    handle, or handle_batch: what to do with events. May return an awaitable, such as the future of `send`: the event
-        is committed once that is done, and the next one need not wait.
-    on_error: gets an event that has failed for good, instead of the topic of dead letters, and the last exception (for
-        a batch, each of its events); the event then counts as done. With neither the exception ends the consumer, and
-        the event is served again by whoever comes next.
-    listeners: whom to tell when partitions come and go.
-    busy_s: total seconds of work so far, where the handler knows that better than a clock around it.
-    latencies: where the handler tells how late each event was; None: the consumer does, by the event's timestamp.
+    handle, or handle_batch: may return an awaitable, such as the future of `send`; the event is done once that is.
+    on_error: gets an event that has failed for good, and the last exception, instead of the topic of dead letters.
+    busy_s: total seconds of work so far, if the handler measures it better than a clock around it.
+    latencies: where the handler reports how late each event was; None: measured from the event's timestamp.
     """
 
     def __init__(

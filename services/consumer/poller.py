@@ -29,24 +29,13 @@ TROUBLE_S: Final = 0.2
 PATIENCE_S: Final = 30.0
 """How long an error that Kafka does not call passing is tried to be survived: as long as a broker takes to restart."""
 FATAL: Final = (
-    errors.AuthenticationFailedError,
-    errors.AuthenticationMethodNotSupported,
-    errors.ClusterAuthorizationFailedError,
-    errors.GroupAuthorizationFailedError,
-    errors.IllegalSaslStateError,
-    errors.IncompatibleBrokerVersion,
-    errors.InconsistentGroupProtocolError,
-    errors.InvalidGroupIdError,
-    errors.InvalidSessionTimeoutError,
-    errors.InvalidTopicError,
-    errors.KafkaConfigurationError,
-    errors.SaslAuthenticationFailed,
-    errors.SecurityDisabled,
-    errors.TopicAuthorizationFailedError,
-    errors.UnrecognizedBrokerVersion,
-    errors.UnsupportedSaslMechanismError,
-    errors.UnsupportedVersionError,
-)
+    errors.AuthenticationFailedError, errors.AuthenticationMethodNotSupported,
+    errors.ClusterAuthorizationFailedError, errors.GroupAuthorizationFailedError, errors.IllegalSaslStateError,
+    errors.IncompatibleBrokerVersion, errors.InconsistentGroupProtocolError, errors.InvalidGroupIdError,
+    errors.InvalidSessionTimeoutError, errors.InvalidTopicError, errors.KafkaConfigurationError,
+    errors.SaslAuthenticationFailed, errors.SecurityDisabled, errors.TopicAuthorizationFailedError,
+    errors.UnrecognizedBrokerVersion, errors.UnsupportedSaslMechanismError, errors.UnsupportedVersionError,
+)  # fmt: skip
 """Rights, versions and settings: somebody has to change them."""
 
 

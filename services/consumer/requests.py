@@ -1,13 +1,18 @@
-"""Two requests in versions that aiokafka does not know: offsets fenced by membership, and offsets that last."""
+"""Requests in versions that aiokafka does not know: offsets fenced by membership, offsets that last, a topic's id."""
 
+import uuid
+from collections.abc import Iterable
+from io import BytesIO
 from typing import Any, Final
 
 from aiokafka.errors import GroupLoadInProgressError, for_code
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import (
+    AbstractType,
     Boolean,
     CompactArray,
     CompactString,
+    Int8,
     Int16,
     Int32,
     Int64,
@@ -19,147 +24,109 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 UNSTABLE_OFFSET_COMMIT: Final = 88
 UNKNOWN_LEADER_EPOCH: Final = -1
 UNKNOWN_OFFSET: Final = -1
+NULL: Final = -1
+
+
+class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no types
+    """16 bytes, of answers alone."""
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> uuid.UUID:
+        """Read it."""
+        return uuid.UUID(bytes=data.read(16))
+
+
+def _struct(name: str, key: int, version: int, asked: Schema, answered: Schema) -> Any:
+    """Return aiokafka's class for a request of flexible versions."""
+    same = {"API_KEY": key, "API_VERSION": version}
+    answer = type("Answer", (Response,), same | {"SCHEMA": answered})
+    more = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": answer, "SCHEMA": asked}
+    return type(f"{name}Struct", (RequestStruct,), same | more)
+
+
 _TEXT: Final = CompactString("utf-8")
 _TAGS: Final = ("tags", TaggedFields)
+_OFFSET: Final = (("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT))
+_THROTTLED: Final = ("throttle_time_ms", Int32)
 
 
-class _TxnOffsetCommitResponse(Response):  # type: ignore[misc]  # aiokafka ships no types
-    API_KEY = 28
-    API_VERSION = 3
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("name", _TEXT),
-                ("partitions", CompactArray(("partition", Int32), ("error_code", Int16), _TAGS)),
-                _TAGS,
-            ),
-        ),
-        _TAGS,
-    )
+def _topics(*of_partition: Any) -> tuple[str, Any]:
+    partitions = CompactArray(*of_partition, _TAGS) if len(of_partition) > 1 else CompactArray(*of_partition)
+    return ("topics", CompactArray(("name", _TEXT), ("partitions", partitions), _TAGS))
 
 
-class _TxnOffsetCommitStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 28
-    API_VERSION = 3
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = _TxnOffsetCommitResponse
-    SCHEMA = Schema(
-        ("transactional_id", _TEXT),
-        ("group_id", _TEXT),
-        ("producer_id", Int64),
-        ("producer_epoch", Int16),
-        ("generation_id", Int32),
-        ("member_id", _TEXT),
-        ("group_instance_id", _TEXT),
-        (
-            "topics",
-            CompactArray(
-                ("name", _TEXT),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT), _TAGS
-                    ),
-                ),
-                _TAGS,
-            ),
-        ),
-        _TAGS,
-    )
+_TXN_OFFSET_COMMIT: Final = _struct(
+    "TxnOffsetCommit",
+    28,
+    3,
+    Schema(
+        ("transactional_id", _TEXT), ("group_id", _TEXT), ("producer_id", Int64), ("producer_epoch", Int16),
+        ("generation_id", Int32), ("member_id", _TEXT), ("group_instance_id", _TEXT), _topics(*_OFFSET), _TAGS,
+    ),
+    Schema(_THROTTLED, _topics(("partition", Int32), ("error_code", Int16)), _TAGS),
+)  # fmt: skip
+_OFFSET_FETCH: Final = _struct(
+    "OffsetFetch",
+    9,
+    7,
+    Schema(("group_id", _TEXT), _topics(Int32), ("require_stable", Boolean), _TAGS),
+    Schema(_THROTTLED, _topics(*_OFFSET, ("error_code", Int16)), ("error_code", Int16), _TAGS),
+)
+_DESCRIBE_TOPIC: Final = _struct(
+    "DescribeTopicPartitions",
+    75,
+    0,
+    Schema(
+        ("topics", CompactArray(("name", _TEXT), _TAGS)), ("response_partition_limit", Int32), ("cursor", Int8), _TAGS
+    ),
+    # Of one topic, up to its id; what follows is left unread.
+    Schema(_THROTTLED, ("topics", CompactArray(("error_code", Int16), ("name", _TEXT), ("topic_id", Uuid)))),
+)
 
 
-class TxnOffsetCommit(Request[_TxnOffsetCommitStruct]):  # type: ignore[misc]
-    """Adds offsets to a transaction in the name of a member: refused once the group is in another generation.
+class Raw(Request[RequestStruct]):  # type: ignore[misc]
+    """A request in one version, with its values in the order of its schema."""
+
+    API_KEY = 0
+
+    def __init__(self, struct: Any, *values: Any) -> None:
+        self.API_KEY, self._CLASSES = struct.API_KEY, (struct,)
+        self._values = values
+
+    def build(self, request_struct_class: Any) -> Any:
+        """Return what is sent."""
+        return request_struct_class(*self._values)
+
+
+def txn_offset_commit(
+    producer: tuple[str, int, int],
+    group: str,
+    member: tuple[int, str],
+    offsets: dict[TopicPartition, OffsetAndMetadata],
+) -> Raw:
+    """Add offsets to a transaction in the name of a member: refused once the group is in another generation.
 
     producer: its transactional id, producer id and epoch. member: generation and member id.
     """
-
-    API_KEY = 28
-
-    def __init__(
-        self,
-        producer: tuple[str, int, int],
-        group: str,
-        member: tuple[int, str],
-        offsets: dict[TopicPartition, OffsetAndMetadata],
-    ) -> None:
-        self._producer = producer
-        self._group = group
-        self._member = member
-        self._offsets = offsets
-
-    def build(self, request_struct_class: Any) -> Any:
-        """Return what is sent."""
-        topics: list[Any] = [
-            (topic, [(p, one.offset, UNKNOWN_LEADER_EPOCH, one.metadata, {}) for p, one in partitions], {})
-            for topic, partitions in _by_topic(self._offsets)
-        ]
-        name, *identity = self._producer
-        return request_struct_class(name, self._group, *identity, *self._member, None, topics, {})
+    values: dict[TopicPartition, Any] = {
+        at: (at.partition, one.offset, UNKNOWN_LEADER_EPOCH, one.metadata, {}) for at, one in offsets.items()
+    }
+    name, *identity = producer
+    return Raw(_TXN_OFFSET_COMMIT, name, group, *identity, *member, None, _by_topic(values), {})
 
 
-class _OffsetFetchResponse(Response):  # type: ignore[misc]
-    API_KEY = 9
-    API_VERSION = 7
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("name", _TEXT),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition", Int32),
-                        ("offset", Int64),
-                        ("leader_epoch", Int32),
-                        ("metadata", _TEXT),
-                        ("error_code", Int16),
-                        _TAGS,
-                    ),
-                ),
-                _TAGS,
-            ),
-        ),
-        ("error_code", Int16),
-        _TAGS,
-    )
+def stable_offset_fetch(group: str, partitions: Iterable[TopicPartition]) -> Raw:
+    """Ask for a group's offsets; of a partition in an open transaction the answer is UNSTABLE_OFFSET_COMMIT."""
+    return Raw(_OFFSET_FETCH, group, _by_topic({at: at.partition for at in partitions}), True, {})
 
 
-class _OffsetFetchStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 9
-    API_VERSION = 7
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = _OffsetFetchResponse
-    SCHEMA = Schema(
-        ("group_id", _TEXT),
-        ("topics", CompactArray(("name", _TEXT), ("partitions", CompactArray(Int32)), _TAGS)),
-        ("require_stable", Boolean),
-        _TAGS,
-    )
-
-
-class StableOffsetFetch(Request[_OffsetFetchStruct]):  # type: ignore[misc]
-    """Asks for a group's offsets; of a partition in an open transaction the answer is UNSTABLE_OFFSET_COMMIT."""
-
-    API_KEY = 9
-
-    def __init__(self, group: str, partitions: dict[TopicPartition, None]) -> None:
-        self._group = group
-        self._partitions = partitions
-
-    def build(self, request_struct_class: Any) -> Any:
-        """Return what is sent."""
-        topics: list[Any] = [
-            (topic, [p for p, _ in partitions], {}) for topic, partitions in _by_topic(self._partitions)
-        ]
-        return request_struct_class(self._group, topics, True, {})
+def describe_topic(topic: str) -> Raw:
+    """Ask for a topic's id, and for one partition of it."""
+    return Raw(_DESCRIBE_TOPIC, [(topic, {})], 1, NULL, {})
 
 
 def stable_offsets(answer: Any, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the offsets of an answer to StableOffsetFetch; a partition that has none is left out.
+    """Return the offsets of an answer to `stable_offset_fetch`; a partition that has none is left out.
 
     Raises KafkaError: the group does not say now, or a transaction may still change one of them.
     """
@@ -170,8 +137,8 @@ def stable_offsets(answer: Any, group: str) -> dict[TopicPartition, OffsetAndMet
     return {at: OffsetAndMetadata(each[1], each[3]) for at, each in places if each[1] != UNKNOWN_OFFSET}
 
 
-def _by_topic(values: dict[TopicPartition, Any]) -> list[tuple[str, list[tuple[int, Any]]]]:
-    topics: dict[str, list[tuple[int, Any]]] = {}
+def _by_topic(values: dict[TopicPartition, Any]) -> list[tuple[str, list[Any], dict[int, bytes]]]:
+    topics: dict[str, list[Any]] = {}
     for at, value in values.items():
-        topics.setdefault(at.topic, []).append((at.partition, value))
-    return list(topics.items())
+        topics.setdefault(at.topic, []).append(value)
+    return [(topic, each, {}) for topic, each in topics.items()]

@@ -206,18 +206,9 @@ def _failure(done: "asyncio.Future[object]") -> BaseException | None:
 
 def _event_of(record: Any, received_us: int, queue: PartitionQueue) -> Event:
     """Return aiokafka's record as an event, with the token of its owner."""
-    return Event(
-        record.topic,
-        record.partition,
-        record.offset,
-        record.key,
-        record.value,
-        record.headers,
-        record.timestamp * 1000,
-        received_us,
-        queue.epoch,
-        queue.generation,
-    )
+    where, stamp_us = (record.topic, record.partition, record.offset), record.timestamp * 1000
+    owner = (queue.epoch, queue.generation)
+    return Event(*where, record.key, record.value, record.headers, stamp_us, received_us, *owner)
 
 
 def service_times(times_s: Sequence[float]) -> ServiceTimes:

@@ -23,7 +23,7 @@ from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
 from services.consumer.output import Committer, limit_batches
 from services.consumer.partition_queue import PartitionQueue
-from services.consumer.requests import TxnOffsetCommit
+from services.consumer.requests import Raw, txn_offset_commit
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +58,10 @@ class MemberSender(Sender):  # type: ignore[misc]
 
 
 class _MemberOffsets(TxnOffsetCommitHandler):  # type: ignore[misc]
-    def create_request(self) -> TxnOffsetCommit:
+    def create_request(self) -> Raw:
         manager = self._sender._txn_manager
         producer = (manager.transactional_id, manager.producer_id, manager.producer_epoch)
-        return TxnOffsetCommit(producer, self._group_id, self._sender.member, self._offsets)
+        return txn_offset_commit(producer, self._group_id, self._sender.member, self._offsets)
 
     def handle_response(self, response: Any) -> float | None:
         answers = [(topic, [(p, code) for p, code, _ in partitions]) for topic, partitions, _ in response.topics]

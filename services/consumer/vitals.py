@@ -14,7 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import Metric
 
 from contracts.clock import now_us, steady_s
-from contracts.metrics import Declared
+from contracts.metrics import Declared, labelled
 from contracts.pages import Answer, PortTakenError, WebServer, nowhere, refused
 from contracts.progress import Progress, ReplicaState
 from services.consumer import metrics
@@ -128,8 +128,8 @@ class Vitals:
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
-        yield metrics.LATENCY.observed(latencies.buckets, labels)
-        yield metrics.PAUSE.observed(self.handover.pauses, labels)
+        yield from labelled(latencies.histogram, labels)
+        yield from labelled(self.handover.pauses, labels)
         for declared, value in values.items():
             yield declared.of(value, labels)
 

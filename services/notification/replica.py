@@ -5,15 +5,13 @@ ones, few enough for one that no plan names.
 """
 
 import sys
+from functools import partial
 from typing import Final
 
-from contracts.connection import Connection
 from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
 from services.notification.domain import declined, shipped
-from services.payment.__main__ import main
-from services.payment.replica import ReplicaSettings
-from services.plan_stage import PlanStage, decoded
+from services.plan_stage import PlanStage, decoded, main
 
 RULES: Final = {
     Topic.SHIPMENTS_SCHEDULED: decoded(ShipmentScheduled, shipped),
@@ -21,10 +19,5 @@ RULES: Final = {
 }
 
 
-def notification(settings: ReplicaSettings, connection: Connection) -> PlanStage:
-    """Return a Notification replica. Raises InvalidSettingsError where it is told to read neither."""
-    return PlanStage(Group.NOTIFICATION, RULES, Topic.NOTIFICATIONS_SENT, settings, connection)
-
-
 if __name__ == "__main__":
-    sys.exit(main(notification, "notification"))
+    sys.exit(main(partial(PlanStage, Group.NOTIFICATION, RULES, Topic.NOTIFICATIONS_SENT), "notification"))

@@ -1,279 +1,137 @@
-"""`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
+"""`tailpack dev bench`: every benchmark as a command, with the fields of its dataclass as options."""
 
-import dataclasses
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import product
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final, get_args, get_type_hints
 
-import msgspec
-import psutil
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from bench import markdown, results
-from contracts.connection import Connection
-from contracts.topics import PIPELINE_PARTITIONS
-from contracts.validation import InvalidSettingsError, as_environment
-from tailpack.cli.cluster import IMAGE, Context, Image
-from tailpack.cli.options import (
-    AsJson,
-    IntoDocs,
-    known,
-    print_json,
-    several,
-)
-from tailpack.cli.progress import print_rows, progress
+from bench.benchmark import Benchmark, Option, Outcome, Row, Tools, run
+from contracts.settings import duration_s
+from tailpack.cli.options import AsJson, IntoDocs, print_json
+from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
-from tailpack.provenance import origin
+
+Repeat = Annotated[int, typer.Option(min=1, help="Number of times that each case is measured.")]
+Deadline = Annotated[float, Option("No case begins later than this.", time=True)]
+COMMON: Final = {
+    "repeat": (Repeat, 1),
+    "deadline": (Deadline, math.inf),
+    "into": (IntoDocs, None),
+    "as_json": (AsJson, False),
+}
 
 
-def startup(
-    *,
-    launcher: Annotated[str, typer.Option(help="What starts replicas: processes or kubernetes.")] = "processes",
-    context: Context = "",
-    image: Image = IMAGE,
-    as_json: AsJson = False,
-) -> None:
-    """Measure how long a replica takes from its request until it is ready."""
-    known(launcher, ("processes", "kubernetes"), what="launcher")
-    from autoscaler.live.launcher import LauncherError  # noqa: PLC0415
-    from bench.cluster import Cluster, startup_there  # noqa: PLC0415
-    from bench.startup import measure  # noqa: PLC0415
-    from tailpack.local.topics import own_kafka  # noqa: PLC0415
+def command(kind: type[Benchmark]) -> Callable[..., None]:
+    """Return the function that typer makes a command of."""
 
-    try:
-        with progress("startup") as tell, ExitStack() as stack:
-            if launcher == "kubernetes":
-                found = startup_there(
-                    Cluster(context=context, images={"tailpack": image}), lambda said: tell(said=said)
-                )
-            else:
-                connection = stack.enter_context(own_kafka("startup", 4))
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
-                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said))
-    except (LauncherError, InvalidSettingsError) as wrong:
-        raise TailpackError(str(wrong)) from wrong
-    if as_json:
-        print_json(found)
-    else:
-        said = f"{found.n} starts: from asked for to ready {found.asked_to_ready_p50_s:.2f} s, p99 {found.p99_s:.2f} s"
-        Console().print(said, highlight=False, soft_wrap=True)
-
-
-def report(
-    *,
-    events: Annotated[int, typer.Option(min=1, help="Size of the made-up run.")] = 1_000_000,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Wall time and memory of `tailpack report` on a made-up run, the start of the JVM included."""
-    from tailpack.report_speed import measure  # noqa: PLC0415  the simulator only where something is measured
-
-    made = results.Kept(measure(events, Console(stderr=True)), origin())
-    if into:
-        results.keep("spark", [made.result], made.origin, into, lambda one: one.events)
-    if as_json:
-        print_json(made.flat())
-    else:
-        said = f"{events:,} events in {made.result.wall_s:.1f} s, {made.result.peak_rss_gib:.2f} GiB"
-        Console().print(said, highlight=False)
-
-
-def simulator(
-    *,
-    quick: Annotated[bool, typer.Option("--quick", help="Without the largest runs: within 50 s.")] = False,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Events that the simulator serves per second of one core: by size of the run and of the group, and as a whole."""
-    from bench.simulator_speed import measure_all  # noqa: PLC0415  the compiler only where it is needed
-
-    console = Console(stderr=True)
-    with console.status("serving"):
-        found = measure_all(quick=quick, report=lambda row: console.print(_speed(row), highlight=False))
-    if into:
-        results.keep("simulator", found.growth, origin(), into)
-    if as_json:
-        print_json(found)
-        return
-    print_rows(markdown.SIMULATOR, found.growth)
-
-
-def decisions(*, as_json: AsJson = False, into: IntoDocs = None) -> None:
-    """Processor time of whole decisions, from 100 partitions on 20 replicas to 10,000 on 1,000."""
-    from bench.decision_speed import measure  # noqa: PLC0415  the compiler only where it is needed
-
-    with Console(stderr=True).status("deciding"):
-        found = list(measure())
-    if into:
-        results.keep("decisions", found, origin(), into)
-    if as_json:
-        print_json(found)
-    else:
-        print_rows(markdown.DECISIONS, found)
-
-
-def live_scale(
-    *,
-    sizes: Annotated[
-        str, typer.Option(help="MEMBERSxPARTITIONS, separated by commas.  [default: 10x100,50x1000; --quick: 10x100]")
-    ] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Two plans and six seconds at rest for each size.")] = False,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """The controller and light members, many in one process, against one broker: ticks, plans, requests, journal.
-
-    Exit status 1 when a plan was not taken in time. What was measured before Ctrl-C is kept.
-    Two cores are enough for 50x1000; 200x10000 wants more.
-    """
-    from bench.live_scale.measure import measure  # noqa: PLC0415  aiokafka and the compiler only where needed
-    from tailpack.local.topics import own_kafka  # noqa: PLC0415
-
-    asked = [_size(text) for text in (sizes or ("10x100" if quick else "10x100,50x1000")).split(",")]
-    rows: list[results.LiveScaleRow] = []
-    interrupted = False
-    for members, partitions in asked:
+    def measure(**given: Any) -> None:
+        common = {name: given.pop(name) for name in COMMON}
         try:
-            with progress(f"{members} × {partitions}") as tell, own_kafka("live-scale", partitions) as connection:
-                broker = next(child.pid for child in psutil.Process().children() if "java" in child.name())
-                row = measure(
-                    connection, broker, members=members, partitions=partitions, quick=quick,
-                    announce=lambda said: tell(said=said),
-                )  # fmt: skip
-        except KeyboardInterrupt:  # while Kafka starts or stops
-            row = None
-        if row is None:
-            interrupted = True
-            break
-        rows.append(row)
-        if row.problem:
-            Console(stderr=True).print(f"tailpack: {members} × {partitions}: {row.problem}", markup=False)
-    if into and rows:
-        results.keep("live-scale", rows, origin(), into, lambda row: (row.members, row.partitions))
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(markdown.LIVE_SCALE, rows)
-    raise typer.Exit(INTERRUPTED if interrupted else 1 if any(row.problem for row in rows) else 0)
+            benchmark = kind(**given)
+        except ValueError as wrong:
+            raise TailpackError(str(wrong)) from wrong
+        _measure(benchmark, **common)
+
+    measure.__doc__ = kind.__doc__
+    measure.__signature__ = inspect.Signature(list(_parameters(kind)))  # type: ignore[attr-defined]
+    return measure
 
 
-def loadgen(
-    *,
-    workers: Annotated[
-        str, typer.Option(help="Processes that share a load, separated by commas.  [default: 1,2; --quick: 1]")
-    ] = "",
-    entries: Annotated[
-        str,
-        typer.Option(
-            help="kafka, and http: through an Order on the same cores.  [default: kafka,http; --quick: kafka]"
-        ),
-    ] = "",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Seconds for each load, not half a minute: within 50 s.")
-    ] = False,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """How punctual the load generator is, and what it sends sustained and on time, to a broker of its own."""
-    from bench.loadgen import ENTRIES, PARTITIONS, Place, measure  # noqa: PLC0415
-    from tailpack.local.ports import free_port  # noqa: PLC0415
-    from tailpack.local.topics import own_kafka  # noqa: PLC0415
-
-    ways = several(entries or ("kafka" if quick else "kafka,http"), ENTRIES, what="entry")
-    counts = several(workers or ("1" if quick else "1,2"), map(str, range(1, 101)), what="number of workers")
-    rows: list[results.LoadgenRow] = []
-    with (
-        progress("load generator") as tell,
-        own_kafka("loadgen", PARTITIONS) as connection,
-        tempfile.TemporaryDirectory() as folder,
-        _order(connection, Path(folder), PARTITIONS) if "http" in ways else nullcontext("") as order_url,
-    ):
-        for number, (way, count) in enumerate(product(ways, counts)):
-            own = Path(folder, f"load-{number}")
-            own.mkdir()
-            place = Place(connection, order_url, f"127.0.0.1:{free_port()}", own)
-            rows.append(measure(place, way, int(count), quick=quick, announce=lambda said: tell(said=said)))
-    if into:
-        results.keep("loadgen", rows, origin(), into, lambda row: (ENTRIES.index(row.entry), row.workers))
-    if as_json:
-        print_json(msgspec.to_builtins(rows[0]) | {"rows": rows})
-    else:
-        print_rows(markdown.LOADGEN, rows)
+def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    options = {one.name: (hints[one.name], one.default) for one in fields(kind)}
+    for name, (hint, default) in (options | COMMON).items():
+        of, told = get_args(hint)
+        if isinstance(told, Option):
+            told = _typed(name, told)
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[of, told], default=default)
 
 
-def pipeline(
-    *,
-    stages: Annotated[str, typer.Option(help="Some of order, shipment and notification.")] = "",
-    instances: Annotated[str, typer.Option(help="How many of a stage.  [default: 1,2,4; --quick: 1,2]")] = "",
-    partitions: Annotated[int, typer.Option(min=1, max=1_000, help="Of each topic.")] = PIPELINE_PARTITIONS,
-    orders: Annotated[
-        int | None, typer.Option(min=100, max=200_000, help="In the backlog.  [default: 20,000; --quick: 1,500]")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A few seconds for each.")] = False,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """What Order, Shipment and Notification serve, each alone, by one, two and four instances."""
-    from bench.pipeline import WRITES, Stage  # noqa: PLC0415
-    from tailpack.local.topics import create_topics, own_kafka  # noqa: PLC0415
+def _typed(name: str, told: Option) -> Any:
+    if told.positional:
+        return typer.Argument(help=told.help)
+    flag = f"--{name.replace('_', '-')}"
+    if told.time:
+        return typer.Option(flag, help=told.help, metavar="TIME", parser=partial(_seconds, told))
+    return typer.Option(flag, help=told.help, min=told.least, max=told.most)
 
-    asked = several(stages or ",".join(WRITES), WRITES, what="stage")
-    counts = several(instances or ("1,2" if quick else "1,2,4"), map(str, range(1, 101)), what="number of instances")
-    rows: list[results.PipelineRow] = []
-    with (
-        progress("pipeline") as tell,
-        own_kafka("pipeline", 1) as connection,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        for stage, count in product(asked, map(int, counts)):
-            within = dataclasses.replace(connection, namespace=f"{connection.namespace}-{stage}-{count}")
-            create_topics(within, partitions, partitions)
-            own = Path(folder, f"{stage}-{count}")
-            own.mkdir()
-            alone = Stage(stage, within, partitions, own)
-            rows.append(alone.measure(count, orders or (1_500 if quick else 20_000), lambda said: tell(said=said)))
-    if into:
-        order = list(WRITES)
-        results.keep(
-            "pipeline", rows, origin(), into, lambda row: (order.index(row.stage), row.partitions, row.instances)
+
+def _seconds(told: Option, text: str | float) -> float:
+    """Return a length of time in seconds. Raises ValueError, which typer makes a message of."""
+    seconds = text if isinstance(text, float) else float(text) if text.replace(".", "").isdigit() else duration_s(text)
+    if not (told.least or 0.0) <= seconds <= (told.most or math.inf):
+        raise ValueError(f"{text} is not between {told.least or 0:g} s and {told.most or math.inf:g} s")
+    return seconds
+
+
+def _measure(benchmark: Benchmark, *, repeat: int, deadline: float, into: Path | None, as_json: bool) -> None:
+    from tailpack.local.topics import own_kafka  # noqa: PLC0415  librdkafka only where something is measured
+    from tailpack.provenance import origin  # noqa: PLC0415
+
+    came_from = origin()
+    with progress(type(benchmark).__name__.lower()) as tell:
+        outcome = run(
+            benchmark, Tools(own_kafka, tell), repeat=repeat, deadline_s=deadline, into=into, origin=came_from
         )
     if as_json:
-        print_json(rows)
+        print_json(outcome.figures | {"rows": outcome.rows, "origin": came_from})
     else:
-        print_rows(markdown.PIPELINE, rows)
+        show(outcome, Console())
+    for problem in filter(None, (row.get("problem") for row in outcome.rows)):
+        Console(stderr=True).print(f"tailpack: {problem}", highlight=False, soft_wrap=True, markup=False)
+    raise typer.Exit(_status(outcome))
 
 
-@contextmanager
-def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[str]:
-    """Run an Order service; yield its address. Who sends to it waits until it answers."""
-    from contracts.children import Child, python_module  # noqa: PLC0415
-    from tailpack.local.ports import free_port  # noqa: PLC0415
-
-    port = free_port()
-    settings = {"HTTP_PORT": port, "DATA_DIR": folder / "order", "PAYMENT_PARTITIONS": partitions, "DEMO": "true"}
-    environ = os.environ | as_environment(connection) | {f"TAILPACK_{key}": str(one) for key, one in settings.items()}
-    order = Child("order", python_module("services.order"), environ, folder / "order.log")
-    order.start()
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        order.terminate()
-        order.wait()
+def _status(outcome: Outcome) -> int:
+    if outcome.interrupted:
+        return INTERRUPTED
+    return 0 if outcome.valid else 1
 
 
-def _size(text: str) -> tuple[int, int]:
-    members, cross, partitions = text.strip().partition("x")
-    if not (cross and members.isdigit() and partitions.isdigit() and 0 < int(members) <= int(partitions)):
-        raise TailpackError(
-            f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000, with a partition for each member"
-        )
-    return int(members), int(partitions)
+def show(outcome: Outcome, console: Console) -> None:
+    """Print one row as lines and several as a table; a list of rows within a row is a table of its own."""
+    if len(outcome.rows) == 1:
+        (row,) = outcome.rows
+        lines = Table(box=None, show_header=False)
+        for name, value in row.items():
+            if _plain(value):
+                lines.add_row(name, _cell(value))
+        console.print(lines)
+        for value in row.values():
+            if isinstance(value, list) and value and isinstance(value[0], dict):
+                console.print(_table(value))
+    elif outcome.rows:
+        console.print(_table(outcome.rows))
 
 
-def _speed(row: results.SpeedRow) -> str:
-    return f"{row.measured}: {row.events:,} events, {row.partitions:,} partitions: {row.events_per_s:,.0f} events/s"
+def _table(rows: Sequence[Row]) -> Table:
+    names = [name for name, value in rows[0].items() if _plain(value)]
+    table = Table(*names, box=None)
+    for row in rows:
+        table.add_row(*(_cell(row.get(name)) for name in names))
+    return table
+
+
+def _plain(value: Any) -> bool:
+    return not isinstance(value, dict | list) or (_numbers(value) and len(value) > 0)
+
+
+def _numbers(value: Iterable[Any]) -> bool:
+    return isinstance(value, list) and all(isinstance(one, int | float) for one in value)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_cell, value))
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return (
+        "–" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    )

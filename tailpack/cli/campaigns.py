@@ -12,16 +12,22 @@ from bench.matrix import Case, Contender, Matrix, axis_called, matrix_names, rea
 from tailpack.cli.options import (
     AsJson,
     Changes,
+    Latency,
+    Max,
     Out,
+    Percentile,
     Processes,
+    ServiceTime,
+    Startup,
     Trace,
     complete_scenario,
+    first_class,
     known,
     parse_changes,
     print_json,
     usable_policy,
 )
-from tailpack.cli.progress import finish, matrix_progress, show
+from tailpack.cli.progress import finish, matrix_progress, next_step, show
 from tailpack.cli.simulate import say_live_only
 
 NOT_COMPARED: Final = ("static",)
@@ -50,6 +56,11 @@ def compare(
     ] = None,
     axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
     trace: Trace = None,
+    latency: Latency = None,
+    percentile: Percentile = None,
+    service_time: ServiceTime = None,
+    startup: Startup = None,
+    most: Max = None,
     changes: Changes = None,
     best: Annotated[
         bool, typer.Option("--optimum", help="Also compute the cheapest possible schedule of each case and seed.")
@@ -69,7 +80,7 @@ def compare(
     chosen = _matrix(asked)
     if policies:
         chosen = replace(chosen, contenders=[_contender(one) for one in dict.fromkeys(policies)], counts=())
-    settings = parse_changes(changes)
+    settings = parse_changes(changes) | first_class(latency, percentile, service_time, startup, most)
     if trace:
         settings = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} | settings
     chosen = replace(
@@ -92,6 +103,7 @@ def compare(
     else:
         show(text)
     finish([(one.run, one.why) for one in found.missing], out)
+    next_step(f"open {out / 'compare.svg'}", "tailpack compare … --axis NAME   (names: --help)", as_json=as_json)
     raise typer.Exit(1 if found.missing else 0)
 
 

@@ -19,6 +19,7 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from bench import BenchError
+from bench.benchmarks import BENCHMARKS
 from contracts.children import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
@@ -37,7 +38,7 @@ COMMANDS: Final = (
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
-    ("topics create", "tailpack.cli.topics:create", f"topics create demo {REACH} --namespace mine", OWN),
+    ("topics create", "tailpack.cli.kafka:create", f"topics create demo {REACH} --namespace mine", OWN),
     ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
     ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),
@@ -54,24 +55,12 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("replay", "tailpack.cli.simulate:replay", "replay out/demo-20260105-101500 --policy linear", DEV),
-    ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
-    ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
-    ("dev paper", "tailpack.cli.studies:paper", "dev paper --quick", DEV),
+    ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     ("dev docs settings", "tailpack.cli.catalogue:settings", "dev docs settings > docs/settings.md", DEV),
     ("dev docs metrics", "tailpack.cli.catalogue:metrics", "dev docs metrics > docs/metrics.md", DEV),
-    ("dev bench pipeline", "tailpack.cli.bench:pipeline", "dev bench pipeline --quick --stages shipment", DEV),
-    ("dev bench startup", "tailpack.cli.bench:startup", "dev bench startup", DEV),
-    ("dev bench report", "tailpack.cli.bench:report", "dev bench report --events 100000 --json", DEV),
-    ("dev bench simulator", "tailpack.cli.bench:simulator", "dev bench simulator --quick", DEV),
-    ("dev bench decisions", "tailpack.cli.bench:decisions", "dev bench decisions", DEV),
-    ("dev bench live-scale", "tailpack.cli.bench:live_scale", "dev bench live-scale --quick", DEV),
-    ("dev bench loadgen", "tailpack.cli.bench:loadgen", "dev bench loadgen --quick --json", DEV),
-    ("dev bench handover", "tailpack.cli.handover:handover", "dev bench handover --quick", DEV),
-    ("dev bench failover", "tailpack.cli.handover:failover", "dev bench failover --quick", DEV),
-    ("dev bench cluster", "tailpack.cli.cluster:cluster", "dev bench cluster --scenarios w1 --policies linear", DEV),
+    *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
 GROUPS: Final = {
     # group: (panel, help)
@@ -80,8 +69,6 @@ GROUPS: Final = {
     "list": (LIST, "List scenarios or policies."),
     "show": (LIST, "Show one policy, scenario or setting."),
     "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses one that runs."),
-    "packing": (DEV, "Compare packing heuristics."),
-    "grouping": (DEV, "Compare partitioners: how evenly they spread the load, and their cost."),
     "dev": (DEV, "Benchmarks, published tables, and the steps of a run, for maintainers."),
     "dev docs": (DEV, "Print the reference pages."),
     "dev bench": (DEV, "Measure this machine."),
@@ -89,7 +76,9 @@ GROUPS: Final = {
 MOVED: Final = {
     # what people type: the command now; "NAME" means that an argument follows
     "scenarios": "list scenarios",
+    "scenarios NAME": "show scenario",
     "policies": "list policies",
+    "replay": "simulate --from",
     "policies NAME": "show policy",
     "settings": "dev docs settings",
     "metrics": "dev docs metrics",
@@ -123,6 +112,8 @@ class Command(TyperCommand):
         """Import the module, and return the command with its options."""
         module, function = self.target.split(":")
         callback = getattr(import_module(module), function)
+        if isinstance(callback, type):  # a benchmark
+            callback = import_module("tailpack.cli.bench").command(callback)
         info = CommandInfo(self.name, callback=callback, context_settings=PASSED_ON if self.name == "groups" else None)
         info.epilog, info.hidden = self.epilog, self.hidden
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
@@ -142,9 +133,12 @@ class Moved(TyperCommand):
         if not extra.get("resilient_parsing"):
             sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
         command: Any = self.root
-        for word in path.split():
-            command = command.commands[word]
-        return command.make_context(path, args, self.root.make_context("tailpack", [], resilient_parsing=True), **extra)
+        words = path.split()
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        given = args if {"-h", "--help"} & set(args) else [*words, *args]  # `--from` and its folder
+        root = self.root.make_context("tailpack", [], resilient_parsing=True)
+        return command.make_context(path, given, root, **extra)
 
 
 class Group(TyperGroup):
@@ -234,7 +228,9 @@ def _source(module: str) -> str:
 
 def _summary(module: str, function: str) -> str:
     """Return the first line of a function's docstring."""
-    found = re.search(rf'^def {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf'^(?:def|class) {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL
+    )
     return found[1] if found else ""
 
 

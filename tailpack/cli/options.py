@@ -1,4 +1,4 @@
-"""What several commands share: their options, names as people type them, examples in the help."""
+"""Options that several commands share, and the reading of names, values and units."""
 
 import os
 import re
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 EXAMPLES: Final = "for example w1, taxi; `tailpack list scenarios`"
-STATIC: Final = re.compile(r"(static|fixed)-(\d+)")
 
 
 def complete_scenario(incomplete: str) -> list[str]:
@@ -44,6 +43,11 @@ def _folder(folder: Path | None) -> Path | None:
     if folder is not None:
         check_folder(folder)
     return folder
+
+
+def _quantity(text: str | None) -> Any:
+    """Return a bare number as one, and everything else as text with a unit, which settings understand."""
+    return text if text is None else _value(text)
 
 
 def _seconds(text: str) -> int:
@@ -80,6 +84,24 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Put a value over the scenario's: startup_s=gke, policy.f_up=0.8."),
 ]
+Latency = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", callback=_quantity, help="Latency target: 500ms, 2s; a bare number means seconds."
+    ),
+]
+Percentile = Annotated[
+    float | None, typer.Option(min=0, max=100, help="Share of events that must be within it, %: 99.9.")
+]
+ServiceTime = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_quantity, help="Time that a replica needs for one event: 5ms."),
+]
+Startup = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_quantity, help="From the request of a replica until it serves: 25s."),
+]
+Max = Annotated[int | None, typer.Option("--max", min=1, help="Most replicas; by default one for each partition.")]
 Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
 Duration = Annotated[
     int | None,
@@ -87,7 +109,7 @@ Duration = Annotated[
 ]
 PipelinePartitions = Annotated[
     int | None,
-    typer.Option(min=1, max=1_000, help="Of the topics keyed by order, where not as many as the scenario says."),
+    typer.Option(min=1, max=1_000, help="Partitions of the topics keyed by order, in place of the scenario's."),
 ]
 Trace = Annotated[
     Path | None,
@@ -97,9 +119,7 @@ Trace = Annotated[
         "lie evenly in their second, or by --set spacing=poisson."
     ),
 ]
-Seeds = Annotated[int, typer.Option(min=1, max=10_000, help="Runs of each where anything is random.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.", callback=_folder)]
-Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.", callback=_folder)]
 IntoDocs = Annotated[
     Path | None, typer.Option("--into", help="Folder that takes the figures of the docs.", callback=_folder)
 ]
@@ -120,6 +140,13 @@ LoadWorkers = Annotated[int, typer.Option("--load-workers", min=1, max=100, help
 Master = Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")]
 
 
+def checked_name(value: str) -> str:
+    """Return a name that can be a folder and the first part of a topic's name. Raises BadParameter."""
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", value):
+        raise typer.BadParameter(f"{value!r}: use letters, digits, '.', '_' and '-', at most 100, no '.' in front")
+    return value
+
+
 def check_folder(folder: Path) -> None:
     """Raise OSError where `folder` is not one, or cannot be made or written. Nothing is made."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
@@ -134,25 +161,6 @@ def known(name: str, names: Iterable[str], *, what: str) -> str:
     if (found := plain(name)) in (choices := list(names)):
         return found
     raise TailpackError(f"{what} {name!r} is {unknown(found, choices)}")
-
-
-def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
-    """Return the names in a list separated by commas, each once. Raises TailpackError for one that is not known.
-
-    The path of a TOML file is a name too.
-    """
-    found = list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
-    if not found:
-        raise TailpackError(f"name at least one {what}")
-    choices = list(names)
-    return [one if one.endswith(".toml") else known(one, choices, what=what) for one in found]
-
-
-def several_policies(text: str) -> list[str]:
-    """Return the policies in a list separated by commas, as `several`, but only such as can be used."""
-    from autoscaler.policies.registry import policy_names  # noqa: PLC0415  numpy only where needed
-
-    return [usable_policy(name) for name in several(text, policy_names(), what="policy")]
 
 
 def usable_policy(name: str) -> str:
@@ -180,7 +188,8 @@ def load_scenario_with(
     chosen = load_scenario(name, given | asked)
     if not chosen.load.trace:
         return chosen, None
-    found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=asked.get("duration_s"))
+    first_s = chosen.duration_s if "duration_s" in asked else None
+    found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=first_s)
     wanted = asked.get("payment.partitions", asked.get("partitions"))
     if wanted is not None and (found.partitions or 0) > wanted:
         raise InvalidSettingsError([f"{found.name}: names {found.partitions} partitions, --set partitions={wanted}"])
@@ -190,8 +199,8 @@ def load_scenario_with(
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     """Return key → value for texts such as `payment.heartbeat_s=3` or `policy=linear`; the last of one key counts.
 
-    A value is read as TOML (numbers, true, false, quoted text), else as plain text. `static-5` sets the policy and its
-    replicas. named: values of other options, with _ for the dot of a key; None is left out.
+    A value is read as TOML (numbers, true, false, quoted text), else as plain text.
+    named: values of other options, with _ for the dot of a key; None is left out.
     Raises TailpackError for a text without a key or without a value.
     """
     changes: dict[str, Any] = {}
@@ -200,14 +209,21 @@ def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
         if not (key and equals and value):
             raise TailpackError(f"--set {text!r}: must be KEY=VALUE, for example payment.heartbeat_s=3")
         changes[key] = _value(value)
-    changes |= {key: value for key, value in named.items() if value is not None}
-    for key in {"policy", "autoscaler.policy"} & changes.keys():
-        policy = changes[key] = plain(str(changes[key]))
-        if (found := STATIC.fullmatch(policy)) and found[1] == "fixed":
-            raise TailpackError(f"policy {policy!r} is unknown; did you mean static-{found[2]}?")
-        if found:
-            changes = {"autoscaler.initial_replicas": int(found[2]), **changes, key: "static"}
-    return changes
+    return changes | {key: value for key, value in named.items() if value is not None}
+
+
+def first_class(
+    latency: str | None, percentile: float | None, service_time: str | None, startup: str | None, most: int | None
+) -> dict[str, Any]:
+    """Return these options as changes of a scenario: dotted key → value, for `parse_changes`."""
+    given = {
+        "target.latency_target_s": latency,
+        "target.percentile": None if percentile is None else round(percentile / 100, 12),
+        "payment.service_time_s": service_time,
+        "simulation.startup_s": startup,
+        "autoscaler.max_replicas": most,
+    }
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _value(text: str) -> Any:

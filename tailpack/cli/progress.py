@@ -1,26 +1,18 @@
-"""How long commands show how far they are, and what they say when they are done or interrupted."""
+"""Progress of commands that take long, their last lines, and the next step."""
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-
-from tailpack.cli.options import print_json
 
 if TYPE_CHECKING:
-    from bench.experiments.campaign import Campaign
-    from bench.experiments.workers import Work
-    from bench.markdown import Columns
     from bench.matrix import Announce
-    from studies.paper.statement import PaperResult
 
 LINE_S: Final = 30.0
 """A log, where no bar moves, gets a line so often."""
@@ -30,7 +22,7 @@ SHOWN: Final = 5
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Show on standard error how far it is; yield what to tell: `completed=…, total=…, said=…`, or `advance=…`.
+    """Show progress on standard error; yield the function that reports it: `completed=…, total=…, said=…`, `advance=…`.
 
     A bar on a terminal, a line now and then in a log.
     """
@@ -59,43 +51,10 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
 
 
 @contextmanager
-def campaign(
-    what: str,
-    folder: Path,
-    processes: int,
-    work: "Work[Any] | None" = None,
-    kind: type[Any] | None = None,
-) -> "Iterator[Campaign[Any]]":
-    """Yield a campaign that shows on standard error how far it is.
-
-    processes: 0 means one for each core. work: how a job is done, and kind: what comes of it; None: it is simulated.
-    When interrupted, it says what is kept.
-    """
-    from bench.experiments.campaign import Campaign  # noqa: PLC0415  the compiler only where it is needed
-    from bench.experiments.experiment import simulated  # noqa: PLC0415
-    from bench.experiments.workers import usable_cores  # noqa: PLC0415
-    from bench.simulation.result import SimulationResult  # noqa: PLC0415
-
-    done = 0
-    try:
-        with progress(what) as tell:
-
-            def announce(said: str, now: int, total: int) -> None:
-                nonlocal done
-                done = now
-                tell(completed=now, total=total, said=said)
-
-            yield Campaign(folder, processes or usable_cores(), announce, work or simulated, kind or SimulationResult)
-    except KeyboardInterrupt:
-        Console(stderr=True).print(f"{done} finished runs are kept in {folder}; the same command goes on")
-        raise
-
-
-@contextmanager
 def matrix_progress(what: str, folder: Path) -> "Iterator[Announce]":
     """Yield what a matrix calls after each run, and show on standard error how far it is.
 
-    When interrupted, it says where finished runs are kept.
+    When interrupted, it prints where finished runs are kept.
     """
     known = 0
     try:
@@ -116,7 +75,7 @@ def show(markdown: str) -> None:
     """Print a page: rendered on a terminal, as it is elsewhere."""
     console = Console()
     if console.is_terminal:
-        from rich.markdown import Markdown  # noqa: PLC0415  only where somebody looks
+        from rich.markdown import Markdown  # noqa: PLC0415  only for a terminal
 
         console.print(Markdown(markdown))
     else:
@@ -131,21 +90,6 @@ def next_step(*commands: str, as_json: bool = False) -> None:
         console.print(f"next: {commands[0]}{also}", style="dim", highlight=False, soft_wrap=True, markup=False)
 
 
-def deliver(found: "PaperResult", text: str, into: Path, *, as_json: bool) -> None:
-    """Write what was found beside its page in Markdown, show one of them, and end with status 1 where a run failed.
-
-    into: path of both files without their endings.
-    """
-    into.with_suffix(".md").write_text(text, encoding="utf-8")
-    into.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    if as_json:
-        print_json(found)
-    else:
-        show(text)
-    finish([(one.run, one.why) for one in found.missing], into.parent)
-    raise typer.Exit(1 if found.missing else 0)
-
-
 def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:
     """Name on standard error the runs that failed, with the reason, and the folder with all results."""
     console = Console(stderr=True)
@@ -154,13 +98,3 @@ def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:
     if len(failed) > SHOWN:
         console.print(f"tailpack: … and {len(failed) - SHOWN} more runs without a result", highlight=False)
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)
-
-
-def print_rows(columns: "Columns", rows: Iterable[object], title: str | None = None) -> None:
-    """Print a table of rows."""
-    from bench.markdown import cells  # noqa: PLC0415  figures only where some are shown
-
-    table = Table(*columns, box=None, title=title)
-    for row in cells(columns, rows):
-        table.add_row(*row)
-    Console().print(table)

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from tailpack.cli.options import AsJson, Master, Properties, Servers
+from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
 from tailpack.reporting import hand_over
 
@@ -104,6 +105,8 @@ def run(
         _hand_over_csv(sheets(result), folder, table)
     else:
         show(result, folder, console, as_json=form is Format.JSON)
+    page_at, other = folder / page.PAGE_FILE, "tailpack report compare RUN_DIR RUN_DIR"
+    next_step(f"open {page_at}", other, as_json=form is not Format.HTML)
     raise typer.Exit(whole(result) if strict else 0)
 
 

@@ -1,6 +1,5 @@
 """`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `record`."""
 
-import re
 import shlex
 import tempfile
 from pathlib import Path
@@ -15,17 +14,24 @@ from tailpack.cli.options import (
     AsJson,
     Changes,
     Duration,
+    Latency,
     LoadWorkers,
+    Max,
     Out,
+    Percentile,
     PipelinePartitions,
     Policy,
     Properties,
     Scenario,
     Seed,
     Servers,
+    ServiceTime,
+    Startup,
     Trace,
     WebUi,
     check_folder,
+    checked_name,
+    first_class,
     load_scenario_with,
     parse_changes,
     print_json,
@@ -33,14 +39,6 @@ from tailpack.cli.options import (
 from tailpack.cli.progress import next_step, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.jars import Bundle, ensure
-
-
-def checked_name(value: str) -> str:
-    """Let through what can be both a folder and the first part of a topic's name."""
-    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", value):
-        raise typer.BadParameter(f"{value!r}: use letters, digits, '.', '_' and '-', at most 100, no '.' in front")
-    return value
-
 
 Namespace = Annotated[
     str,
@@ -61,7 +59,7 @@ def demo(
     web_ui: WebUi = None,
     seed: Seed = None,
 ) -> None:
-    """Two minutes of the whole pipeline under a skewed, surging load, scaled live; then the report.
+    """Run the whole pipeline for two minutes under a skewed, surging load, scaled live; then report.
 
     Exit status 0 only if every order had each of its effects exactly once.
     """
@@ -83,6 +81,11 @@ def run(
     load_workers: LoadWorkers = 1,
     seed: Seed = None,
     duration: Duration = None,
+    latency: Latency = None,
+    percentile: Percentile = None,
+    service_time: ServiceTime = None,
+    startup: Startup = None,
+    most: Max = None,
 ) -> None:
     """Run a scenario live and report on it.
 
@@ -90,6 +93,7 @@ def run(
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
     asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
+    asked |= first_class(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
         client_properties=client_properties, web_port=web_ui, load_workers=load_workers,
@@ -156,7 +160,7 @@ def record(
     client_properties: Properties = "",
     as_json: AsJson = False,
 ) -> None:
-    """Record when events came into a topic, in which partition, their size and a hash of their key: no content.
+    """Record a topic's events: time, partition, size and a hash of the key, but no content.
 
     Nothing is changed there. Ctrl-C ends the recording and keeps it.
     """

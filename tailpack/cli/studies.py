@@ -1,132 +1,75 @@
-"""`tailpack paper` and `tailpack packing`: published tables, ours beside them."""
+"""`tailpack dev paper`: published statements next to ours."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 import typer
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
-from bench import results
-from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json
-from tailpack.cli.progress import campaign, deliver
-from tailpack.errors import TailpackError
-from tailpack.provenance import origin
+from tailpack.cli.options import AsJson, Out, Processes, known, print_json
+from tailpack.cli.progress import finish, matrix_progress, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
-    from studies.packing.claims import Comparison
-    from studies.published import Claim
+    from bench.matrix_table import Missing
+    from studies.verdict import Found, Statement
 
-SEEDS: Final = 5
-QUICK_SEEDS: Final = 2
-QUICK_STREAMS, STREAMS = 3, 20
-QUICK_ITERATIONS, ITERATIONS = 101, 501
+NAMES: Final = ("ezzeddine", "landau", "consistent-grouping")
 
 
 def paper(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(NAMES)}; none: all of them.")
+    ] = None,
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Few seeds and streams: a look, not a result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few seeds and short streams: a look, not a result.")] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help=f"Runs of each reading; {SEEDS}, quick {QUICK_SEEDS}.")
+        int | None, typer.Option(min=1, max=1_000, help="Runs of each; 5, of landau 20 streams; quick 2 and 3.")
     ] = None,
     out: Out = Path("out/paper"),
     processes: Processes = 0,
-    into: IntoDocs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce the tables of the two autoscaling papers and of the packing paper; compare each row by one rule.
+    """Reproduce published tables, and compare each statement by one rule.
 
-    What is finished is kept in --out: after an interruption the same command goes on there. Exit status 1 when a run
-    failed; a row that differs is a result.
+    ezzeddine: two autoscaling papers; landau: packing heuristics; consistent-grouping: partitioners. Finished runs are
+    kept in --out: after an interruption the same command continues there. Exit status 1 when a run failed; a statement
+    that differs is a result.
     """
-    from bench.experiments.workers import usable_cores  # noqa: PLC0415  numpy only where it is needed
-    from studies.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
-    from studies.paper.page import page  # noqa: PLC0415
-    from studies.paper.statement import PaperResult, reproduce  # noqa: PLC0415
-    from studies.paper.work import done  # noqa: PLC0415
+    from studies.verdict import Found, page  # noqa: PLC0415  numpy only where it is needed
 
-    statements = [*closer_2024.statements(), *iccbdc_2022.statements()]
-    with campaign("the papers' runs", out, processes, done) as running:
-        found = reproduce(running, statements, seeds=seeds or (QUICK_SEEDS if quick else SEEDS))
-    with Console(stderr=True).status("the packing paper's streams"):
-        packed = landau_2024.compared(out, processes=processes or usable_cores(), quick=quick)
-    rows = (*found.rows, *landau_2024.rows(packed))
-    found = PaperResult(rows=rows, missing=found.missing)
-    made = origin()
-    if into:
-        results.keep("paper", found.rows, made, into)
-    text = f"# The papers, reproduced\n\n{page(found.rows, [made])}"
-    deliver(found, text, out / "paper", as_json=as_json)
-
-
-def packing_compare(
-    *,
-    streams: Annotated[int | None, typer.Option(help=f"Per study; {STREAMS}, quick {QUICK_STREAMS}.")] = None,
-    delta: Annotated[
-        list[int] | None, typer.Option(help="Largest step of a load; may be repeated.  [default: 5, 25]")
-    ] = None,
-    partitions: Annotated[list[int] | None, typer.Option(help="May be repeated.  [default: 200, 32]")] = None,
-    iterations: Annotated[int | None, typer.Option(help=f"{ITERATIONS}, quick {QUICK_ITERATIONS}.")] = None,
-    start: Annotated[int | None, typer.Option(help="First load of every partition.  [default: drawn]")] = None,
-    seed: Annotated[int, typer.Option(help="Equal seeds make equal streams.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Few and short streams: a look, not a result.")] = False,
-    processes: Processes = 0,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Pack wandering loads with every heuristic: what moves, what it costs, and the paper's figures.
-
-    Rscore: load that changes its owner, in capacities of a consumer. CBS: consumers above the least of the twelve.
-    """
-    from bench.experiments.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
-    from studies.packing.claims import combine  # noqa: PLC0415
-    from studies.packing.compare import Question, done, jobs  # noqa: PLC0415
-
-    try:
-        question = Question(
-            streams=(QUICK_STREAMS if quick else STREAMS) if streams is None else streams,
-            deltas=tuple(delta or (5, 25)),
-            partitions=tuple(partitions or (200, 32)),
-            iterations=(QUICK_ITERATIONS if quick else ITERATIONS) if iterations is None else iterations,
-            seed=seed,
-            start=start,
-            quick=quick,
-        )
-    except ValueError as wrong:
-        raise TailpackError(str(wrong)) from None
-    todo = jobs(question)
-    ended = done(todo, processes or usable_cores())
-    shown = track(ended, "streams", total=len(todo), console=Console(stderr=True), transient=True)
-    comparison = combine(question, dict(shown))
-    if into:
-        results.keep("packing", [comparison], origin(), into)
+    rows: list[Statement] = []
+    missing: list[Missing] = []
+    for one in [known(name.lower(), NAMES, what="paper")] if name else NAMES:
+        with matrix_progress(one, out) as announce:
+            found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)
+        rows += found.rows
+        missing += found.missing
+    whole = Found(rows=tuple(rows), missing=tuple(missing))
+    text = page(whole.rows)
+    (out / "paper.md").write_text(text, encoding="utf-8")
+    (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n")
     if as_json:
-        print_json(comparison, indented=True)
+        print_json(whole)
     else:
-        _show(comparison, Console())
+        show(text)
+    finish([(one.run, one.why) for one in missing], out)
+    raise typer.Exit(1 if missing else 0)
 
 
-def _show(comparison: "Comparison", console: Console) -> None:
-    from studies.packing.claims import plus_minus  # noqa: PLC0415
+def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., Found]":
+    """Return what reproduces a paper, with as many seeds, and in the quick form as short, as requested."""
+    from functools import partial  # noqa: PLC0415
 
-    for study in comparison.studies:
-        title = f"{study.partitions} partitions, δ = {study.delta}: {study.streams} streams of {study.iterations}"
-        table = Table("packer", "Rscore", "CBS %", "consumers", "moved", "front", box=None, title=title)
-        for one in study.points:
-            front = "●" if one.front else "○" if one.front_of_twelve else ""
-            cells = (plus_minus(one.rscore), plus_minus(one.cbs, 100), plus_minus(one.consumers), plus_minus(one.moved))
-            table.add_row(one.packer, *cells, front)
-        console.print(table)
-    console.print("front: ● of all, ○ of the twelve alone")
-    show_claims(comparison.claims, comparison.source, console)
+    from studies import consistent_grouping, ezzeddine, landau  # noqa: PLC0415  compiled code only where it is needed
 
-
-def show_claims(claims: "Iterable[Claim]", source: str, console: Console) -> None:
-    """Print each claim with its verdict. source: title of the table."""
-    table = Table("claim", "published", "ours", "verdict", box=None, title=source)
-    for claim in claims:
-        table.add_row(claim.claim, claim.published, claim.ours, claim.verdict)
-    console.print(table)
+    if name == "ezzeddine":
+        return partial(ezzeddine.reproduce, seeds=seeds or (2 if quick else 5))
+    short: dict[str, Any] = {}
+    if name == "landau":
+        short = {"streams": landau.QUICK_STREAMS, "iterations": landau.QUICK_ITERATIONS} if quick else {}
+        return partial(landau.reproduce, **short | ({"streams": seeds} if seeds else {}))
+    grouping = consistent_grouping
+    short = {"seeds": grouping.QUICK_SEEDS, "events": grouping.QUICK_EVENTS} if quick else {}
+    return partial(grouping.reproduce, **short | ({"seeds": seeds} if seeds else {}))

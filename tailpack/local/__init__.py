@@ -1,1 +1,1 @@
-"""What runs on one machine: Java, Kafka and its jars, the processes of a run and their topics."""
+"""A run on one machine: Java, Kafka and its jars, the processes and their topics."""

@@ -29,7 +29,7 @@ DEADLINE_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What may be done with one resource."""
+    """The operations that a principal may do on one resource."""
 
     kind: ResourceType
     name: str

@@ -47,7 +47,7 @@ class Node:
 
     @property
     def log(self) -> Path:
-        """What it prints."""
+        """The file that takes its output."""
         return self.folder / "kafka.log"
 
     @property
@@ -136,7 +136,7 @@ class Broker:
 
     folder: None is where `tailpack kafka start` keeps its own. brokers: how many nodes; None: as many as the folder
     holds, one in a new folder. properties: server.properties, with the places that PROPERTIES has. door: port on which
-    a node listens → port at which clients, and the other brokers, are told to find it; a proxy's, say.
+    a node listens → the port that it advertises, for example that of a proxy.
     Raises TailpackError when the folder holds another number of them.
     """
 
@@ -218,7 +218,7 @@ class Broker:
         if len(down) == len(self.nodes):
             return [replace(seat, door=self._door(seat.port)) for seat in assign_seats(down, port)]
         seats: list[Seat] = [seat for seat in down if seat]
-        free_ports([seat.port for seat in seats])  # told here, in one line, if another took one meanwhile
+        free_ports([seat.port for seat in seats])  # one line here, if another process took one meanwhile
         return seats
 
     def _held(self) -> int:

@@ -39,7 +39,7 @@ share.coordinator.state.topic.min.isr={in_sync}
 # a dead node is noticed after 3 s, not 9: experiments last minutes
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=3000
-# the nodes stop all together: nobody is left to take a leadership over
+# all nodes stop together: no node is left to take a leadership over
 controlled.shutdown.enable=false
 group.initial.rebalance.delay.ms=0
 # each kind of group may be as quick to notice a change as the others
@@ -69,14 +69,14 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     """Where it listens for clients."""
     door: int = 0
-    """Where clients are told to find it: a proxy's port; 0: where it listens."""
+    """The port that it advertises, as a proxy's; 0: the one on which it listens."""
     node: int = 1
     quorum: dict[int, int] = {}
     """Every node of the cluster → the port of its controller."""
     pid: int = 0
     """0: not started yet."""
     who: str = ""
-    """Identity of its process, see contracts.children: it tells that process from a later one with the same pid."""
+    """Identity of its process, see contracts.children: a later process may get the same pid."""
 
     @property
     def address(self) -> str:
@@ -97,7 +97,7 @@ def assign_seats(before: Sequence[Seat | None], port: int) -> list[Seat]:
     """
     last = [seat.port if seat else 0 for seat in before]
     wanted = [port + offset for offset in range(len(before))] if port else last
-    ports = free_ports([*wanted, *(0 for _ in before)])  # nobody outside has to know the controllers' ports
+    ports = free_ports([*wanted, *(0 for _ in before)])  # the controllers' ports need not be known outside
     quorum = dict(enumerate(ports[len(before) :], start=1))
     return [Seat(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
 

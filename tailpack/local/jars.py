@@ -1,4 +1,4 @@
-"""What Kafka and Spark need: a Java, and jars from Maven Central; those once, checked, outside the checkout.
+"""A Java for Kafka and Spark, and their jars from Maven Central: fetched once, verified, outside the checkout.
 
 A lock file names every jar with its SHA-256, so nothing is resolved that was not chosen, and a later start is offline.
 """
@@ -56,7 +56,7 @@ def locked(bundle: Bundle) -> list[Jar]:
 def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> Path:
     """Return the folder that holds every jar of `bundle`, fetching it when it is not there or not whole.
 
-    announce: told once, before a download. Raises TailpackError when a jar cannot be fetched or is not the locked one.
+    announce: called once, before a download. Raises TailpackError for a jar that is missing or not the locked one.
     """
     jars = locked(bundle)
     folder = cache_folder() / bundle
@@ -75,7 +75,7 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
             _fetch(jars, fresh)
             if wrong := _wrong(jars, fresh):
                 raise TailpackError(f"{wrong[0]}: the checksum is not the locked one; nothing was installed, try again")
-            fresh.chmod(0o755)  # an image is built as root and run as somebody else
+            fresh.chmod(0o755)  # an image is built as root and run as another user
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
         finally:
@@ -100,7 +100,7 @@ def java() -> str:
     except (OSError, subprocess.TimeoutExpired) as broken:
         raise TailpackError(f"{found} does not run ({broken}); {INSTALL}") from broken
     version = re.search(r'version "(?:1\.)?(\d+)', said)
-    if version is None:  # macOS ships a stub that only tells where to get Java
+    if version is None:  # macOS ships a stub that only names a download
         raise TailpackError(f"{found} is not a working Java; {INSTALL}")
     if int(version.group(1)) < MINIMUM:
         raise TailpackError(f"Java {MINIMUM} or newer is needed, {found} is version {version.group(1)}; {INSTALL}")
@@ -123,7 +123,7 @@ def _fetch(jars: list[Jar], folder: Path) -> None:
     from jgo.config import GlobalSettings  # noqa: PLC0415  half a second, for a download alone
     from jgo.maven import MavenContext  # noqa: PLC0415
 
-    truststore.inject_into_ssl()  # as pip does: a network's own authority stands in the machine's store alone
+    truststore.inject_into_ssl()  # as pip does: a network's own authority is in the machine's store alone
     with tempfile.TemporaryDirectory(dir=folder) as repository:
         repositories = GlobalSettings.load().repositories or None
         maven = MavenContext(repo_cache=Path(repository), remote_repos=repositories, timeout=ANSWER_S)

@@ -18,7 +18,7 @@ EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """Return a port on loopback that nobody listens on now."""
+    """Return a port on loopback on which no process listens now."""
     return free_ports([0])[0]
 
 

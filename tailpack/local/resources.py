@@ -8,7 +8,7 @@ import msgspec
 import psutil
 
 FULL: Final = 0.95
-"""Share of all cores' time from which nothing is left to whoever wants to run."""
+"""Busy share of all cores' time above which the machine counts as full."""
 
 
 class Usage(msgspec.Struct, kw_only=True):
@@ -32,7 +32,7 @@ class ResourceMeter:
         self.usages: dict[str, Usage] = {}
         self.peak_mib = 0.0
         self.full_s = 0.0
-        """How long all cores of this machine were busy, with whatever; set it to 0 to begin anew."""
+        """Seconds in which all cores of this machine were busy; set it to 0 to start again."""
         self._cores: tuple[float, float] | None = None
         """Busy and idle seconds of all cores at the last sample."""
         self._last: dict[tuple[str, int], tuple[float, float]] = {}

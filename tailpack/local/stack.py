@@ -30,13 +30,13 @@ FAUST_SERVICES: Final = ("order", "shipment", "notification")
 
 @dataclass(slots=True)
 class Stack:
-    """Start, watch and stop everything that runs beside the broker. Files go to `folder`."""
+    """Start, watch and stop every process but the broker. Files go to `folder`."""
 
     scenario: Scenario
     connection: Connection
     folder: Path
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Of every process, before its settings."""
+    """Environment of every process, before its settings."""
     children: list[Child] = field(default_factory=list)
     """In the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Stack:
         self._start("autoscaler", "autoscaler.live", self._autoscaler_settings(), signal.SIGINT)
 
     def unhealthy(self) -> list[str]:
-        """Return the names of the processes that do not (yet) say that they are well."""
+        """Return the names of the processes that do not (yet) report that they are healthy."""
         return [name for name, port in self.ports.items() if not _is_healthy(port)]
 
     def failed(self) -> Child | None:
@@ -110,7 +110,7 @@ class Stack:
         return [event for one in self.children if not self._once(one) and (event := one.supervise(now))]
 
     def _once(self, child: Child) -> bool:
-        """Whether it sends load: nobody can begin that again."""
+        """Whether it sends load, which cannot start again."""
         return any(child is one for one in self.load_parts)
 
     def processes(self) -> dict[str, int]:
@@ -119,7 +119,7 @@ class Stack:
         return {child.name: child.pid for child in self.children if child.pid} | replicas
 
     def stop(self) -> None:
-        """Stop everything: the generator first (it writes down how far it came), then all others at once."""
+        """Stop everything: the generator first (it saves its counts), then all others at once."""
         for part in self.load_parts:
             part.terminate()
         for part in self.load_parts:

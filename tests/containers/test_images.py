@@ -45,7 +45,7 @@ def test_decisions_find_their_machine_code_where_nothing_can_be_written(images: 
     image = services()[service]["image"]
     count = (
         "import sys; from autoscaler.policies.tail_aware import prediction; from autoscaler.jit import _Compiled\n"
-        "from tailpack.__main__ import main; sys.argv = 'tailpack simulate demo --no-optimum --json'.split()\n"
+        "from tailpack.__main__ import main; sys.argv = 'tailpack simulate demo --json'.split()\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"
         "made = [one._machine_code.stats for one in vars(prediction).values() if isinstance(one, _Compiled)]\n"

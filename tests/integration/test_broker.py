@@ -1,14 +1,10 @@
-"""The embedded broker: starts, is found again, keeps its port and its data, refuses a taken port."""
-
-import socket
-from pathlib import Path
+"""The embedded broker: starts, is found again, keeps its port and its data."""
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka_helpers import create_topics, produce, read_all, wait_for
 
 from contracts.topics import Topic, qualified
-from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -30,15 +26,6 @@ def test_events_and_port_survive_a_restart(private_broker: Broker, namespace: st
     assert private_broker.address() is None
     assert private_broker.start() == address
     assert [record.value() for record in read_all(address, namespace, Topic.JOURNAL)] == [b"one", b"two"]
-
-
-def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(TailpackError, match=f"port {port} on 127.0.0.1 is taken; name another with --port"):
-            Broker(tmp_path).start(port)
 
 
 def test_the_plan_topic_is_compacted(kafka: str, namespace: str) -> None:

@@ -13,7 +13,7 @@ from services_stack import PARTITIONS, a_stack, order
 from contracts.events import Grouping, PaymentRequested
 from contracts.topics import PIPELINE_PARTITIONS, Topic
 from grouping.source import EPSILON, Source
-from studies.grouping.compare import GROUPINGS
+from studies.consistent_grouping import GROUPINGS
 
 pytestmark = pytest.mark.kafka
 ORDERS = 400

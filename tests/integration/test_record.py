@@ -31,14 +31,9 @@ def foreign(kafka: str, topic: str, events: int) -> list[tuple[int, int, int]]:
     """Let somebody else's producer write; return time (ms), partition and key of each, times out of order."""
     create(kafka, topic, PARTITIONS)
     random = np.random.default_rng(3)
-    rows = list(
-        zip(
-            (BEGAN_MS + random.integers(0, 30_000, events)).tolist(),
-            random.choice(PARTITIONS, events, p=[0.5, 0.3, 0.2, 0.0]).tolist(),
-            random.integers(0, 50, events).tolist(),
-            strict=True,
-        )
-    )
+    at_ms = (BEGAN_MS + random.integers(0, 30_000, events)).tolist()
+    partitions = random.choice(PARTITIONS, events, p=[0.5, 0.3, 0.2, 0.0]).tolist()
+    rows = list(zip(at_ms, partitions, random.integers(0, 50, events).tolist(), strict=True))
     producer = Producer({"bootstrap.servers": kafka, "compression.type": "lz4", "linger.ms": 20})
     for at_ms, partition, key in rows:
         producer.produce(topic, b"x" * (key + 1), f"k{key}".encode(), partition, timestamp=at_ms)
@@ -49,10 +44,9 @@ def foreign(kafka: str, topic: str, events: int) -> list[tuple[int, int, int]]:
 def test_a_foreign_topic_is_recorded_simulated_and_sorted(kafka: str, namespace: str, tmp_path: Path) -> None:
     rows = sorted(foreign(kafka, namespace, 3000))
     trace = tmp_path / "mine.parquet"
-    printed = command_line.run(
-        "record", "--bootstrap-servers", kafka, "--topic", namespace, "--out", trace, "--json"
-    ).stdout
-    assert (json.loads(printed)["events"], json.loads(printed)["partitions"]) == (3000, PARTITIONS)
+    reach = ("--bootstrap-servers", kafka, "--topic", namespace)
+    printed = json.loads(command_line.run("record", *reach, "--out", trace, "--json").stdout)
+    assert (printed["events"], printed["partitions"]) == (3000, PARTITIONS)
     found = parquet.read_table(trace)
     begin_s = rows[0][0] // 1000
     assert [round(at_s * 1000) for at_s in found["at_s"].to_pylist()] == [row[0] - begin_s * 1000 for row in rows]

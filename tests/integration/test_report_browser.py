@@ -32,7 +32,6 @@ FLAGS = (
 )  # fmt: skip
 WIDTHS = (390, 768, 1440)
 LOUDER = ("SEVERE", "WARNING")
-PAGES = (page.PAGE_FILE,)
 SMALLEST_CONTRAST = """
 const light = c => { const v = c.map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
     return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
@@ -79,20 +78,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pages")
-    page.write(example(), folder / page.PAGE_FILE)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("screenshots")
 
 
-@pytest.fixture
-def report(pages: Path) -> str:
-    return (pages / page.PAGE_FILE).as_uri()
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = tmp_path_factory.mktemp("pages") / page.PAGE_FILE
+    page.write(example(), place)
+    return place.as_uri()
 
 
 def look(browser: Any, address: str, *, width: int = 1440, scheme: str = "light", medium: str = "screen") -> None:
@@ -142,22 +136,21 @@ def painted(browser: Any, name: str = "panel-0") -> tuple[float, int]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PAGES)
 def test_the_page_fits_is_readable_and_the_console_is_silent(
-    browser: Any, pages: Path, screenshots: Path, *, name: str, width: int, scheme: str
+    browser: Any, report: str, screenshots: Path, *, width: int, scheme: str
 ) -> None:
-    look(browser, (pages / name).as_uri(), width=width, scheme=scheme)
+    look(browser, report, width=width, scheme=scheme)
 
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     charts = browser.execute_script(
         "return [...document.querySelectorAll('.uplot')].map(c => [c.parentElement.id, c.clientWidth])"
     )
-    assert len(charts) == (8 if name == page.PAGE_FILE else 2)
+    assert len(charts) == 8
     assert all(200 < wide <= width for _, wide in charts)
     assert all(painted(browser, chart)[0] > 0.005 for chart, _ in charts)
     titles = "[...document.querySelectorAll('h1, h2, h3, .key')]"
     assert not browser.execute_script(f"return {titles}.some(e => e.scrollWidth > e.clientWidth + 1)"), "clipped"
-    taken = screenshots / f"{Path(name).stem}-{width}-{scheme}.png"
+    taken = screenshots / f"report-{width}-{scheme}.png"
     keep_screenshot(browser, taken, width)
     assert taken.stat().st_size > 30_000
     contrast, where = browser.execute_script(SMALLEST_CONTRAST)

@@ -10,12 +10,11 @@ from spark_helpers import SPARK, spark
 
 from bench.scenario import load_scenario
 from bench.simulation.folder import write_run
-from bench.simulation.result import SimulationResult
-from bench.simulation.run import run_scenario
+from bench.simulation.run import SimulationResult, run_scenario
 from bench.simulation.sent import sent_by
 from contracts.topics import Topic
 from report.comparison import compare
-from report.job import report_stored
+from report.figures import report_stored
 from report.result import Result
 from report.run_info import EVENTS, JOURNAL
 from report.spark.events import EVENT, event_rows, journal_entries, typed_records

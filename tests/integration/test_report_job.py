@@ -21,7 +21,7 @@ from report import ReportError
 from report.result import Effects, Result
 from report.run_info import EVENTS, RunInfo
 from report.spark.job import Cluster, report_run, report_topic
-from report.spark.kafka import read_topics
+from report.spark.topics import read_topics
 from report.stored import Promise
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
@@ -228,7 +228,7 @@ def test_a_kafka_that_goes_away_during_the_read_leaves_nothing_half_written(
         private_broker.stop()
         return read_topics(*arguments)
 
-    monkeypatch.setattr("report.spark.read.read_topics", reading)
+    monkeypatch.setattr("report.spark.topics.read_topics", reading)
     with pytest.raises(ReportError, match="could not read the run") as refused:
         report_run(tmp_path, cluster)
 

@@ -17,9 +17,9 @@ from bench.simulation.sent import sent_by
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
-from report.job import report_stored
+from report import figures
+from report.figures import report_stored
 from report.result import Result
-from report.spark import job
 from report.spark.job import Cluster, report_run
 from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
@@ -69,7 +69,7 @@ def test_both_ways_give_the_same_result(
         simulated(tmp_path)
     here = report_stored(tmp_path)
 
-    monkeypatch.setattr(job, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(figures, "MOST_IN_MEMORY", 0)  # so that both need Spark
     handed_out = report_run(tmp_path, cluster)
 
     assert handed_out == here == Result.load(tmp_path)

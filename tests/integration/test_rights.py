@@ -79,18 +79,14 @@ def test_an_order_is_done_where_each_service_has_its_printed_rights_alone_and_no
     stack = Stack(shop.kafka.address, NAMESPACE, tmp_path)
     stack.of_service = {one: {"CLIENT_PROPERTIES": str(shop.logins[one])} for one in SERVICES}
     stack.of_service["order"] |= {"DEMO": "false", **{name: str(tmp_path / name) for name in files}}
+    logins = {
+        "TAILPACK_CLIENT_PROPERTIES": str(shop.logins["autoscaler"]),
+        "TAILPACK_REPLICA_CLIENT_PROPERTIES": str(shop.logins["payment"]),
+    }
     payment = Autoscaler(
-        shop.kafka.address,
-        NAMESPACE,
-        tmp_path / "state",
-        partitions=PARTITIONS,
-        initial_replicas=1,
-        replica_module="services.payment",
-        more={
-            "TAILPACK_CLIENT_PROPERTIES": str(shop.logins["autoscaler"]),
-            "TAILPACK_REPLICA_CLIENT_PROPERTIES": str(shop.logins["payment"]),
-        },
-    )
+        shop.kafka.address, NAMESPACE, tmp_path / "state", partitions=PARTITIONS, initial_replicas=1,
+        replica_module="services.payment", more=logins,
+    )  # fmt: skip
     try:
         with payment, beside(shop, "keda", GRPC_PORT="0") as keda, beside(shop, "shadow", **WATCHED) as shadow:
             stack.start(*SERVICES)
@@ -102,11 +98,8 @@ def test_an_order_is_done_where_each_service_has_its_printed_rights_alone_and_no
             assert code == 202
             where = told["status_url"]
             assert stack.get("order", where)[0] == 401
-            wait_for(
-                lambda: stack.get("order", where, **mine)[1].get("status") == "notified",
-                "the order is done",
-                deadline_s=60,
-            )
+            done = lambda: stack.get("order", where, **mine)[1].get("status") == "notified"  # noqa: E731
+            wait_for(done, "the order is done", deadline_s=60)
             pages = [page(port, path) for port in stack.ports.values() for path in ("/healthz", "/metrics")]
             pages += [page(payment.port, path) for path in ("/healthz", "/metrics", "/plan", "/decisions")]
             wait_for(lambda: '"epoch":' in json.loads(page(keda, "/plan")), "the scaler has the plan")
@@ -155,9 +148,8 @@ def test_nobody_reads_what_is_not_for_it(shop: Shop, role: str, topic: Topic) ->
     finally:
         reader.close()
     assert found is not None
-    error = found.error()
-    assert error is not None
-    assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert found.error() is not None
+    assert found.error().code() == KafkaError.TOPIC_AUTHORIZATION_FAILED  # type: ignore[union-attr]
 
 
 @contextmanager

@@ -4,16 +4,12 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 from kafka_helpers import wait_for
 from launcher_contract import World
 from pod_nursery import Pods
 from pods import api_server, kubectl
 from unit.autoscaler.builders import seen
 
-from autoscaler.live.launcher import LauncherError
-from autoscaler.live.launchers.api import Api
-from autoscaler.live.launchers.kubernetes import KubernetesLauncher
 from autoscaler.policies.tail_aware.starts import StartUps
 from contracts.clock import steady_s
 from contracts.journal import ReplicaChange
@@ -98,11 +94,6 @@ def test_an_api_server_that_was_started_again_finds_the_launcher_at_work(nursery
     world.until(ReplicaChange.READY, "payment-1")
     wait_for(lambda: not world.launcher.trouble, "that it is over")
     assert world.hear().incarnation == report.incarnation
-
-
-def test_a_namespace_that_is_not_there_is_one_sentence(kubernetes: str) -> None:
-    with pytest.raises(LauncherError, match=r"not found; apply infra/k8s to namespace nowhere, or correct"):
-        KubernetesLauncher(Api(namespace="nowhere", deployment="payment"))
 
 
 def tell(nursery: Pods, name: str, signal: str) -> None:

@@ -1,11 +1,9 @@
 """Pods keep the launchers' contract on a real control plane."""
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ from pod_nursery import DEPLOYMENT, Pods
 from pods import api_server, kubectl
 
 import autoscaler.live.launchers.kubernetes
-from autoscaler.live.launchers.api import Api, ApiError
+from autoscaler.live.launchers.api import ApiError
 from autoscaler.live.launchers.pods import CHEAPEST, COST, Pod
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
@@ -218,71 +216,6 @@ def test_a_pod_that_others_have_changed_meanwhile_is_looked_at_again(
     world.until(ReplicaChange.READY)
     assert answers[0] == 409
     assert not launcher.trouble
-
-
-def test_a_server_that_has_too_much_to_do_is_told_and_asked_again(
-    nursery: Pods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its own priority and fairness answers 429 to this account, which has one seat, and others in it."""
-    nursery.launcher().close()
-    account = f"system:serviceaccount:{nursery.namespace}:scaler"
-    nursery.kubectl("create", "serviceaccount", "scaler")
-    nursery.kubectl("create", "rolebinding", "scaler", "--clusterrole=edit", f"--serviceaccount={account[22:]}")
-    config = _as(nursery.kubectl("create", "token", "scaler").strip(), tmp_path)
-    with monkeypatch.context() as ours:
-        ours.setenv("KUBECONFIG", str(config))
-        world = World(nursery, nursery.launcher())
-        others = Api(namespace=nursery.namespace, deployment=DEPLOYMENT)
-    world.scaler.request(["payment-0"])
-    world.hear()
-    world.until(ReplicaChange.READY)
-    over = threading.Event()
-
-    def sit() -> None:
-        while not over.is_set():
-            with contextlib.suppress(ApiError):
-                others.look()
-
-    crowd = [threading.Thread(target=sit) for _ in range(8)]
-    one_seat = {
-        "type": "Limited",
-        "limited": {
-            "nominalConcurrencyShares": 0,
-            "borrowingLimitPercent": 0,
-            "limitResponse": {"type": "Reject"},
-        },
-    }
-    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"]}
-    matched = {
-        "matchingPrecedence": 100,
-        "priorityLevelConfiguration": {"name": nursery.namespace},
-        "rules": [{"subjects": [{"kind": "User", "user": {"name": account}}], "resourceRules": [everything]}],
-    }
-    kinds = {"PriorityLevelConfiguration": one_seat, "FlowSchema": matched}
-    for one in crowd:
-        one.start()
-    try:
-        for kind, spec in kinds.items():
-            about = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": kind}
-            kubectl(
-                "apply",
-                "-f",
-                "-",
-                given=yaml.safe_dump(about | {"metadata": {"name": nursery.namespace}, "spec": spec}),
-            )
-        world.scaler.request(["payment-0", "payment-1"])
-        wait_for(lambda: "Kubernetes refuses (429)" in world.launcher.trouble, "that it is told")
-        world.scaler.reconcile(world.reports)
-        assert world.scaler.ready("payment-0")
-    finally:
-        over.set()
-        for one in crowd:
-            one.join()
-        for kind in reversed(kinds):
-            kubectl("delete", kind, nursery.namespace)
-    world.hear("payment-1")
-    world.until(ReplicaChange.READY, "payment-1")
-    wait_for(lambda: not world.launcher.trouble, "that it is over")
 
 
 def _as(token: str, folder: Path) -> Path:

@@ -72,7 +72,7 @@ class Place(Deployed):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / RUN
-    told = ("--policy", "algorithm-2", "--set", "duration_s=120", "--no-optimum", "--out", str(folder))
+    told = ("--policy", "algorithm-2", "--set", "duration_s=120", "--out", str(folder))
     assert tailpack("simulate", "w1", *told, deadline_s=REPORT_S).returncode == 0
     return folder
 
@@ -101,13 +101,6 @@ def test_executors_that_are_pods_find_what_one_machine_finds(place: Place, run: 
     assert len(made) == 2, "two executors"
     used = {(one["objectRef"]["resource"], one["verb"]) for one in asked}
     assert used | {("pods", "delete")} == granted()  # Spark deletes an executor that fails; here none need do so
-
-
-def test_executors_for_which_there_is_no_room_are_waited_for_and_told(place: Place) -> None:
-    told = {"kubernetes.executor.request.cores": "1000", "scheduler.maxRegisteredResourcesWaitingTime": "5s"}
-    said = place.refused(f"/runs/{RUN}", " ".join(f"--conf spark.{key}={value}" for key, value in told.items()))
-    assert "no executor runs after 5 s" in said
-    assert "Insufficient cpu" in said
 
 
 def test_a_folder_that_executors_would_not_see_is_refused(place: Place) -> None:

@@ -1,5 +1,4 @@
-"""What every launcher promises, as a suite: tests/contract runs it on processes, tests/containers on Docker,
-tests/kubernetes on a cluster.
+"""The promises of every launcher, as a suite: tests/contract runs it on processes, tests/kubernetes on a cluster.
 
 A subclass brings the fixture `nursery`.
 """

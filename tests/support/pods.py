@@ -18,6 +18,7 @@ import pytest
 import yaml
 from kafka_helpers import wait_for
 
+from autoscaler.live.launchers.pods import pod_of
 from bench.cluster import MANIFESTS, Cluster, Namespace
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,10 @@ class Deployed(Namespace):
     def __init__(self, image: str, overlay: str = "kind", name: str = "tailpack") -> None:
         there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={name: image})
         super().__init__(there, f"k8s-{uuid.uuid4().hex[:8]}")
+
+    def ready(self, app: str) -> int:
+        """Return how many pods of an app are Ready."""
+        return sum(pod_of(raw).ready for raw in self.pods(app))
 
     def wait_ready(self, **counts: int) -> None:
         """Wait until each app has so many pods, all Ready."""

@@ -1,6 +1,5 @@
 """Folders of live runs that nobody ran: a simulated world writes what live processes would have left."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,24 +10,18 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import settings_of
-from bench.simulation.policy import policy_of
+from bench.simulation.run import policy_of
 from bench.simulation.sent import sent_by
 from contracts.journal import PlanWritten
 from report.measures import in_sla_share, replica_minutes
 from report.run_info import RunInfo
 
 STARTED_US = 1_795_265_911_000_000
-ONLY_THE_WORLD = ("stop_s", "commit_interval_s", "planned_overhead_s", "planned_startup_s", "planned_commit_age_s")
 RUN = "w1-20261121-125818"
 
 
-def known_world(*, notice_s: float = 0.0, **changes: object) -> tuple[Scenario, Run]:
-    """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start.
-
-    changes: of the scenario, or of what only SimulationSettings know.
-    """
-    told = {"commit_age_s": 0.056, "planned_overhead_s": 0.015, "slots_between": True}
-    told |= {name: changes.pop(name) for name in ONLY_THE_WORLD if name in changes}
+def known_world(**changes: object) -> tuple[Scenario, Run]:
+    """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start."""
     known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": 0.03}
     scenario = load_scenario("w1", {"policy": "algorithm-2", **known, **changes})
     sent = sent_by(scenario)
@@ -37,9 +30,7 @@ def known_world(*, notice_s: float = 0.0, **changes: object) -> tuple[Scenario, 
         for chunk in sent.chunks()
     ]
     workload = Workload(sent.partitions, sent.duration_s, chunks)
-    settings = replace(settings_of(scenario), **told)
-    settings = replace(settings, delivery=replace(settings.delivery, notice_s=notice_s))
-    return scenario, simulate(workload, policy_of(scenario, sent), settings)
+    return scenario, simulate(workload, policy_of(scenario, sent), settings_of(scenario))
 
 
 def write_folder(folder: Path, scenario: Scenario, run: Run, **told: object) -> Path:

@@ -1,4 +1,4 @@
-"""One pod of ours: what the API server tells of it, and the instance of a replica that it is."""
+"""One pod of ours: its state at the API server, and the instance of a replica that it is."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ STUCK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What concerns us of one pod."""
+    """The part of a pod's state that is used."""
 
     name: str
     uid: str
@@ -99,23 +99,28 @@ def _exit_of(ended: Raw, status: Raw) -> Exit:
     return Exit(f"{how}: {why}" if why else how, clean=code == 0 and not why)
 
 
+@dataclass(slots=True, eq=False)
 class PodInstance:
     """One container that ran, runs or shall run in a pod of ours. Changed under its launcher's lock alone."""
 
-    def __init__(self, replica: str, told: Callable[[], None], pod: Pod | None = None) -> None:
-        self.replica = replica
-        self.pod = pod
-        """Newest known state; None: none was created yet."""
-        self.started = pod.started if pod else 0
-        """Which start of that pod's container it is."""
-        self.incarnation = ""
-        self.why_none = ""
-        """Why there is no pod for it."""
-        self.asked = self.killed = False
-        self.released_s = 0.0
-        """When fewer pods were asked for, on its account; 0: not yet."""
-        self._told = told
-        self._ended: Exit | None = None
+    replica: str
+    changed: Callable[[], None]
+    """Called when it shall stop."""
+    pod: Pod | None = None
+    """Newest known state; None: none was created yet."""
+    started: int = 0
+    """Which start of that pod's container it is."""
+    incarnation: str = ""
+    why_none: str = ""
+    """Why there is no pod for it."""
+    asked: bool = False
+    killed: bool = False
+    released_s: float = 0.0
+    """When fewer pods were requested on its account; 0: not yet."""
+    _ended: Exit | None = None
+
+    def __post_init__(self) -> None:
+        self.started = self.pod.started if self.pod else 0
 
     @property
     def where(self) -> str:
@@ -127,11 +132,8 @@ class PodInstance:
         """Why it does not run: there is no pod, no node for it, no image yet."""
         if self._ended is not None or (self.pod is not None and self.pod.running):
             return ""
-        return (
-            f"{self.where}: {self.pod.waits}"
-            if self.pod
-            else f"no pod yet{f': {why}' if (why := self.why_none) else ''}"
-        )
+        none = f"no pod yet: {self.why_none}" if self.why_none else "no pod yet"
+        return f"{self.where}: {self.pod.waits}" if self.pod else none
 
     @property
     def last_words(self) -> str:
@@ -139,24 +141,23 @@ class PodInstance:
         return self.pod.last_words if self.pod and self._ended else ""
 
     def exit(self) -> Exit | None:
-        """Return how its container ended, or that its pod has gone."""
+        """Return how its container ended, or that its pod was deleted."""
         return self._ended
 
     def wrote(self, report: Progress) -> bool:
-        """Tell it by the name of the pod; of what ended in a pod that lives on, by the incarnation that is known."""
-        if self.pod is None or report.host != self.pod.name[:63]:
-            return False
-        return self._ended is None or report.incarnation == self.incarnation
+        """Compare the name of the pod; of a container that ended in a living pod, the known incarnation."""
+        ours = self.pod is not None and report.host == self.pod.name[:63]
+        return ours and (self._ended is None or report.incarnation == self.incarnation)
 
     def ask_to_stop(self) -> None:
         """Have its pod deleted with the grace that it needs."""
         self.asked = True
-        self._told()
+        self.changed()
 
     def kill(self) -> None:
         """Have its pod deleted at once."""
         self.killed = True
-        self._told()
+        self.changed()
 
     def see(self, pod: Pod, *, gone: bool) -> None:
         """Take in a newer state of its pod."""
@@ -165,12 +166,12 @@ class PodInstance:
             self._ended = (pod.exit if pod.started > self.started else None) or Exit("its pod was deleted", clean=False)
 
     def never_ran(self) -> None:
-        """Take in that it is not wanted any more, and there is no pod for it."""
+        """Note that it is not wanted any more, and has no pod."""
         self._ended = Exit("had no pod yet", clean=True)
 
     @property
     def stuck(self) -> str:
-        """Why it will not run unless somebody does something; empty where that is not so."""
+        """Why it will not run without a repair; empty: it will."""
         stuck = self.pod.waits.startswith(STUCK) if self.pod else bool(self.why_none)
         ended = self.pod.exit if self.pod else None
         how = f"; it ended with {ended.how}: {self.pod.last_words}" if self.pod and ended else ""

@@ -89,11 +89,8 @@ class ProcessLauncher:
     wanted = 0
 
     def __init__(self, state_dir: Path, command: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> None:
-        self._state_dir = state_dir
-        self._files = state_dir / "replicas"
-        self._logs = state_dir / "logs"
-        self._command = command
-        self._environ = dict(environ or {})
+        self._state_dir, self._files, self._logs = state_dir, state_dir / "replicas", state_dir / "logs"
+        self._command, self._environ = command, dict(environ or {})
         self._known: dict[str, ReplicaProcess] = {}
         self._numbers = count()
         self._files.mkdir(parents=True, exist_ok=True)

@@ -19,9 +19,8 @@ Unit = tuple[int, ...]
 class ReferencePool:
     """`Pool`, written for the reader."""
 
-    def __init__(self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False) -> None:
+    def __init__(self, partitions: int, service: ServiceTimes) -> None:
         self._service = service
-        self._whole_batches = whole_batches
         self._now_us = self._newest_us = 0
         self._first = 0
         """Number of the event that entry 0 of the next four lists belongs to: what was taken is forgotten."""
@@ -104,14 +103,7 @@ class ReferencePool:
         self._partition += arrivals.partition.tolist()
         self._started_us += [0] * len(arrivals)
         self._outcome += [None] * len(arrivals)
-        if not self._whole_batches:
-            self._waiting.extend((event,) for event in range(number, number + len(arrivals)))
-            return
-        batches: dict[tuple[int, int], list[int]] = {}
-        for event in range(number, number + len(arrivals)):
-            row = event - self._first
-            batches.setdefault((self._intended_us[row], self._partition[row]), []).append(event)
-        self._waiting.extend(map(tuple, batches.values()))
+        self._waiting.extend((event,) for event in range(number, number + len(arrivals)))
 
     def advance(self, until_us: int) -> None:
         """See `Engine`."""

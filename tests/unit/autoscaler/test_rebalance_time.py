@@ -51,4 +51,4 @@ def test_policies_see_what_was_learned() -> None:
     world.reports.rounds = [*unplanned, *[pause(0.012)] * 100]
     world.step()
     assert world.group.observe().rebalance_time_s == 0.012
-    assert world.group.rebalance_figures() == {"planned_for_s": 0.012, "learned_s": 0.012, "pauses_seen": 100}
+    assert world.group.page()["rebalance_time"] == {"planned_for_s": 0.012, "learned_s": 0.012, "pauses_seen": 100}

@@ -185,10 +185,6 @@ def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:
         ({"startup_s": "soon"}, "w1.toml: simulation.startup_s = 'soon'"),
         ({"observation_loss": 2}, "w1.toml: simulation.observation_loss = 2"),
         ({"slow_from_s": 9, "slow_until_s": 5}, "w1.toml: simulation.slow_until_s = 5.0: is before slow_from_s = 9"),
-        (
-            {"shared_limits": [250], "whole_batches": True},
-            "w1.toml: simulation.shared_limits = (250.0,): cannot be had",
-        ),
         ({"failures_s": [600]}, "w1.toml: simulation.failures_s: 600 is not before the end at 600 s"),
         ({"assignor": "luck"}, "w1.toml: simulation.assignor = 'luck': unknown; known are sticky"),
     ],

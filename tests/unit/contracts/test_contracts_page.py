@@ -12,9 +12,6 @@ import pytest
 
 from contracts import events, journal, plan, progress
 from contracts.connection import Connection, Security
-from contracts.events import Status
-from contracts.journal import ReplicaChange
-from contracts.progress import ReplicaState
 from contracts.settings import declaration
 from contracts.topics import Group, Topic, partitions_of
 
@@ -96,19 +93,3 @@ def test_groups_headers_variables_and_properties() -> None:
     assert [row[0] for row in rows_of(TEXT, "variable")] == variables
     properties = [declaration(field).key for field in fields(Security)]
     assert [row[0] for row in rows_of(TEXT, "property")] == properties
-
-
-@pytest.mark.parametrize(
-    ("record", "field", "words"),
-    [
-        ("Progress", "state", list(ReplicaState)),
-        ("ReplicaChanged", "change", list(ReplicaChange)),
-        ("OrderStatus", "status", list(Status)),
-        ("TickRecord", "kind", ["tick"]),
-        ("PlanWritten", "kind", ["plan"]),
-        ("ReplicaChanged", "kind", ["replica"]),
-    ],
-)
-def test_every_word_that_a_field_may_hold_is_named(record: str, field: str, words: list[str]) -> None:
-    (line,) = [line for line in section(record).splitlines() if line.startswith(f"| `{field}` |")]
-    assert re.findall(r"`([a-z-]+)`", line.rpartition(" | ")[2]) == words

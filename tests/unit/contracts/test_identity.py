@@ -9,7 +9,6 @@ import pytest
 from clock_that_steps import SteppedClock, needs_libfaketime
 
 from contracts.children import identity
-from contracts.clock import stamp_us, steady_s, wall_ahead_s
 
 
 def test_a_process_keeps_its_identity_and_no_other_has_it() -> None:
@@ -36,8 +35,3 @@ def test_whoever_reads_it_under_another_clock_reads_the_same(step: int, tmp_path
     environ = os.environ | clock.environ
     seen = subprocess.run([sys.executable, "-c", read], env=environ, capture_output=True, text=True, check=True)
     assert seen.stdout.strip() == identity(os.getpid())
-
-
-def test_a_moment_of_the_steady_clock_has_a_stamp_of_the_wall_clock() -> None:
-    at_s = steady_s()
-    assert stamp_us(at_s) / 1e6 - wall_ahead_s() == pytest.approx(at_s, abs=0.01)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from contracts.logs import JsonLines, Repeats, TextLines
+from contracts.logs import JsonLines, Repeats
 
 PROCESSES = (
     "autoscaler.live",
@@ -26,16 +26,6 @@ PROCESSES = (
 def complaint(message: str, failure: Exception | None = None, logger: str = "aiokafka") -> logging.LogRecord:
     failed = (type(failure), failure, None) if failure else None
     return logging.LogRecord(logger, logging.ERROR, __file__, 1, message, None, failed)
-
-
-def test_an_exception_takes_one_line() -> None:
-    line = TextLines("order").format(complaint("Fetch\n failed", OSError("broker\naway")))
-    assert line.endswith("ERROR aiokafka: Fetch failed (OSError: broker away)")
-
-
-def test_a_fault_of_the_program_shows_where_it_was() -> None:
-    lines = TextLines("autoscaler").format(complaint("tick failed", KeyError("p"), "autoscaler.live.troubles"))
-    assert lines.splitlines()[-1] == "KeyError: 'p'"
 
 
 def test_as_json_an_exception_with_its_traceback_takes_one_line() -> None:

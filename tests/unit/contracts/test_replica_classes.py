@@ -34,22 +34,9 @@ def test_what_is_no_class_is_refused_with_an_example(text: str, why: str) -> Non
         Work(classes=text)
 
 
-def test_classes_are_not_taken_for_alike() -> None:
-    with pytest.raises(ValueError, match="rates_alike = True: contradicts classes, which differ"):
-        Work(classes=TEXT, rates_alike=True)
-
-
 def test_a_name_says_the_class_and_one_that_says_nothing_has_the_first() -> None:
     classes = read_classes(TEXT)
     assert class_of("payment-3", classes) is classes[0]
     assert class_of("payment-small-0", classes) is classes[0]
     assert class_of("large-0", classes) is classes[0], "a prefix is no class"
     assert class_of("payment-large-1", ALIKE) is ALIKE[0]
-
-
-def test_a_replica_of_a_faster_class_takes_less_time() -> None:
-    work = Work(service_time_s=0.01, classes="small 0.5 1, large 2.5 2.2")
-    assert work.service_time_of("payment-0") == pytest.approx(0.02)
-    assert work.service_time_of("payment-large-0") == pytest.approx(0.004)
-    assert work.relative_speed_of("payment-large-0") == pytest.approx(5)
-    assert work.first_service_rate == pytest.approx(50)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.settings import Rule, Settings, Values, sentences, setting
+from contracts.settings import Rule, Settings, Values, setting
 from contracts.validation import InvalidSettingsError, from_environment, parse
 
 
@@ -49,10 +49,6 @@ def problems_of(values: dict[str, Any], **how: Any) -> list[str]:
     return wrong.value.problems
 
 
-def test_good_values_become_a_record() -> None:
-    assert parse({"name": "a", "litres": 3, "inlet.valve": "north"}, Pump) == Pump(name="a", litres=3, inlet="north")
-
-
 def test_every_mistake_is_named_at_once() -> None:
     values = {"litres": 0, "pressure_bar": "high", "mode": "medium", "colour": "red", "dry_run": 1}
     problems = problems_of(values, where="pump.")
@@ -82,10 +78,6 @@ def test_a_record_made_by_hand_is_held_to_the_same() -> None:
         Pump(name="a", litres=0, pressure_bar=float("inf"))
     with pytest.raises(ValueError, match=r"inlet = 'west': unknown; known are north, south"):
         Pump(name="a", inlet="west")
-
-
-def test_the_sentence_below_a_field_is_its_documentation() -> None:
-    assert sentences(Pump)["litres"] == "What a stroke moves."
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("25s", 25), ("2m", 120), ("1.5 h", 5400)])

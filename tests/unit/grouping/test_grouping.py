@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from contracts.events import Grouping
 from grouping.choosing import BUSY, CG, IDLE, MOVED, choose, hear
 from grouping.source import RULES, Source, new_state
-from studies.grouping.compare import GROUPINGS
-from studies.grouping.play import Arrivals, Stream, choices, play
+from studies.consistent_grouping import GROUPINGS
+from studies.grouped_streams import Arrivals, Stream, choices, play
 
 EVENTS = 20_000
 
@@ -120,6 +120,6 @@ def test_any_key_has_a_partition(keys: list[str], partitions: int, grouping: Gro
 def test_workers_that_differ_are_evened_out_by_consistent_grouping_alone() -> None:
     arrivals = Arrivals(Stream(events=400_000, skew=1.0, capacities=((1.0,) * 8 + (3.0, 5.0),), sources=3))
     played = {one: play(arrivals, one) for one in (Grouping.CG, Grouping.SG, Grouping.PORC)}
-    assert played[Grouping.CG].imbalance < 0.5 * played[Grouping.SG].imbalance
-    assert played[Grouping.CG].in_sla > 1.5 * max(played[one].in_sla for one in (Grouping.SG, Grouping.PORC))
-    assert played[Grouping.CG].moved > 0 == played[Grouping.SG].moved
+    assert played[Grouping.CG]["imbalance"] < 0.5 * played[Grouping.SG]["imbalance"]
+    assert played[Grouping.CG]["in_sla"] > 1.5 * max(played[one]["in_sla"] for one in (Grouping.SG, Grouping.PORC))
+    assert played[Grouping.CG]["moved"] > 0 == played[Grouping.SG]["moved"]

@@ -1,54 +1,36 @@
 """Replica-minutes and series from a journal, told second by second."""
 
+import pytest
+
 from contracts.journal import PartitionSeen, ReplicaChange, ReplicaChanged, TickRecord
-from report.history import (
-    count_each_second,
-    lag_each_second,
-    paid,
-    replica_minutes,
-    serving,
-    started_us,
-)
+from report.history import count_each_second, lag_each_second, paid, replica_minutes, serving, started_us
 
 REQUESTED, READY, DRAINED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DRAINED
-LEFT, DIED, ADOPTED, START_FAILED = (
-    ReplicaChange.LEFT,
-    ReplicaChange.DIED,
-    ReplicaChange.ADOPTED,
-    ReplicaChange.START_FAILED,
-)
+LEFT, DIED, ADOPTED = ReplicaChange.LEFT, ReplicaChange.DIED, ReplicaChange.ADOPTED
 
 
 def at(second: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
     return ReplicaChanged(at_us=int(second * 1e6), replica=replica, change=change)
 
 
-def cost(*changes: ReplicaChanged, duration_s: int = 60) -> float:
-    return replica_minutes(paid(changes), 0, duration_s * 1_000_000)
-
-
-def test_a_replica_costs_from_its_request_until_it_has_left() -> None:
-    life = [at(10, "a", REQUESTED), at(13, "a", READY), at(38, "a", DRAINED), at(40, "a", LEFT)]
-    assert cost(*life) == 0.5
+@pytest.mark.parametrize(
+    ("life", "minutes"),
+    [
+        ([at(10, "a", REQUESTED), at(13, "a", READY), at(38, "a", DRAINED), at(40, "a", LEFT)], 0.5),
+        ([at(-5, "a", REQUESTED), at(-1, "a", LEFT)], 0.0),
+        ([at(0, "a", REQUESTED), at(15, "a", DIED), at(45, "a", REQUESTED)], 0.5),
+        ([at(0, "a", REQUESTED), at(20, "a", ADOPTED)], 1.0),
+    ],
+    ids=["until it has left", "before the run", "dead for a while", "adopted"],
+)
+def test_a_replica_costs_from_its_request_until_it_has_left_or_died(life: list[ReplicaChanged], minutes: float) -> None:
+    assert replica_minutes(paid(life), 0, 60_000_000) == minutes
 
 
 def test_a_start_takes_from_the_request_until_it_is_ready_and_one_that_failed_is_none() -> None:
     first = [at(10, "a", REQUESTED), at(13, "a", READY), at(40, "a", LEFT)]
     again = [at(50, "a", REQUESTED), at(51, "a", DIED), at(52, "a", REQUESTED), at(54, "a", READY)]
     assert started_us([*first, *again, at(0, "b", ADOPTED), at(60, "c", REQUESTED)]) == [3_000_000, 2_000_000]
-
-
-def test_what_came_and_went_before_the_run_costs_nothing() -> None:
-    assert cost(at(-5, "a", REQUESTED), at(-1, "a", LEFT)) == 0.0
-
-
-def test_a_replica_that_died_and_was_requested_again_is_not_paid_in_between() -> None:
-    life = [at(0, "a", REQUESTED), at(15, "a", DIED), at(45, "a", REQUESTED)]
-    assert cost(*life) == 0.5
-
-
-def test_an_adopted_replica_is_not_paid_twice() -> None:
-    assert cost(at(0, "a", REQUESTED), at(20, "a", ADOPTED)) == 1.0
 
 
 def test_requested_and_ready_are_two_numbers() -> None:

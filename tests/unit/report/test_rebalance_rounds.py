@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import pytest
 from late_story import stored
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 from report import seconds
-from report.rebalances import APART_US, Change, changes, delivery_of, rounds
+from report.rebalances import APART_US, Change, changes, rounds
 from report.result import RebalanceRound
-from report.run_info import RunInfo
 from report.takeovers import stays
 from report.terms import Terms
 
@@ -77,18 +75,6 @@ def test_the_group_may_rebalance_twice_under_one_plan() -> None:
         plans=PLANS,
     )
     assert [(one.kind, one.moved) for one in found] == [("membership", 2), ("membership", 1)]
-
-
-@pytest.mark.parametrize(
-    ("payment", "delivery"),
-    [({"delivery": "eager"}, "eager"), ({"delivery": "incremental", "runtime": "kip848"}, "kip848"), (None, "unknown")],
-)
-def test_the_delivery_is_the_runtime_where_there_is_one(payment: Any, delivery: str) -> None:
-    run = RunInfo(
-        run="r", scenario={"payment": payment}, policy="", seed=1, topology="payment-only", bootstrap_servers="",
-        client_properties="", payment_partitions=3, latency_target_s=0.5, percentile=0.999, duration_s=1.0,
-    )  # fmt: skip
-    assert delivery_of(run) == delivery
 
 
 def row(k: int, partition: int, sent_ms: int, received_ms: int, *, served: tuple[str, int]) -> dict[str, Any]:

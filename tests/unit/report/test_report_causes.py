@@ -11,7 +11,7 @@ import pytest
 from late_story import TERMS, Event, burst, changed, planned, quiet, rows, stored
 
 from contracts.journal import JournalEntry, ReplicaChange, ReplicaChanged
-from report import history, seconds
+from report import history, lateness, seconds
 from report.causes import Cause, Tail
 from report.lateness import explain
 from report.takeovers import deaths, stays
@@ -168,6 +168,16 @@ def test_a_round_that_stops_everybody_is_the_groups() -> None:
 def test_a_standstill_that_no_change_of_the_group_explains_is_the_brokers() -> None:
     found = explained(stopped())
     assert of(found, 0) == of(found, 1) == {Cause.UPSTREAM: 4}
+
+
+def test_of_very_many_late_events_some_are_explained_and_it_is_said_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = explained([*quiet(0), *burst(10.05, 400)])
+    monkeypatch.setattr(lateness, "MOST_EXPLAINED", 100)
+    found = explained([*quiet(0), *burst(10.05, 400)])
+    assert (every.explained, found.late) == (None, every.late)
+    assert found.explained is not None
+    assert 50 < found.explained <= 100
+    assert sum(cause.events for cause in found.causes) == found.explained
 
 
 @pytest.mark.parametrize("seed", [1, 2])

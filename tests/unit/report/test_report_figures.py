@@ -5,9 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from late_story import stored
+import pytest
+from late_story import STARTED_US, quiet, rows, stored
+from published_runs import made_up_run, run_info
 
-from report import seconds
+from contracts.connection import Connection
+from report import ReportError, seconds
+from report.figures import measure
 from report.integrity import integrity, totals
 from report.percentiles import Counted, breakdowns, distribution, measured
 from report.queues import owner_loads
@@ -201,3 +205,34 @@ def test_a_load_counts_ten_seconds_and_tells_since_when_it_is_too_much() -> None
     assert (loads["load"][calm], loads["over_from"][calm]) == (900, NONE), "900 services of 10 ms fit into ten seconds"
     assert (loads["load"][full], loads["over_from"][full]) == (1500, 6)
     assert loads["over_from"][other] == NONE
+
+
+NEVER = {"done_us": None, "received_us": None, "replica": None, "epoch": None, "settled_records": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "events", "lost", "late"),
+    [
+        ([{}] * 20, 20, 0, 0),
+        ([NEVER] * 20, 20, 20, 20),
+        ([NEVER | {"dead_letters": 1}] * 20, 0, 0, 0),
+        ([{"partition": None, "offset": None}] * 20, 20, 0, 0),
+        ([{"replica": None, "epoch": None}] * 20, 20, 0, 0),
+        ([{"done_us": 9 * 10**18}, {"intended_us": 0}, {"intended_us": -5}], 3, 0, 3),
+    ],
+    ids=["usual", "never done", "refused", "nowhere", "by nobody", "absurd times"],
+)
+def test_whatever_its_events_are_a_run_has_a_report(
+    changes: list[dict[str, Any]], events: int, lost: int, late: int
+) -> None:
+    run = run_info(Connection(bootstrap_servers=""), made_up_run(20, 10.0, STARTED_US, 1), pipeline=False)
+    told = [row | change for row, change in zip(rows(quiet(0, 2.0)), changes, strict=False)]
+    found = measure(run, stored(told), [], now_us=10**18)
+    assert found.tail is not None
+    assert (found.events, found.lost, found.tail.late) == (events, lost, late)
+
+
+def test_a_run_without_events_has_none() -> None:
+    run = run_info(Connection(bootstrap_servers=""), made_up_run(20, 10.0, STARTED_US, 1), pipeline=False)
+    with pytest.raises(ReportError, match="there is no event"):
+        measure(run, stored([]), [], now_us=10**18)

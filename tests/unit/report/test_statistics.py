@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
+from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -48,7 +48,6 @@ def test_a_difference_whose_interval_holds_0_is_none() -> None:
     assert not paired_difference(a, b).distinguishable
     assert not paired_difference(a, a).distinguishable
     assert paired_difference([2.0, 3.0], [1.0, 2.0]) == Against(mean=1.0, low=1.0, high=1.0, distinguishable=True)
-    assert paired_difference([2.0, 3.0], [1.0, 2.0]).distinguishable, "always exactly 1 apart"
 
 
 def test_the_front_holds_who_gives_more_for_more() -> None:

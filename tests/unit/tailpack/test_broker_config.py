@@ -11,8 +11,8 @@ from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import STATE_FILE, Broker, default_folder
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
-from tailpack.local.places import free_for_run, new_folder
 from tailpack.local.ports import EPHEMERAL, free_port, free_ports
+from tailpack.provenance import free_for_run, new_folder
 
 
 def properties(folder: Path, seat: Seat) -> dict[str, str]:

@@ -25,7 +25,7 @@ from report.run_info import RUN_FILE
 from tailpack import reporting
 from tailpack.cli import main as cli
 from tailpack.cli.options import parse_changes
-from tailpack.cli.progress import next_step
+from tailpack.cli.progress import next_step, progress
 from tailpack.local.jars import java
 
 REACH = ("--bootstrap-servers", "127.0.0.1:1", "--namespace", "demo")
@@ -91,7 +91,7 @@ def test_every_command_explains_itself(tailpack: Command, words: tuple[str, ...]
 
 @pytest.mark.parametrize(("old", "new"), cli.MOVED.items())
 def test_a_former_name_still_works_and_prints_the_new_one(tailpack: Command, old: str, new: str) -> None:
-    words = old.replace(" NAME", " linear").split()
+    words = old.replace(" NAME", " w1").split()
     ended = tailpack(*words, "--help")
     assert (ended.status, ended.err) == (0, f"tailpack: `{old.removesuffix(' NAME')}` is now `tailpack {new}`\n")
     assert f"tailpack {new} [OPTIONS]" in ended.out
@@ -139,7 +139,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             ("run", "w1", "--policy", "keda"),
             r"w1\.toml: autoscaler\.policy: 'keda' is unknown; did you mean keda-hpa\?",
         ),
-        (("run", "W1", "--policy", "fixed-5"), r"policy 'fixed-5' is unknown; did you mean static-5\?"),
+        (("run", "W1", "--policy", "fixed-5"), r".*policy: 'fixed-5' is unknown; did you mean static-5\?"),
         (
             ("run", "w1", "--set", "startup=10"),
             r"w1\.toml: --set startup: .*did you mean .*\? `tailpack show setting .*",
@@ -151,15 +151,8 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             ("compare", "w1", "--policy", "tail-awar"),
             r"policy 'tail-awar' is unknown; did you mean tail-aware\?",
         ),
-        (("kafka", "start", "--port", "80000"), r"Invalid value for '--port': .*65535.*"),
         (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
-        (
-            ("dev", "bench", "startup", "--launcher", "foo"),
-            r"launcher 'foo' is unknown; known are processes, kubernetes",
-        ),
-        (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),
-        (("run", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
         (("report", "/"), r"/ is not the folder of a run: it holds no run\.json"),
         (
             ("report", "no.such.topic"),
@@ -173,8 +166,8 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             r"Invalid value for '--runtime': 'stock' is not one of .*",
         ),
         (
-            ("dev", "bench", "handover", "--steps", "random", "--runtime", "kip848"),
-            r"steps random need a plan, and kip848 takes none.*",
+            ("dev", "bench", "handover", "--runtime", "share"),
+            r"--runtime share: the partitions of a share group have no owner",
         ),
         (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
         (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
@@ -189,7 +182,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         ),
         (("dev", "load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
         (("dev", "load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
-        (("dev", "load", "demo", *REACH[:3], "x" * 101), r"Invalid value for '--namespace': .*"),
         (
             ("dev", "load", "demo", *REACH, "--client-properties", "none"),
             r"none: cannot be read \(No such file or directory\)",
@@ -200,9 +192,8 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             r".*'random' contradicts the partition table of w1-skew9.*",
         ),
         (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
-        (("simulate", "w1", "--trace", "none.csv"), r".*none\.csv: cannot be read \(No such file or directory\)"),
         (("compare",), r"Missing argument '.*'.*"),
-        (("replay", "nowhere"), r".*no such folder.*"),
+        (("simulate", "--from", "nowhere"), r".*no such folder.*"),
         (("dev", "jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -235,6 +226,14 @@ def test_what_people_type_is_understood(
     assert re.search(found, ended.out + ended.err)
 
 
+def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for every_s, lines in ((0.0, 1), (30.0, 0)):
+        monkeypatch.setattr("tailpack.cli.progress.LINE_S", every_s)
+        with progress("reading", 3000) as tell:
+            tell(completed=1501)
+        assert capsys.readouterr().err.count("reading: 1,501 of 3,000 after 0 s") == lines
+
+
 @pytest.mark.parametrize(("terminal", "as_json"), [(True, False), (True, True), (False, False)])
 def test_the_next_step_is_for_people_at_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, as_json: bool
@@ -242,18 +241,6 @@ def test_the_next_step_is_for_people_at_a_terminal(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     next_step("tailpack report out/one", as_json=as_json)
     assert ("next: tailpack report out/one" in capsys.readouterr().err) == (terminal and not as_json)
-
-
-@pytest.mark.parametrize(
-    ("text", "changes"),
-    [
-        ("static-5", {"policy": "static", "autoscaler.initial_replicas": 5}),
-        ("Linear", {"policy": "linear"}),
-        ("./Mine.py:Policy", {"policy": "./Mine.py:Policy"}),
-    ],
-)
-def test_a_policy_may_be_a_count_a_file_or_a_name_in_any_case(text: str, changes: dict[str, object]) -> None:
-    assert parse_changes((), policy=text) == changes
 
 
 def test_a_taken_port_is_told_before_anything_starts(tailpack: Command, tmp_path: Path) -> None:

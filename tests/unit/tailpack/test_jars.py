@@ -93,10 +93,3 @@ def test_java_17_is_accepted_and_an_older_one_refused_with_its_version(
         return
     with pytest.raises(TailpackError, match=rf"Java 17 or newer is needed, .* is {refused}; install one: .*apt-get"):
         java()
-
-
-def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TailpackError, match=r"java is not on the PATH; install one: .*brew install"):
-        java()

@@ -1,13 +1,13 @@
 """What the topics say, folded into the state that the live view draws, and the view."""
 
 from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from contracts.progress import Progress, ReplicaState, Round, RoundKind
 from tailpack.live_view import Moment, line, render
 from tailpack.watch import SECONDS, WINDOW_S, Handovers, LiveState
 
@@ -94,12 +94,8 @@ def minute() -> LiveState:
         done_us = second * 1_000_000
         state.finish(str(second), Timeline(intended_us=done_us - 60_000, placed_us=0, done_us=done_us), now=second)
     for epoch, at_s, moved in ((1, 1030, 3), (2, 1050, 12)):
-        state.note(
-            PlanWritten(
-                at_us=at_s * 1_000_000, epoch=epoch, action="up", reason="p0 is hot", replicas=(), assignment=None,
-                moved=moved,
-            )
-        )  # fmt: skip
+        plan = {"action": "up", "reason": "p0 is hot", "replicas": (), "assignment": None, "moved": moved}
+        state.note(PlanWritten(at_us=at_s * 1_000_000, epoch=epoch, **plan))  # type: ignore[arg-type]
     state.handovers.pauses_s = {1: 0.021}
     return state
 
@@ -117,25 +113,13 @@ def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState) -> N
     assert "moved 15, pause ≤ 21 ms" in line(minute, moment), "and in a few words in the log"
 
 
-def progress(*rounds: tuple[int, int, float]) -> Progress:
-    """rounds: epoch, partitions taken, pause in seconds."""
-    return Progress(
-        replica="payment-0", incarnation="", pid=1, member_id="", generation=1, epoch=1, assigned_epoch=1,
-        state=ReplicaState.MEMBER, partitions=(), positions={}, processed=0, busy_us=0, rebalances=1, at_us=0,
-        rounds=tuple(
-            Round(generation=1, epoch=epoch, kind=RoundKind.PLAN, members=2, moved=taken, taken=taken, released=0,
-                  pause_us=round(pause_s * 1e6), plan_us=0, at_us=0)
-            for epoch, taken, pause_s in rounds
-        ),
-    )  # fmt: skip
-
-
 def test_the_pause_of_a_plan_is_the_longest_that_any_replica_reports() -> None:
     seen = Handovers()
     assert seen.longest_pause_s == 0.0
-    seen.reported(progress((4, 1, 0.012), (4, 2, 0.031), (5, 1, 0.008)))
-    seen.reported(progress((4, 1, 0.020), (6, 0, 0.900)))
-    assert seen.pauses_s == {4: 0.031, 5: 0.008}, "who took nothing knows of no pause"
+    for rounds in (((4, 1, 12), (4, 2, 31), (5, 1, 8)), ((4, 1, 20), (6, 0, 900))):  # epoch, taken, pause in ms
+        told = [{"epoch": epoch, "taken": taken, "pause_us": 1000 * pause} for epoch, taken, pause in rounds]
+        seen.reported(SimpleNamespace(rounds=[SimpleNamespace(**one) for one in told]))  # type: ignore[arg-type]
+    assert seen.pauses_s == {4: 0.031, 5: 0.008}, "a replica that took nothing reports no pause"
     assert seen.longest_pause_s == 0.031
 
 

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 from small_report import small_result, small_run
 
-from bench.replay import replay
 from report.result import Otherwise
 from tailpack import reporting
 from tailpack.errors import TailpackError
@@ -54,10 +53,10 @@ def test_the_same_events_under_other_policies_stand_beside_the_run(
 ) -> None:
     other = Otherwise(policy="keda-hpa", in_sla=0.99, replica_minutes=6.0)
     monkeypatch.setattr(reporting, "write_report", lambda place, **_: small_result().save(place))
-    monkeypatch.setattr(replay, "otherwise", lambda _: (other,))
+    monkeypatch.setattr("bench.replay.otherwise", lambda _: (other,))
     assert json.loads(run(folder, "--json").stdout)["otherwise"] == [msgspec.to_builtins(other)]
     assert "keda-hpa, 99" in (folder / "report.html").read_text(encoding="utf-8")
-    monkeypatch.setattr(replay, "otherwise", lambda _: None)
+    monkeypatch.setattr("bench.replay.otherwise", lambda _: None)
     assert json.loads(run(folder, "--json").stdout)["otherwise"] is None
 
 

@@ -1,33 +1,66 @@
-"""`tailpack simulate`, as somebody at a terminal or a script meets it."""
+"""`tailpack simulate`, as a user at a terminal or a script sees it."""
 
 import functools
 import json
 
 import command_line
 import pytest
+import recorded_runs
 
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
 from tailpack.errors import TailpackError
 
-SHORT = ["--set", "duration_s=60"]
+SHORT = ["--set", "duration_s=1m"]
 SPACINGS = ((), ("--set", "spacing=burst"))
 
 
 run = functools.partial(command_line.run, "simulate")
 
 
+def figures(*words):
+    return json.loads(run(*words, "--json").stdout)
+
+
 def test_as_json_it_prints_one_object_and_nothing_else():
-    result = run("w1", "--policy", "algorithm-2", "--seed", "7", "--json", *SHORT)
-    found = json.loads(result.stdout)
-    assert result.exit_code == 0
+    found = figures("W1", "--policy", "Algorithm-2", "--seed", "7", *SHORT)
     assert list(found)[:9] == ["scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s"]
-    assert {"replica_minutes", "packing_replica_minutes", "scale_ups", "scale_downs", "wall_s", "regret"} <= set(found)
-    assert {"reassignments", "moved_partitions", "policy_s", "lost", "duplicates"} <= set(found)
+    assert {"replica_minutes", "packing_replica_minutes", "plan_changes", "moved", "policy_s", "wall_s"} <= set(found)
+    assert {"reassignments", "moved_partitions", "lost", "duplicates", "regret", "phase_s"} <= set(found)
     assert (found["scenario"], found["policy"], found["seed"]) == ("w1", "algorithm-2", 7)
+    assert found["optimum_lower"] is None, "an optimum is only searched for on request"
 
 
-def test_a_trace_of_ones_own(tmp_path):
+def test_the_options_that_everybody_sets_are_settings_too():
+    options = ("--latency", "200ms", "--percentile", "99", "--service-time", "4ms", "--startup", "2s", "--max", "3")
+    settings = ["latency=0.2", "percentile=0.99", "service_time_s=4ms", "startup_s=2", "max=3"]
+    changes = [word for one in settings for word in ("--set", one)]
+    one, other = (figures("w1", *words, *SHORT) for words in (options, changes))
+    assert one == other | {name: one[name] for name in ("wall_s", "policy_s")}
+    assert one["in_sla"] < figures("w1", *SHORT)["in_sla"]
+
+
+def test_static_with_a_number_and_a_file_are_policies(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from autoscaler.policies.baselines import Static\n"
+        "class Three(Static):\n"
+        "    def __init__(self, settings):\n"
+        "        super().__init__(settings, 3)\n"
+    )
+    three, mine = (figures("w1", "--policy", policy, *SHORT) for policy in ("static-3", f"{file}:Three"))
+    assert (three["policy"], three["replica_minutes"], mine["policy"]) == ("static-3", 3.0, "static-3")
+    assert figures("w1", "--policy", file, *SHORT)["replica_minutes"] == mine["replica_minutes"]
+    for policy, why in (
+        ("fixed-3", "did you mean static-3?"),
+        (f"{file}:Four", "have one: Three"),
+        ("no.py", "No such"),
+    ):
+        with pytest.raises(InvalidSettingsError, match=why):
+            run("w1", "--policy", policy)
+
+
+def test_a_trace_replaces_the_events(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,events\n0,80\n1,120\n", encoding="utf-8-sig")  # as spreadsheets write it
     even, bursts = (run("w1", "--policy", "static", "--trace", trace, "--json", *words) for words in SPACINGS)
@@ -35,14 +68,17 @@ def test_a_trace_of_ones_own(tmp_path):
     assert (found["scenario"], found["events"], found["in_sla"], found["max_s"]) == ("mine.csv", 200, 0.9, 0.6)
     assert json.loads(even.stdout)["in_sla"] == 1.0, "as evenly as the counts alone say"
     assert "mine.csv: events smooth within each second" in even.stderr
-
-
-def test_a_wrong_trace_is_one_message_with_the_lines(tmp_path):
-    trace = tmp_path / "mine.csv"
     trace.write_text("second,events\n0,80\n2,-1\n")
-    with pytest.raises(InvalidSettingsError) as wrong:
+    with pytest.raises(InvalidSettingsError, match=r"^mine\.csv: line 3: "):
         run("w1", "--trace", str(trace))
-    assert wrong.value.problems == ["mine.csv: line 3: second 2 is where 1 belongs; one row for each second"]
+
+
+def test_an_event_trace_sets_the_partitions_unless_fewer_are_requested(tmp_path):
+    trace = tmp_path / "mine.csv"
+    trace.write_text("at_s,partition\n0.1,0\n0.2,11\n")
+    assert "12 partitions" in run("w1", "--trace", trace).stderr
+    with pytest.raises(InvalidSettingsError, match="names 12 partitions, --set partitions=5"):
+        run("w1", "--trace", trace, "--set", "partitions=5")
 
 
 @pytest.mark.parametrize(
@@ -52,84 +88,77 @@ def test_a_wrong_trace_is_one_message_with_the_lines(tmp_path):
         "heartbeat_s=3", "delivery=share", "load.spacing=smooth", "simulation.poll_events=50", "policy.f_up=0.8",
     ],
 )  # fmt: skip
-def test_every_part_of_the_question_can_be_set(change):
+def test_every_part_of_a_scenario_can_be_set(change):
     assert run("w1", "--set", change, *SHORT, "--json").exit_code == 0
 
 
-def test_the_run_can_be_kept_and_the_figures_stay_the_same(tmp_path):
-    result = run("w1", *SHORT, "--json", "--out", str(tmp_path / "my run"))
-    figures, info = json.loads(result.stdout), RunInfo.load(tmp_path / "my run")
-    assert figures == json.loads(run("w1", *SHORT, "--json").stdout) | {
-        name: figures[name] for name in ("wall_s", "policy_s")
-    }
-    assert (info.run, info.world, info.topology) == ("my run", "simulated", "payment-only")
-    assert info.events_scheduled == figures["events"]
-    assert f"tailpack report '{tmp_path / 'my run'}'" in result.stderr
-    with pytest.raises(TailpackError, match="my run holds a run already; choose another name"):
-        run("w1", *SHORT, "--out", tmp_path / "my run")
-
-
-def test_a_kept_run_says_what_was_really_sent(tmp_path):
+def test_the_run_can_be_kept_with_the_same_figures(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,p0,p1\n0,80,0\n1,120,7\n")
-    run("w1", "--policy", "static", "--trace", str(trace), "--out", str(tmp_path / "run"))
-    info = RunInfo.load(tmp_path / "run")
+    words = ("w1", "--policy", "static", "--trace", trace)
+    kept = run(*words, "--json", "--out", tmp_path / "my run")
+    found, info = json.loads(kept.stdout), RunInfo.load(tmp_path / "my run")
+    assert found == figures(*words) | {name: found[name] for name in ("wall_s", "policy_s")}
+    assert (info.run, info.world, info.topology) == ("my run", "simulated", "payment-only")
     assert (info.payment_partitions, info.duration_s, info.events_scheduled) == (2, 2.0, 207)
     assert (info.scenario["payment"]["partitions"], info.scenario["load"]["split"]) == (2, "table")
+    assert f"tailpack report '{tmp_path / 'my run'}'" in kept.stderr
+    with pytest.raises(TailpackError, match="my run holds a run already; choose another name"):
+        run(*words, "--out", tmp_path / "my run")
 
 
-def test_the_optimum_stands_beside_a_result_and_can_be_asked_for_alone(tmp_path):
-    beside = json.loads(run("w1", "--json", *SHORT).stdout)
-    alone = json.loads(command_line.run("optimum", "w1", "--json", *SHORT).stdout)
-    assert beside["optimum_replica_minutes"] == alone["optimum_replica_minutes"] == alone["simulated_replica_minutes"]
-    assert beside["optimum_lower"] == alone["lower"] <= alone["lower_none_late"] <= alone["optimum_replica_minutes"]
-    assert {"method", "wall_s"} <= set(alone)
-    assert {"plan_changes", "moved", "phase_s", "regret"} <= set(beside)
-    assert alone["gap"] == pytest.approx(alone["optimum_replica_minutes"] / alone["lower"] - 1)
-    without = json.loads(run("w1", "--no-optimum", "--json", *SHORT).stdout)
-    assert (without["optimum_replica_minutes"], without["optimum_lower"], without["regret"]) == (None, None, None)
+def test_the_optimum_is_computed_on_request_and_by_its_own_command(tmp_path):
     trace = tmp_path / "mine.csv"
-    trace.write_text("at_s,partition\n0.1,0\n0.2,1\n")
-    assert json.loads(command_line.run("optimum", trace, "--json").stdout)["events"] == 2
+    trace.write_text("second,events\n" + "".join(f"{second},{100 + 60 * (second % 3)}\n" for second in range(12)))
+    here = figures("w1", "--trace", trace, "--optimum")
+    alone = json.loads(command_line.run("optimum", trace, "--json").stdout)
+    assert here["optimum_replica_minutes"] == alone["optimum_replica_minutes"] == alone["simulated_replica_minutes"]
+    assert here["optimum_lower"] == alone["lower"] <= alone["lower_none_late"] <= alone["optimum_replica_minutes"]
+    assert alone["gap"] == pytest.approx(alone["optimum_replica_minutes"] / alone["lower"] - 1)
+    random = run("w1", "--trace", trace, "--set", "startup_s=gke", "--optimum")
+    assert "no optimum is known: start-ups are random" in random.stderr
 
 
-@pytest.mark.parametrize("words", [("simulate", "smoke", "--no-optimum"), ("compare", "smoke", "--policy", "static")])
-def test_faults_that_are_live_only_are_said(words: tuple[str, ...], tmp_path, monkeypatch):
+@pytest.mark.parametrize("words", [("simulate", "smoke"), ("compare", "smoke", "--policy", "static")])
+def test_faults_that_are_live_only_are_named(words: tuple[str, ...], tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = command_line.run(*words, "--set", 'faults=["poison 3-4 1", "burst 3-4 2"]')
     assert "smoke: load.faults: poison: live only" in result.stderr
 
 
-def test_where_no_optimum_is_known_it_is_said_and_the_result_stands():
-    result = run("w1", "--set", "startup_s=gke", "--json", *SHORT)
-    assert json.loads(result.stdout)["optimum_lower"] is None
-    assert "no optimum beside it: start-ups are random" in result.stderr
-
-
-def test_no_regret_without_an_optimum_or_where_the_promise_is_broken():
-    """A replica of one event a second keeps nothing; and the cheapest policy breaks what the optimum keeps."""
-    result = run("w1", "--set", "service_time_s=0.4", "--json", *SHORT)
-    assert "no optimum beside it: no schedule was found that keeps the promise" in result.stderr
-    assert (json.loads(result.stdout)["optimum_replica_minutes"], json.loads(result.stdout)["regret"]) == (None, None)
-    broken = json.loads(run("w1", "--policy", "static", "--set", "service_time_s=0.02", "--json", *SHORT).stdout)
-    assert broken["in_sla"] < 0.999
-    assert broken["optimum_replica_minutes"] is not None
-    assert broken["regret"] is None
-
-
-def test_a_large_load_is_not_waited_for():
-    result = run("zipf-100", "--policy", "static", "--json")
-    assert "no optimum beside it: 270,450 events of 100 partitions take minutes" in result.stderr
-    assert json.loads(result.stdout)["optimum_replica_minutes"] is None
-    result = run("w1", "--policy", "static", "--json", "--set", "rebalance_time_s=2")
-    assert "no optimum beside it: handovers longer than a tick take minutes" in result.stderr
-
-
 def test_a_chain_shows_every_stage_and_the_whole(tmp_path):
     words = ("chain", "--set", "duration_s=30", "--set", "stages.shipment.branching=2")
-    shown, found = run(*words).stdout, json.loads(run(*words, "--json").stdout)
+    shown, found = run(*words).stdout, figures(*words)
     for name in ("chain, as one, seed 1", "payment", "shipment", "end to end"):
         assert name in shown
     assert found["stages"][1]["events"] == 2 * found["events"]
     with pytest.raises(TailpackError, match="has stages"):
         run(*words, "--out", tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs") / recorded_runs.RUN
+    return recorded_runs.write_folder(place, *recorded_runs.known_world(duration_s=100))
+
+
+def test_a_finished_run_is_simulated_next_to_what_happened(live):
+    shown = run("--from", live).stdout
+    for text in ("algorithm-2", "within 0.5 points", "within 3 %", "pause of a moved partition"):
+        assert text in shown
+    found = figures("--from", live)
+    assert {"live", "simulated", "differences", "within", "measured"} <= set(found)
+    assert set(found["live"]) == set(found["simulated"])
+
+
+def test_another_policy_of_a_finished_run_has_no_verdict_and_replay_is_the_former_name(live):
+    former = command_line.run("replay", live, "--policy", "static")
+    assert "`replay` is now `tailpack simulate --from`" in former.stderr
+    assert "simulated static" in " ".join(former.stdout.split())
+    assert "3 %" not in former.stdout.split("measured in the run")[0]
+
+
+def test_a_scenario_or_a_run_is_simulated_not_both(live):
+    for words, why in ((("w1", "--from", live), "leave out scenario"), ((), "for example w1")):
+        with pytest.raises(TailpackError, match=why):
+            run(*words)

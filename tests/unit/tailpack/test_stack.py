@@ -47,26 +47,19 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unusual() -> Scenario:
     """A scenario in which no value has its default."""
+    simulation = {"speeds": (1.0, 0.5), "slow_from_s": 3.0, "slow_until_s": 9.0, "slow_factor": 2.5}
+    guards = {"changing_limit_s": 20.0, "stabilisation_down_s": 9.0, "stuck_after_s": 40.0, "safe_replicas": 3}
     return replace(
         load_scenario("w1", {"topology": "pipeline", "pipeline_partitions": 6, "duration_s": 30, "seed": 9}),
         payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
-        simulation=Simulation(
-            speeds=(1.0, 0.5), slow_from_s=3.0, slow_until_s=9.0, slow_factor=2.5, slow_replicas=(0, 2)
-        ),
+        simulation=Simulation(**simulation, slow_replicas=(0, 2)),  # type: ignore[arg-type]
         target=Target(latency_target_s=0.8, percentile=0.9),
-        guards=Guards(changing_limit_s=20.0, stabilisation_down_s=9.0, stuck_after_s=40.0, safe_replicas=3),
+        guards=Guards(**guards),  # type: ignore[arg-type]
         autoscaler=Scaling(
-            policy="linear",
-            decision_interval_s=2.0,
-            tick_offset_s=0.3,
-            min_replicas=2,
-            max_replicas=6,
-            initial_replicas=3,
-            rebalance_time_s=0.07,
-            f_up=0.8,
-            f_down=0.3,
+            policy="linear", decision_interval_s=2.0, tick_offset_s=0.3, min_replicas=2, max_replicas=6,
+            initial_replicas=3, rebalance_time_s=0.07, f_up=0.8, f_down=0.3,
         ),
-    )
+    )  # fmt: skip
 
 
 def told(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str, Child]]:

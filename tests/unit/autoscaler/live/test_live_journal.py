@@ -36,7 +36,7 @@ def same(at_s: float) -> int:
 
 def test_a_hold_for_want_of_data_says_what_was_missing_and_guesses_nothing() -> None:
     found: list[JournalEntry] = []
-    journal = LiveJournal(found.append, lambda: STATUS, "linear", stamp_us=same, clock=lambda: 1001.1)
+    journal = LiveJournal(found.append, lambda: STATUS, "linear", Troubles(print), stamp_us=same, clock=lambda: 1001.1)
     journal.record(OBSERVATION, DECISION)
     journal.record_hold(NotReadyError("end offset of payments.requested/1"))
     hold = found[1]
@@ -85,7 +85,7 @@ def test_whatever_happens_to_the_journal_control_goes_on(
     topic = JournalTopic(
         Connection(bootstrap_servers="nowhere:1"), metrics, partial(Troubles(said.append).tell, "journal")
     )
-    live = LiveJournal(topic.record, lambda: STATUS, "linear")
+    live = LiveJournal(topic.record, lambda: STATUS, "linear", Troubles(print))
     producer: Any = topic._producer
     live.record(OBSERVATION, DECISION)
     producer.trouble, producer.undelivered = (trouble, None) if isinstance(trouble, Exception) else (None, trouble)

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from unit.autoscaler.builders import Wants, seen
 
+from autoscaler.live.journal import LiveJournal
 from autoscaler.live.metrics import TROUBLES
 from autoscaler.live.plan_log import FencedError
-from autoscaler.live.troubles import LASTING, Troubles, Watched
+from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.records import GroupStatus
+from contracts.journal import JournalEntry
 
 LIVE = Path(__file__).parents[4] / "autoscaler" / "live"
 
@@ -61,14 +64,19 @@ def test_what_may_be_an_accident_is_told_only_once_it_lasts(troubles: Troubles, 
 
 def test_a_policy_that_fails_at_three_ticks_in_a_row_makes_unwell_while_another_decides(troubles: Troubles) -> None:
     inner = Wants(-1)  # fails
-    policy = Watched(guarded(inner, PolicySettings(), GuardSettings()), troubles)
+    policy = guarded(inner, PolicySettings(), GuardSettings())
+    ticks: list[JournalEntry] = []
+    journal = LiveJournal(ticks.append, lambda: GroupStatus(1, 1, 1, 0, 180.0), "wants", troubles)
     for tick in range(LASTING):
         assert not troubles.unwell
-        decision = policy.decide(seen([150, 150], replicas=1, at_s=tick))
+        observation = seen([150, 150], replicas=1, at_s=tick)
+        decision = policy.decide(observation)
         assert decision.plan.count == 2, "300 events/s at 180"
+        journal.record(observation, decision)
     assert troubles.unwell.startswith("wants failed: IndexError")
     inner.count = 1
-    policy.decide(seen([10, 10], replicas=2, at_s=LASTING))
+    observation = seen([10, 10], replicas=2, at_s=LASTING)
+    journal.record(observation, policy.decide(observation))
     assert not troubles.now
 
 

@@ -31,12 +31,6 @@ def test_the_same_bins_as_in_two_dimensions_without_lag(situation):
     assert groups(placed) == sorted(sorted(one.partitions) for one in bins if one.items)
 
 
-def test_consumers_keep_their_numbers():
-    loads, owners = {0: 60.0, 1: 60.0, 2: 30.0}, {0: 4, 1: 2, 2: 2}
-
-    assert balanced(loads, owners, CAPACITY) == {0: 4, 1: 2, 2: 4} or balanced(loads, owners, CAPACITY) == owners
-
-
 @given(situations(st.integers(0, 100).map(float)))
 def test_no_other_numbers_keep_more(situation):
     loads, owners, _ = situation

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autoscaler.packing.bins import Bin, Capacity, Item
-from autoscaler.packing.least_loaded import least_loaded, least_loaded_below, spread
+from autoscaler.packing.least_loaded import least_loaded, least_loaded_below
 
 REPLICA = Capacity.of_replica(200.0, 0.5, 0.9)
 
@@ -40,13 +40,6 @@ def literal(items, capacity):
 
 def partitions_of(bins):
     return [list(one.partitions) for one in bins]
-
-
-def test_partitions_are_balanced_over_the_fewest_bins():
-    bins = least_loaded([Item(0, 70, 0), Item(1, 60, 0), Item(2, 50, 0), Item(3, 40, 0)], REPLICA)
-
-    assert partitions_of(bins) == [[0, 3], [1, 2]]
-    assert [one.arrival_rate for one in bins] == [110, 110]
 
 
 def test_a_partition_above_the_capacity_has_a_bin_that_only_idle_ones_join():
@@ -90,12 +83,3 @@ def test_every_partition_is_placed_once_and_no_bin_holds_too_much(items, capacit
         rounded = Capacity(capacity.arrival_rate * (1 + 1e-9), capacity.lag * (1 + 1e-9))
         if rounded.exceeded_by(one.arrival_rate, one.lag):
             assert len([item for item in one.items if not item.idle]) == 1
-
-
-@given(items, st.integers(1, 20))
-def test_spread_fills_exactly_the_bins_asked_for(items, count):
-    bins = spread(items, count)
-
-    assert len(bins) == count
-    assert sorted(partition for one in bins for partition in one.partitions) == list(range(len(items)))
-    assert all(one.items for one in bins) or len(items) < count

@@ -56,11 +56,3 @@ def test_no_other_naming_keeps_more_arrival_rate(situation):
     assert len(set(chosen)) == len(bins)
     assert best is None or kept_rate(bins, owners, chosen) == best
     assert chosen == name_bins(bins, owners, names, "payment")
-
-
-@given(situations())
-def test_replicas_that_exist_are_used_before_new_ones(situation):
-    bins, owners, names = situation
-    chosen = name_bins(bins, owners, names, "payment")
-
-    assert len(set(names) & set(chosen)) == min(len(names), len(bins))

@@ -7,7 +7,6 @@ from unit.autoscaler.packing.situations import CAPACITY, fits, held_by, situatio
 
 from autoscaler.packing.packers import PACKERS
 
-TWELVE = [name for name in PACKERS if name != "least_loaded"]
 SOME = settings(max_examples=40)
 
 

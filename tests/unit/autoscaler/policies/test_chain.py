@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from unit.autoscaler.builders import seen
 
-from autoscaler.model import Action, Decision, Plan
+from autoscaler.model import Action, Decision
 from autoscaler.policies.chain import Chained, Link, Reporting, shared
 from autoscaler.policies.planning import hold
 from autoscaler.policies.settings import PolicySettings
@@ -45,15 +45,6 @@ def test_a_backlog_leaves_as_fast_as_its_owner_serves():
     upstream.observe(report(0.1, [50.0, 0.0], [350, 0]))
     assert upstream.ahead(4) == pytest.approx([200.0, 200.0, 100.0, 50.0], abs=1.0), "350, and 50 in each second"
     assert upstream.used_s == pytest.approx(1.75, abs=0.1), "what waits first"
-
-
-def test_a_replica_that_starts_lets_more_out_once_it_serves():
-    plan = Plan(("payment-0", "payment-1"), {0: "payment-0", 1: "payment-1"})
-    upstream = Upstream()
-    upstream.observe(report(0.1, [100.0, 100.0], [300, 300], plan=plan, startup_s=3.0))
-    said = upstream.ahead(5)
-    assert said[:3] == pytest.approx([200.0] * 3, abs=1.0), "one replica has both partitions until then"
-    assert said[3:] == pytest.approx([400.0] * 2, abs=1.0)
 
 
 def test_branching_is_measured_and_what_comes_is_told():
@@ -113,12 +104,6 @@ def test_what_is_known_goes_on_to_the_stage_after_the_next():
     assert sent.observation.overhead_s == 0.2
     assert sent.late == 7.0
     assert link.until(0.1) == []
-
-
-def test_late_events_upstream_are_booked_with_ones_own():
-    policy = TailAware(PolicySettings(latency_target_s=0.5))
-    policy.decide(replace(seen([10.0], [0], at_s=0.1), late_upstream=7.0))
-    assert policy.late == 7.0
 
 
 def test_what_stages_promise_adds_up():

@@ -10,7 +10,7 @@ from autoscaler.policies.guards.faults import Fallback
 from autoscaler.policies.guards.limits import CountsOnly
 from autoscaler.policies.tail_aware.policy import TailAware
 from bench.scenario import load_scenario
-from bench.simulation.policy import policy_of
+from bench.simulation.run import policy_of
 from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
 

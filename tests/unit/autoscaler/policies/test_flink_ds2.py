@@ -61,27 +61,12 @@ def test_no_growth_within_the_bounds(rate, planned):
         assert decision.reason.endswith("2 wanted, but the utilisation is within its bounds: hold 1")
 
 
-@pytest.mark.parametrize(("rate", "planned"), [(162, 2), (150, 2), (115, 1)])
-def test_no_shrinking_within_the_bounds(rate, planned):
-    decision = decided(group(replicas=2, scale_down_interval_s=0), even(rate))
-
-    assert decision.plan.count == planned
-
-
 def test_down_waits_for_a_minute_and_takes_the_most_wanted_meanwhile():
     held = group(replicas=4)
 
     assert decided(held, even(60)).reason.endswith("2 wanted, but down is delayed, 0 of 60 s: hold 4")
     assert held.during(range(7, 40), even(290)) == [], "3 are wanted for a while"
     assert held.during(range(40, 80), even(60)) == [(66, 3)]
-
-
-def test_down_by_no_more_than_the_factor_at_once():
-    quick = {"scale_down_interval_s": 0, "replicas": 10}
-
-    assert decided(group(**quick), even(1)).plan.count == 4
-    assert decided(group(**quick, max_scale_down_factor=0.2), even(1)).plan.count == 8
-    assert decided(group(**quick), even(0)).plan.count == 4, "silence: infinite capacity, and the same limit"
 
 
 def test_never_down_while_a_backlog_is_being_served():

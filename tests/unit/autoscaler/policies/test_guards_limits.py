@@ -43,14 +43,6 @@ def test_bounds_at_the_minimum():
     assert bounds.decide(seen([10] * 5, replicas=3)).reason == "wants 1; minimum is 2: down 3 → 2"
 
 
-def test_bounds_leave_the_placement_to_the_group_if_the_policy_does():
-    bounds = Bounds(Wants(7, counts_only=True))
-
-    assert bounds.decide(seen([10] * 3, replicas=1)).plan.replicas == ("payment-0", "payment-1", "payment-2")
-    assert bounds.decide(seen([10] * 3, replicas=1)).plan.assignment is None
-    assert bounds.decide(seen([10] * 3, replicas=3)).action is Action.HOLD
-
-
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=8), st.integers(0, 9), st.integers(1, 9), st.integers(0, 9))
 def test_bounded_plans_are_complete_and_within_the_bounds(rates, replicas, minimum, extra):
     policy = make_policy("algorithm-2")
@@ -76,16 +68,6 @@ def test_cool_down_over_time():
     guard.policy = down
     assert guard.decide(seen([1] * 5, replicas=3, at_s=129)).action is Action.HOLD, "19 s after the second UP"
     assert guard.decide(seen([1] * 5, replicas=3, at_s=130)).action is Action.DOWN
-
-
-def test_cool_down_is_off_by_default_and_lets_reassignments_pass():
-    off = CoolDown(Wants(3))
-    assert [off.decide(seen([1] * 5, replicas=2, at_s=at_s)).action for at_s in (1, 2)] == [Action.UP, Action.UP]
-
-    guard = CoolDown(Wants(3), up_s=10, down_s=10)
-    guard.decide(seen([1] * 5, replicas=2, at_s=1))
-    guard.policy = Wants(2, action=Action.REASSIGN)
-    assert guard.decide(seen([1] * 5, replicas=2, at_s=2)).action is Action.REASSIGN
 
 
 @pytest.mark.parametrize("wanted", [Wants(1), Wants(2, action=Action.REASSIGN)], ids=["down", "reassign"])

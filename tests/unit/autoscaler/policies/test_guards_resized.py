@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
@@ -33,12 +32,6 @@ def test_a_replica_at_half_the_speed_gets_half_as_much():
     assert load_of(observation, plan) == {"payment-0": 160, "payment-1": 80, "payment-2": 160}
 
 
-def test_who_cannot_stay_is_not_ready_or_slow():
-    observation = with_rates(seen([20.0] * 8, replicas=4, not_ready={"payment-3"}), [100.0, None, 300.0, 900.0])
-    assert resized(observation, WITH_OWNERS, 2, "payment").replicas == ("payment-1", "payment-2")
-    assert resized(observation, WITH_OWNERS, 3, "payment").replicas == ("payment-0", "payment-1", "payment-2")
-
-
 def test_new_replicas_are_taken_for_typical_ones_and_have_names_of_their_own():
     observation = with_rates(seen([20.0] * 10, replicas=["payment-1", "payment-5"], owned=[0] * 10), [None, 100.0])
     plan = resized(observation, WITH_OWNERS, 3, "payment")
@@ -57,10 +50,3 @@ def test_every_partition_has_an_owner_among_as_many_replicas_as_were_asked_for(r
     assert plan.count == len(set(plan.replicas)) == count
     assert sorted(plan.assignment) == list(range(len(rates)))
     assert set(plan.assignment.values()) <= set(plan.replicas)
-
-
-@pytest.mark.parametrize("count", [1, 3, 5])
-def test_a_count_stays_a_count(count):
-    observation = with_rates(seen([20.0] * 6, replicas=3), [None, 100.0, None])
-    plan = resized(observation, Plan((), None), count, "payment")
-    assert (plan.count, plan.assignment) == (count, None)

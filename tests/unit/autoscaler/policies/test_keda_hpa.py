@@ -80,22 +80,6 @@ def test_up_at_once_but_at_most_double_or_four_more():
     assert held.decision.reason.endswith("1.58 of the target for 12: up 12 → 19")
 
 
-def test_policies_for_down():
-    slow = group(replicas=10, scale_down_stabilisation_s=0, scale_down_percent=0, scale_down_pods=1)
-    assert slow.during(range(0, 50), SILENT) == [(0, 9), (15, 8), (30, 7), (45, 6)]
-    half = group(replicas=10, scale_down_stabilisation_s=0, scale_down_percent=50)
-    assert half.during(range(0, 50), SILENT) == [(0, 5), (15, 2), (30, 1)]
-    never = group(replicas=10, scale_down_stabilisation_s=0, scale_down_percent=0)
-    assert never.during(range(0, 50), SILENT) == []
-
-
-def test_up_is_stabilised_where_a_window_is_set():
-    held = group(scale_up_stabilisation_s=30)
-
-    held.at(0, SILENT)
-    assert held.during(range(1, 61), SILENT, spread_out(300)) == [(30, 3)], "1 was wanted at 0 s"
-
-
 def test_lag_is_capped_at_the_partitions():
     five = [0] * 5
 

@@ -70,12 +70,6 @@ def test_a_partition_beyond_a_replica_is_alone_and_no_reason_to_pack_each_second
     assert group.at(1, [500, 20, 20], owned=[0, 1, 1]).action is Action.HOLD
 
 
-def test_silence_shrinks_the_group_at_the_next_packing():
-    group = Obedient(landau(packer="MWF"))
-    assert group.during(range(15), [140, 140, 140]) == [(0, 3)]
-    assert group.during(range(15, 80), [10, 10, 10]) == [(30, 2), (60, 1)], "half of the first window was busy"
-
-
 @pytest.mark.parametrize("name", PACKERS)
 def test_any_packer_can_be_told_and_plans_what_it_packs(name):
     rates = [120, 90, 60, 45, 30, 10]
@@ -99,13 +93,6 @@ def test_consumers_are_known_by_the_ordinals_of_their_names():
     assert decision.action is Action.HOLD, "each bin is opened where its partition is"
     alone = landau(packer="BFD").decide(seen([140, 140], replicas=["payment-7"], owned=[0, 0]))
     assert alone.plan.replicas == ("payment-7", "payment-0")
-
-
-def test_new_partitions_are_placed_at_once():
-    policy = landau()
-    policy.decide(seen([100], replicas=1, at_s=0))
-
-    assert policy.decide(seen([100, 40], replicas=1, owned=[0], at_s=1)).action is Action.REASSIGN
 
 
 def test_mistakes_are_named():

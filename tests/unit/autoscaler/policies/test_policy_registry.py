@@ -6,7 +6,7 @@ from unit.autoscaler.policies.timelines import TOLD
 
 from autoscaler.model import Action
 from autoscaler.policies.registry import POLICIES, make_policy
-from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.policies.settings import PolicySettings
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -20,19 +20,6 @@ def test_an_unknown_name_is_answered_with_those_known():
         make_policy("algorithm-3")
 
     assert str(refused.value) == "policy 'algorithm-3' is unknown; did you mean algorithm-2?"
-
-
-def test_names_of_new_replicas_follow_the_prefix():
-    policy = make_policy("algorithm-2", PolicySettings(replica_prefix="till"), GuardSettings(min_replicas=2))
-
-    assert policy.decide(seen([1, 1], replicas=0)).plan.replicas == ("till-0", "till-1")
-
-
-def test_options_change_what_it_does():
-    lags = [60, 60]
-
-    assert make_policy("keda-hpa").decide(seen([0, 0], lags)).plan.count == 2
-    assert make_policy("keda-hpa", options={"lag_threshold": 200}).decide(seen([0, 0], lags)).action is Action.HOLD
 
 
 def test_options_stand_over_the_shared_settings():

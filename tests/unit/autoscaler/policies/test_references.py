@@ -36,14 +36,6 @@ def test_bins_hold_less_than_85_events_per_second(rates, planned):
     assert OPTIMAL.decide(seen(rates, replicas=0)).plan.count == planned
 
 
-def test_up_and_down_at_once():
-    held = Obedient(OPTIMAL)
-
-    assert held.during(range(1), [70] * 5) == [(0, 5)]
-    assert held.decision.reason == "350 events/s fit 5 with less than 85 events/s each: up 1 → 5"
-    assert held.during(range(1, 3), [10] * 5) == [(1, 1)]
-
-
 def test_owners_change_only_where_they_must():
     kept = OPTIMAL.decide(seen([30, 25, 20, 15], replicas=2, owned=[0, 0, 1, 1]))
     moved = OPTIMAL.decide(seen([50, 40, 20, 15], replicas=2, owned=[0, 0, 1, 1]))
@@ -97,9 +89,3 @@ def test_the_schedule_is_carried_out_as_it_was_found():
     assert [(plan.replicas, tuple(plan.assignment.values())) for plan in plans] == [
         SCHEDULE[0][1:], SCHEDULE[0][1:], SCHEDULE[1][1:], SCHEDULE[1][1:], SCHEDULE[2][1:],
     ]  # fmt: skip
-
-
-def test_before_its_beginning_nothing_changes():
-    decision = clairvoyant(SCHEDULE).decide(seen([50] * 3, replicas=2, owned=[0, 1, 1], at_s=0.05))
-
-    assert (decision.action, decision.reason) == (Action.HOLD, "the schedule has not begun: hold")

@@ -12,16 +12,6 @@ from autoscaler.simulator.settings import Assignor
 NAMES = ("a", "b", "c", "d")
 
 
-def test_sticky_moves_what_equal_counts_demand_and_nothing_else():
-    owners = dict.fromkeys(range(5), "a")
-    assert assign(Assignor.STICKY, 5, ("a", "b"), owners) == {0: "a", 1: "a", 2: "a", 3: "b", 4: "b"}
-
-
-def test_range_gives_consecutive_partitions():
-    owners = {0: "b", 1: "a", 2: "b", 3: "a", 4: "b"}
-    assert "".join(assign(Assignor.RANGE, 5, ("a", "b", "c"), owners).values()) == "aabbc"
-
-
 owners_of = st.lists(st.sampled_from(NAMES), min_size=1, max_size=9)
 some_names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)
 

@@ -95,19 +95,6 @@ def test_a_slow_replica_and_a_slow_time(engine_of):
     assert [done - started for started, done, _ in outcome(engine)] == [10, 20, 10, 30, 60, 10]
 
 
-def test_one_of_two_replicas_becomes_slow(engine_of):
-    service = ServiceSettings(
-        service_time_s=10 * US, slow_from_s=20 * US, slow_until_s=1, slow_factor=3.0, slow_replicas=(1,)
-    )
-    engine = engine_of(2, replicas=2, service=service)
-    engine.attach(0, 0)
-    engine.attach(1, 1)
-    engine.feed(arrivals((0, 0), (0, 1), (20, 0), (20, 1)))
-    engine.drain()
-
-    assert [done - started for started, done, _ in outcome(engine)] == [10, 10, 10, 30]
-
-
 def test_behind_a_shared_limit_replicas_take_turns_the_oldest_event_first(engine_of):
     """One event each 20 µs, each 5 µs from 60 on; a third replica, which comes at 30, makes nothing faster."""
     service = ServiceSettings(service_time_s=10 * US, shared_limits=(50_000, 200_000), shared_limit_s=60 * US)

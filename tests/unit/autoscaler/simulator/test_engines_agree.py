@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from engine_stories import PARTITIONS, REPLICAS, US, PoolStory, Story, outcome
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.reference_engine import ReferenceEngine
 from oracles.reference_pool import ReferencePool
@@ -70,14 +70,10 @@ def test_the_engine_is_its_reference(steps, service, poll_events):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(POOL_STEP, max_size=60), SERVICE, st.booleans())
+@given(st.lists(POOL_STEP, max_size=60), SERVICE)
 @pytest.mark.usefixtures("_windows")
-def test_the_pool_is_its_reference(steps, service, whole_batches):
-    assume(not (whole_batches and service.shared_limits))
-    compiled, reference = (
-        PoolStory(make(PARTITIONS, ServiceTimes(service, seed=3), whole_batches=whole_batches)).tell(steps)
-        for make in POOLS
-    )
+def test_the_pool_is_its_reference(steps, service):
+    compiled, reference = (PoolStory(make(PARTITIONS, ServiceTimes(service, seed=3))).tell(steps) for make in POOLS)
     assert compiled == reference
 
 
@@ -115,9 +111,8 @@ def test_backlogs_that_change_hands_all_the_time(distribution, poll_events, limi
 
 
 @pytest.mark.usefixtures("_windows")
-@pytest.mark.parametrize("whole_batches", [False, True])
 @pytest.mark.parametrize("distribution", Distribution)
-def test_a_backlog_whose_servers_come_go_and_die_all_the_time(distribution, whole_batches):
+def test_a_backlog_whose_servers_come_go_and_die_all_the_time(distribution):
     chance = np.random.default_rng(5)
     steps = []
     for _ in range(60):
@@ -126,9 +121,7 @@ def test_a_backlog_whose_servers_come_go_and_die_all_the_time(distribution, whol
             steps.append((str(name), int(chance.integers(9))))
         steps += [("advance", int(chance.integers(0, 45))), ("ask",), ("take",)]
     service = ServiceTimes(ServiceSettings(service_time_s=3 * US, distribution=distribution), seed=8)
-    compiled, reference = (
-        PoolStory(make(PARTITIONS, service, whole_batches=whole_batches)).tell(steps) for make in POOLS
-    )
+    compiled, reference = (PoolStory(make(PARTITIONS, service)).tell(steps) for make in POOLS)
     assert compiled == reference
     assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"
 

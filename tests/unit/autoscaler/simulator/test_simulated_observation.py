@@ -1,22 +1,14 @@
 """What the controller of a simulated group may see, and when."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from unit.autoscaler.simulator.worlds import TEN_MS, Story
 
-from autoscaler.simulator.settings import ServiceSettings, Tick
+from autoscaler.simulator.settings import ServiceSettings
 from contracts.delivery import Delivery
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""
-
-
-def test_the_first_tick_sees_the_burst_of_second_0_as_events_per_interval():
-    observation = Story(SECONDS).at(100).observe()
-    assert observation.at_s == 0.1
-    assert [(one.partition, one.arrival_rate, one.lag) for one in observation.partitions] == [(0, 5, 0), (1, 5, 0)]
 
 
 @pytest.mark.parametrize(("burst_ms", "begin_s"), [(1, 0.0), (35, 0.025), (85, 0.075)])
@@ -59,15 +51,10 @@ def test_who_leaves_or_has_left_reports_what_it_finished_too_late(delivery):
     assert not seen[-1].late_of_others, "it is gone, and has said its last"
 
 
-def test_an_eager_group_says_that_a_change_stops_all():
-    assert Story(SECONDS, delivery=Delivery.EAGER).at(100).observe().stops_all
-    assert not Story(SECONDS).at(100).observe().stops_all
-
-
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
     story = Story(SECONDS, observation_delay_s=0.07)
     for tick_ms in (100, 1100):
-        story.world.look_for(Tick(tick_ms * 1000))
+        story.world.look_for(tick_ms * 1000)
     early = story.at(100).observe()
     assert [(one.arrival_rate, one.lag) for one in early.partitions] == [(5, 3), (5, 4)], "as at 30"
     story.plan([0, 1])
@@ -76,39 +63,12 @@ def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_th
     assert [one.lag for one in later.partitions] == [2, 2], "as at 1030, with two replicas"
 
 
-def test_where_replicas_are_alike_the_service_rate_is_known_from_the_start():
-    plain = Story(SECONDS, service=ServiceSettings(service_time_s=0.005, overhead_s=0.0007)).at(100).observe()
-    assert plain.service_rate == pytest.approx(175.4, abs=0.1)
-    assert plain.replicas[0].service_rate is None
-
-
-def test_everybody_may_be_told_a_wrong_service_rate():
-    service = ServiceSettings(service_time_s=0.01, speeds=(1.0, 0.5))
-    rates = []
-    for error in (0.0, 0.15):
-        story = Story([(ms, 0) for ms in range(0, 9000, 15)], service=service, service_rate_error=error).plan([0, 1])
-        rates += [one.at(at).observe().service_rate for one, at in [(story, 100), (story, 8000)]]
-    assert rates[2:] == [pytest.approx(1.15 * rate) for rate in rates[:2]]
-
-
 def test_a_replica_that_becomes_slow_says_so_by_its_work():
     service = ServiceSettings(service_time_s=0.001, slow_replicas=(1,), slow_factor=2.0, slow_from_s=4, slow_until_s=10)
     story = Story([(2 * k, k % 2) for k in range(5000)], service=service).plan([0, 1])
     seen = [[one.service_rate for one in story.at(1000 * second).observe().replicas] for second in range(1, 10)]
     assert seen[3] == [None, None], "until 4 s they are alike"
     assert seen[8] == [None, pytest.approx(500, rel=0.3)], "of 1,000; what was before counts less and less"
-
-
-def test_replicas_taken_for_alike_have_the_typical_rate_whatever_they_show():
-    events = [(2 * k, k % 2) for k in range(5000)]
-    seen = {}
-    for alike in (False, True):
-        service = ServiceSettings(service_time_s=0.001, speeds=(1.0, 0.5), rates_alike=alike)
-        story = Story(events, service=service).plan([0, 1])
-        seen[alike] = [story.at(1000 * second).observe() for second in range(1, 10)][-1]
-    assert [one.service_rate for one in seen[False].replicas] == pytest.approx([1000, 500], rel=0.1)
-    assert [one.service_rate for one in seen[True].replicas] == [None, None]
-    assert seen[True].service_rate == seen[False].service_rate
 
 
 def test_behind_a_shared_limit_replicas_say_that_events_take_longer():
@@ -138,7 +98,7 @@ BURST = [(0, k % 2) for k in range(10)]
 
 def seen(at_ms, **how):
     story = Story(BURST, **how)
-    story.world.look_for(Tick(at_ms * 1000))
+    story.world.look_for(at_ms * 1000)
     return story.at(at_ms).lags()
 
 
@@ -146,25 +106,3 @@ def test_what_was_finished_since_the_commit_still_counts_as_lag():
     assert seen(95) == [0, 1], "nine are finished"
     assert seen(95, commit_age_s=0.06) == [3, 4], "three were finished at 35"
     assert seen(95, commit_age_s=0.06, observation_delay_s=0.02) == [4, 5], "as at 75, of which one was finished at 15"
-
-
-def ages_seen(known_s=None):
-    """How old commits are at ten ticks, one a second, ms: a replica is done with an event every 10 ms."""
-    busy = [(0, 0)] * 1100
-    story = Story(busy, partitions=1, commit_age_s=0.3, commit_interval_s=0.4)
-    ticks_ms = range(1000, 10_000, 1000)
-    for at_ms in ticks_ms:
-        story.world.look_for(Tick(at_ms * 1000, {} if known_s is None else {"payment-0": known_s}))
-    return [at_ms - 10 * (1100 - sum(story.at(at_ms).lags())) for at_ms in ticks_ms]
-
-
-def test_a_replica_commits_by_its_own_clock():
-    """At 0.4 s each, every second tick sees commits that are half an interval older."""
-    ages_ms = ages_seen()
-    assert all(90 <= age_ms <= 510 for age_ms in ages_ms)
-    assert {round(abs(one - other), -1) for one, other in pairwise(ages_ms)} == {200}
-
-
-def test_the_age_of_a_commit_may_be_known():
-    assert all(age_ms == pytest.approx(200, abs=20) for age_ms in ages_seen(0.2))
-    assert all(age_ms == pytest.approx(500, abs=20) for age_ms in ages_seen(5.0)), "none is older than its interval"

@@ -14,11 +14,6 @@ def test_every_free_replica_takes_the_oldest_event_whatever_its_partition():
     assert story.served() == [(0, 0), (0, 1), (10, 0), (10, 1), (20, 0), (20, 1)]
 
 
-def test_whole_batches_are_acquired_by_one_replica():
-    story = Story([*BURST, (1, 0)], **SHARE, whole_batches=True, initial_replicas=2)
-    assert story.served() == [(0, 0), (10, 0), (20, 0), (30, 0), (0, 1), (10, 1), (20, 1)]
-
-
 def test_a_replica_that_leaves_finishes_what_it_has_acquired():
     story = Story(BURST, **SHARE, initial_replicas=2).at(15).plan([0, 0])
     assert story.served() == [(0, 0), (0, 1), (10, 0), (10, 1), (20, 0), (30, 0)]

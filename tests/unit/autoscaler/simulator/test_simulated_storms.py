@@ -58,7 +58,6 @@ deliveries = st.builds(
     pause_s=st.sampled_from([0.0, 0.05, 0.4]),
     rebalance_time_s=st.sampled_from([0.0, 0.1, 1.0]),
     heartbeat_s=st.sampled_from([0.0, 0.5]),
-    whole_batches=st.booleans(),
 )
 
 

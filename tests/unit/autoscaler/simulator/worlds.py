@@ -65,6 +65,3 @@ class Story:
     def paid_ms(self):
         """(ms, replicas paid for) for each step."""
         return [(at / 1000, count) for at, count in self.group.members.requested]
-
-    def pauses_ms(self):
-        return [(one.partition, (one.attached_us - one.free_us) / 1000) for one in self.world.handovers]

@@ -1,4 +1,4 @@
-"""A group told in milliseconds: events at a steady pace, served by whoever owns their partition."""
+"""A group told in milliseconds: events at a steady pace, served by whichever replica owns their partition."""
 
 from collections.abc import Iterable
 
@@ -39,9 +39,8 @@ def evidence(
     quiet: Iterable[tuple[float, float]] = (),
     committed: Iterable[Iterable[int]] = (),
     unfinished: Iterable[float] = (),
-    owned: bool = True,
 ) -> Evidence:
-    """Put a story together. unfinished: intended times (ms) of events that the broker took and nobody finished."""
+    """Put a story together. unfinished: intended times (ms) of events that the broker took and no replica finished."""
     served = Served.of(tuple(rows))
     return Evidence(
         sent_us=np.unique(np.append(served.intended_us, np.array([at(ms) for ms in unfinished], dtype=np.int64))),
@@ -49,5 +48,4 @@ def evidence(
         steps=tuple(steps),
         quiet=tuple((at(begin), at(end)) for begin, end in quiet),
         committed=np.array([list(sample) for sample in committed], dtype=np.int64),
-        owned=owned,
     )

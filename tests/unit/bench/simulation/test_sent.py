@@ -9,7 +9,6 @@ from loadgen.schedule import Spacing, Split
 from loadgen.trace import Trace
 
 TOTALS = Trace("mine.csv", np.array([10, 0, 7]))
-COLUMNS = Trace("mine.csv", np.array([[4, 1], [0, 3]]))
 
 
 def table_of(chunks, seconds, partitions):
@@ -69,9 +68,3 @@ def test_a_trace_replaces_rate_and_duration_and_nothing_else() -> None:
     sent = sent_by(load_scenario("w1"), TOTALS)
     assert (sent.duration_s, sent.partitions, sent.split, sent.spacing) == (3, 5, Split.EVEN, Spacing.BURST)
     assert sent.table().tolist() == [[2] * 5, [0] * 5, [2, 2, 1, 1, 1]]
-
-
-def test_the_columns_of_a_trace_are_the_partitions() -> None:
-    sent = sent_by(load_scenario("w1"), COLUMNS)
-    assert (sent.duration_s, sent.partitions, sent.split) == (2, 2, Split.TABLE)
-    assert sent.table().tolist() == [[4, 1], [0, 3]]

@@ -2,10 +2,9 @@
 
 import pytest
 
-from autoscaler.simulator.settings import Assignor, Distribution
 from bench.scenario import load_scenario
 from bench.simulation.build import settings_of
-from contracts.delivery import Delivery
+from contracts.delivery import RUNTIMES, Delivery
 
 
 def world(**changes: object):
@@ -28,18 +27,5 @@ def test_a_pause_of_its_own_leaves_policies_believing_in_the_rebalance_time() ->
 @pytest.mark.parametrize("delivery", Delivery)
 def test_every_delivery_can_be_simulated_by_either_key(delivery) -> None:
     assert world(delivery=delivery.value).delivery.delivery is delivery
-    if delivery not in ("incremental", "eager"):
+    if delivery in RUNTIMES:
         assert world(runtime=delivery.value, policy="linear").delivery.delivery is delivery
-
-
-def test_the_section_of_the_simulated_world() -> None:
-    told_world = world(
-        startup_s="gke", speeds=[1, 0.5], assignor="range", distribution="pareto", failures_s=[10, 20],
-        overhead_s=0.0007, commit_age_s=0.05, planned_overhead_s=0.015,
-    )  # fmt: skip
-    assert told_world.startup_s is None
-    assert told_world.service.speeds == (1.0, 0.5)
-    assert (told_world.service.distribution, told_world.service.overhead_s) == (Distribution.PARETO, 0.0007)
-    assert (told_world.commit_age_s, told_world.planned_overhead_s) == (0.05, 0.015)
-    assert told_world.assignor is Assignor.RANGE
-    assert [(one.at_s, one.known) for one in told_world.failures] == [(10.0, True), (20.0, True)]

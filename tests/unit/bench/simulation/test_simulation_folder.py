@@ -9,8 +9,7 @@ from pyarrow import parquet
 from autoscaler.simulator.run import Run
 from bench.scenario import load_scenario
 from bench.simulation.folder import EVENT_TYPES, JOURNAL_TYPES, write_run
-from bench.simulation.result import SimulationResult
-from bench.simulation.run import run_scenario
+from bench.simulation.run import SimulationResult, run_scenario
 from contracts.journal import JournalEntry, PlanWritten, TickRecord
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
@@ -48,12 +47,6 @@ def test_the_journal_is_there_in_order_and_whole(simulated: tuple[Run, Simulatio
     plans = [entry for entry in entries if isinstance(entry, PlanWritten)]
     assert plans[0].at_us < 0 <= plans[1].at_us, "the first plan was there before the load"
     assert journal.filter(journal["kind"].to_numpy() == "plan")["moved"].to_pylist() == [plan.moved for plan in plans]
-
-
-def test_equal_runs_write_equal_bytes(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
-    one, other = (write_run(tmp_path / name, simulated[0], INFO) for name in ("one", "other"))
-    for name in ("run.json", "events.parquet/part-00000.parquet", "journal.parquet/part-00000.parquet"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
 
 
 def test_a_simulated_run_is_replaced_with_its_report_and_a_live_one_never(

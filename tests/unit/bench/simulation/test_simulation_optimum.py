@@ -52,7 +52,7 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
         partition=partition,
         takes_us=takes_us if takes_us is not None else np.full(len(times_us), 5000),
         partitions=3,
-        ticks_us=np.array([tick.at_us for tick in ticks_of(world, seconds)]),
+        ticks_us=np.array(ticks_of(world, seconds)),
         duration_us=seconds * 1_000_000,
         target_us=TARGET_US,
         late_share=0.001,
@@ -64,8 +64,6 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
 
 @settings(max_examples=1, deadline=None)
 @example([(60, 60, 60), (20, 20, 20), (60, 60, 60)], 0.1, (1.2, 0.0, 3), "deterministic", Random(1))
-@example([(10, 10, 10), (60, 60, 60), (60, 60, 60)], 0.95, (1.2, 0.0, 1), "deterministic", Random(1))
-@example([(10, 10, 10), (20, 20, 20), (70, 70, 20)], 0.95, (0.05, 1.0, 1), "deterministic", Random(1))
 @example([(30, 30, 30), (40, 40, 40), (70, 30, 20)], 0.1, (0.05, 0.0, 3), "exponential", Random(1))
 @given(
     st.lists(st.tuples(*[st.integers(0, 70)] * 3), min_size=3, max_size=3),
@@ -103,7 +101,7 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
 
     found, schedule = optimum(question(times_us, partition, world, seconds, takes_us.astype(np.int64), **at_first))
 
-    ticks = [tick.at_us for tick in ticks_of(world, seconds)]
+    ticks = ticks_of(world, seconds)
     every = [owners for placement in PLACEMENTS for owners in named(placement)]
     best = []
     for first in PLACEMENTS if there == 1 else every:  # one replica: names make no difference yet

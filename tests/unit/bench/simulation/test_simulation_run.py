@@ -57,9 +57,6 @@ def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
 @pytest.mark.parametrize(
     "bursts",
     [
-        {"burst_phase_s": 0.2},
-        {"burst_phase_s": 0.5},
-        {"burst_period_s": 0.95},
         {"burst_period_s": 1.1, "burst_phase_s": 0.3},
         {"burst_phase_s": "random", "burst_jitter_s": 0.3, "seed": 3},
     ],

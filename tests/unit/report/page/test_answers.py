@@ -57,16 +57,6 @@ def test_other_policies_stand_beside_the_run_and_the_packing() -> None:
     assert "not replayed" in answers(example())[2].words
 
 
-def test_the_optimum_is_the_yardstick_where_it_is_known_and_no_advice() -> None:
-    best = Otherwise(policy="clairvoyant", in_sla=1.0, replica_minutes=2.5, lower=2.4)
-    _, needed, cost = answers(changed(in_sla=0.9, tail=Tail(late=1024, causes=(), episodes=()), otherwise=(best,)))
-    assert cost.bars[-1][:2] == ("the optimum, with foresight, 100 %", "2.50")
-    assert cost.words == "No schedule keeps the promise below 2.40.", "no regret where the promise is broken"
-    kept = answers(changed(otherwise=(best,)))[2]
-    assert kept.words == "+20.0 % over the optimum. No schedule keeps the promise below 2.40."
-    assert "clairvoyant" not in needed.words
-
-
 def test_what_nobody_can_know_is_a_dash_with_its_reason() -> None:
     _, causes, cost = answers(unjournaled())
     assert (causes.answer, cost.answer) == ("–", "–")

@@ -2,7 +2,6 @@
 
 import msgspec
 import numpy as np
-import pytest
 from example_report import example
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,15 +9,13 @@ from hypothesis import strategies as st
 from report.causes import Tail
 from report.page.chart_data import (
     CELLS,
-    PLANS_SHOWN,
-    decisions_shown,
     heat,
     heat_key,
     largest,
     late_by_cause,
     tenures,
 )
-from report.result import DecisionMade, HeatMap
+from report.result import HeatMap
 
 OWNED = HeatMap(
     cell_s=2.0,
@@ -60,14 +57,3 @@ def test_a_long_heat_map_keeps_its_worst_cell() -> None:
 
 def test_an_owner_serves_until_another_is_seen() -> None:
     assert tenures(OWNED) == {4: [(0.0, "a"), (4.0, "b")], 5: [(2.0, "a"), (4.0, "b"), (6.0, "c")], 7: []}
-
-
-@pytest.mark.parametrize("plans", [3, 2 * PLANS_SHOWN + 2])
-def test_of_very_many_plans_those_that_moved_the_most_are_listed(plans: int) -> None:
-    made = tuple(
-        DecisionMade(at_s=float(k), epoch=k, action="up", replicas=2, moved=k % 2, reason="r") for k in range(plans)
-    )
-    shown = decisions_shown(msgspec.structs.replace(example(), decisions=made))
-    assert len(shown) == min(plans, PLANS_SHOWN)
-    assert [one.at_s for one in shown] == sorted(one.at_s for one in shown)
-    assert plans < PLANS_SHOWN or all(one.moved for one in shown)

@@ -12,8 +12,7 @@ from example_report import changed, example, unjournaled
 
 from contracts.journal import AlternativeWeighed
 from report.causes import MEANINGS, Cause, CauseOfLateness, Tail
-from report.page.page import html
-from report.page.rendering import HERE, OF_A_RUN, tied
+from report.page.page import HERE, OF_A_RUN, html, tied
 from report.result import DecisionMade, HeatMap, Result, Series
 
 MEGABYTE = 1_000_000

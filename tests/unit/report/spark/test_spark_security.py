@@ -6,7 +6,7 @@ import pytest
 
 from contracts.connection import Connection
 from report import ReportError
-from report.spark.kafka import kafka_options
+from report.spark.topics import kafka_options
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
 

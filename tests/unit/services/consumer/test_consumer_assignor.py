@@ -9,7 +9,7 @@ from consumer_fakes import TOPIC
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import BEHIND_S, PlanAssignor, introduced
-from services.consumer.rounds import Given, Introduction, Origin
+from services.consumer.rounds import Introduction, Origin
 
 
 class Cluster:
@@ -70,21 +70,6 @@ def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_
     assert asked == ["metadata"]
     assert lead(leader, 4, leader) == {"a": (0, 1, 2, 3)}
     assert asked == ["metadata"], "it knows them all now"
-
-
-def test_a_partition_that_moves_is_withheld_then_granted_with_the_offset_of_its_last_owner():
-    newest = plan(2, {0: "b"})
-    old, new = assignor("a", newest), assignor("b", newest)
-    old.claims, old.generation = lambda: {0}, 4
-    old.group_generation = lambda: 5
-    assert lead(old, 1, old, new) == {"a": (), "b": ()}
-    assert old.last.again
-    assert new.last.again
-    old.claims, old.generation, old.given = tuple, 5, {0: Given(77, 1)}
-    old.group_generation = lambda: 6
-    assert lead(old, 1, old, new) == {"a": (), "b": (0,)}
-    assert new.last.given == {0: Given(77, 1)}
-    assert not new.last.again
 
 
 @pytest.mark.parametrize(

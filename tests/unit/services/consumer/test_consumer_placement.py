@@ -110,27 +110,9 @@ def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitio
     assert moves(owners, previous) == unavoidable
 
 
-def test_partitions_of_an_absent_replica_go_to_the_least_loaded():
-    assignment = {0: "payment-0", 1: "payment-0", 2: "payment-1", 3: "payment-2"}
-    owners = place(plan(NAMES[:3], assignment), members("payment-0", "payment-1"), [0, 1, 2, 3], {})
-    assert owners == {"payment-0-id": [0, 1], "payment-1-id": [2, 3]}
-
-
-def test_what_a_draining_member_has_goes_to_the_least_loaded_of_the_others():
-    group = [Member("a", "payment-0", draining=True), *members("payment-1", "payment-2")]
-    assignment = {0: "payment-0", 1: "payment-1", 2: "payment-1", 3: "payment-2"}
-    owners = place(plan(NAMES[:3], assignment), group, [0, 1, 2, 3], {0: "a"})
-    assert owners == {"a": [], "payment-1-id": [1, 2], "payment-2-id": [0, 3]}
-
-
 def test_members_that_all_drain_serve_until_they_are_gone():
     group = [Member("a", "payment-0", draining=True), Member("b", "payment-1", draining=True)]
     assert place(plan(NAMES[:2], {0: "payment-0", 1: "payment-1"}), group, [0, 1], {}) == {"a": [0], "b": [1]}
-
-
-def test_a_member_that_the_plan_does_not_name_owns_nothing_while_a_named_one_is_here():
-    owners = place(plan(["payment-0"], None), members("payment-0", "payment-1"), [0, 1], {0: "payment-1-id"})
-    assert owners == {"payment-0-id": [0, 1], "payment-1-id": []}
 
 
 def test_of_two_incarnations_with_one_name_the_later_one_owns():

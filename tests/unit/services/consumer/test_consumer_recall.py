@@ -66,15 +66,6 @@ async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_con
     assert await third == "now"
 
 
-async def test_whoever_gives_a_fetch_up_does_not_wait_for_it_either(monkeypatch):
-    broker = Broker(monkeypatch)
-    given_up = await broker.fetch()
-    given_up.cancel()
-    await asyncio.sleep(0.001)
-    await broker.fetch()
-    assert broker.busy() == {FIRST: 1, SECOND: 1}
-
-
 def test_empty_fetches_are_kept_for_long_only_where_nothing_has_come_and_nothing_was_taken():
     now_s = fetching.steady_s()
     consumer = SimpleNamespace(

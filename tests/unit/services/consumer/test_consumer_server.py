@@ -157,22 +157,6 @@ async def test_an_event_that_fails_is_tried_again_in_its_place_and_is_done_once_
     assert (kitchen.server.retried, kitchen.server.failed) == (2, 0)
 
 
-async def test_while_one_partition_is_tried_again_the_others_are_served_by_the_same_handler():
-    served: list[tuple[int, int]] = []
-
-    async def handle(events: Sequence[Event]) -> None:
-        if events[0].partition == 0:
-            raise ValueError("never")
-        served.append((events[0].partition, events[0].offset))
-
-    kitchen = Kitchen(handle, attempts=2, retry_backoff_s=60.0, retry_backoff_max_s=60.0)
-    kitchen.queues.open({1: 0}, epoch=7)
-    kitchen.queues.put(0, records(0, 2), 1)
-    kitchen.queues.put(1, [Record(offset, partition=1) for offset in range(3)], 1)
-    await kitchen.serve(lambda: len(served) == 3)
-    assert kitchen.queues[0].committable is None
-
-
 @pytest.mark.parametrize(
     ("wrong", "attempts"), [(ValueError("x"), 3), (Refused("no amount"), 1), (KeyError("\ud800"), 3), (Unsayable(), 3)]
 )

@@ -85,18 +85,6 @@ async def test_another_attempt_is_linked_with_the_one_before(exporter: InMemoryS
     assert context_of(refused[0])[0] == trace_of(second)
 
 
-async def test_without_traces_records_carry_nothing() -> None:
-    written: list[Any] = []
-
-    async def handle(_: Sequence[Event]) -> None:
-        written.append(traces.headers())
-
-    kitchen = Kitchen(handle)
-    kitchen.queues.put(0, [Record(0, headers=CARRIED)], 1)
-    await kitchen.serve(lambda: bool(written))
-    assert written == [None]
-
-
 def test_where_the_extra_is_missing_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_TRACE_ENDPOINT: .*pip install '.*\[traces\]'$"):

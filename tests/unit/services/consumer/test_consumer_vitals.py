@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession
 from consumer_fakes import TOPIC
 
-from contracts.metrics import Buckets, declared_in
+from contracts.metrics import declared_in
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.settings import Target
 from services.consumer import metrics, vitals
@@ -33,7 +33,7 @@ class Replica:
             latencies=[],
             failed=0, retried=0, rounds=0, taken=0, released=0, timings=[], state=state, member_id="", generation=1,
             plans=SimpleNamespace(newest=None), assignor=SimpleNamespace(last=SimpleNamespace(epoch=0)),
-            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=Buckets(PAUSE.bounds),
+            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.histogram(None),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),

@@ -23,16 +23,6 @@ def test_records_that_were_there_before_are_left_out():
     assert one.expected == 5
 
 
-def test_events_of_one_key_do_not_overlap_and_others_do():
-    one = queue(Record(0, key=b"a"), Record(1, key=b"b"), Record(2, key=b"a"))
-    first = one.start(1)
-    assert one.may_start(3), "b may run beside a"
-    one.start(1)
-    assert not one.may_start(3), "the second a waits for the first"
-    one.returned(first)
-    assert one.may_start(3)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.sampled_from([None, b"a", b"b", b"c"])), min_size=1, max_size=25),

@@ -24,7 +24,6 @@ from services.order.domain import (
     accepted,
     fingerprint,
     order_of,
-    payment_effect_id,
     problems_in,
 )
 
@@ -65,10 +64,6 @@ def test_a_customer_always_goes_to_the_same_partition(customer: str, partitions:
     assert partition == Routing(Grouping.EXPLICIT, partitions).partition(customer, None)
 
 
-def test_the_hash_is_the_same_in_every_process() -> None:
-    assert [Routing(Grouping.KG, 9).partition(name, None) for name in ("ada", "bob", "cleo")] == [3, 8, 4]
-
-
 def test_the_load_chooses_the_partition_under_explicit_grouping_only() -> None:
     obeys, chooses = Routing(Grouping.EXPLICIT, 9), Routing(Grouping("key"), 9)
     assert obeys.partition("ada", 5) == 5
@@ -96,12 +91,6 @@ def test_times_come_from_the_headers_or_from_the_record() -> None:
     line = told.request.timeline
     assert (line.intended_us, line.placed_us, line.accepted_us) == (1, 2, 3)
     assert (untold.request.timeline.intended_us, untold.request.timeline.placed_us) == (5_000_000, 5_000_000)
-
-
-@given(st.text(), st.text())
-def test_ids_follow_from_the_order_alone(one: str, other: str) -> None:
-    one, other = (text.encode("utf-8", "ignore").decode() for text in (one, other))
-    assert (payment_effect_id(one) == payment_effect_id(other)) == (one == other)
 
 
 @pytest.mark.parametrize("field", ["customer", "merchant", "country", "currency", "amount_minor", "card_number"])

@@ -30,14 +30,6 @@ def test_what_was_known_before_stays_known() -> None:
     assert orders["o"] == news(Status.NOTIFIED, fingerprint="f", payment_accepted=True, shipment_id="s")
 
 
-def test_a_refused_order_shows_why_and_may_be_accepted_later() -> None:
-    orders = board()
-    list(orders.reject("o", ("bad",)))
-    assert (orders["o"].status, orders["o"].reasons) == (Status.REJECTED, ("bad",))
-    list(orders.learn(news(Status.ACCEPTED)))
-    assert orders["o"].status is Status.ACCEPTED
-
-
 def test_the_oldest_order_is_dropped() -> None:
     orders = board(max_orders=2)
     for name in ("a", "b", "c"):

@@ -53,13 +53,6 @@ def test_only_what_would_be_late_and_was_not_expected_is_urgent(calm: TailAware)
     assert calm.urgent(lay((3, 160), slots=4)), "60 would be late"
 
 
-def test_not_at_a_tick_and_once_between_two(calm: TailAware) -> None:
-    assert not calm.urgent(lay((3, 400), slots=10))
-    assert calm.urgent(lay((3, 400), slots=4))
-    calm.decide(seen(11.4, lay((3, 400), slots=4), lag=400))
-    assert not calm.urgent(lay((0, 400), slots=2))
-
-
 def test_help_comes_before_the_tick_and_the_whole_interval_is_learned_at_it(calm: TailAware) -> None:
     assert calm.urgent(lay((3, 160), slots=4))
     early = calm.decide(seen(11.4, lay((3, 160), slots=4), lag=160))
@@ -74,15 +67,6 @@ def test_nobody_is_stopped_between_ticks(calm: TailAware) -> None:
     two = (*idle.replicas, Replica("payment-1", True, late=0))
     early = calm.decide(GroupObservation(**{name: getattr(idle, name) for name in idle.__slots__} | {"replicas": two}))
     assert early.plan.count == 2
-
-
-def test_a_tick_that_came_late_makes_no_other_one_early(calm: TailAware) -> None:
-    """The next comes after a shorter interval, by the clock's beat, and is a tick like others."""
-    calm.decide(seen(12.2, lay((3, 80), slots=12)))
-    calm.decide(seen(13.0, lay((1, 80), slots=8)))
-    for second in range(14, 24):
-        said = calm.decide(seen(second, lay((3, 80))))
-    assert said.reason.startswith("80 events expected")
 
 
 def test_guards_let_it_through_and_other_policies_decide_at_ticks_alone() -> None:

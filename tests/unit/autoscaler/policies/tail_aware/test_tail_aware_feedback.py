@@ -44,11 +44,6 @@ def test_those_that_report_are_booked_as_they_report_and_the_silent_one_by_its_r
     assert policy.late == pytest.approx(7 + 2 + 60)
 
 
-def test_without_any_report_all_is_replayed(policy: TailAware) -> None:
-    policy.decide(seen(5, CROWDED, CALM, CROWDED, late=(None, None, None)))
-    assert policy.late == pytest.approx(60 + 60)
-
-
 def test_what_was_booked_by_a_replay_is_not_booked_again_when_it_is_reported(policy: TailAware) -> None:
     policy.decide(seen(5, CROWDED, CALM, CALM, late=(None, 0, 0)))
     assert policy.late == pytest.approx(60)
@@ -70,16 +65,6 @@ def left(at_s: float, *events: int, told: dict[str, int]) -> GroupObservation:
     before = seen(at_s, *events)
     owners = {0: "payment-0", 1: "payment-1", 2: "payment-1"}
     return replace(before, replicas=before.replicas[:2], assignment=owners, late_of_others=told)
-
-
-def test_one_that_left_without_a_word_is_replayed(policy: TailAware) -> None:
-    policy.decide(left(5, CALM, CALM, CROWDED, told={}))
-    assert policy.late == pytest.approx(60)
-
-
-def test_one_that_left_and_said_so_is_not_replayed(policy: TailAware) -> None:
-    policy.decide(left(5, CALM, CALM, CROWDED, told={"payment-2": 3}))
-    assert policy.late == 3
 
 
 def test_what_was_said_between_ticks_is_booked_at_the_tick(policy: TailAware) -> None:

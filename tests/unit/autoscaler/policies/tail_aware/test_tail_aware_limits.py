@@ -71,14 +71,6 @@ def test_a_limit_that_is_raised_or_was_none_is_forgotten() -> None:
     assert slow.run(2, 5, sent=500.0) == np.inf
 
 
-def test_a_burst_that_is_served_between_two_looks_is_no_sign_of_a_limit() -> None:
-    group = Backlog(limit=1e9)
-    for replicas in (1, 2, 4):
-        for _ in range(5):
-            group.lag = np.full(PARTITIONS, 0.0)
-            assert group.run(replicas, 1, sent=100.0 * replicas) == np.inf
-
-
 def history_of(period_s: float, seconds: int, size: float = 100.0, also_s: float | None = None) -> ArrivalHistory:
     """Bursts of size·period events every `period_s`, and one at `also_s`; ticks each second."""
     history, at_s = ArrivalHistory(), np.arange(0.05, seconds, period_s)
@@ -103,19 +95,6 @@ def history_of(period_s: float, seconds: int, size: float = 100.0, also_s: float
     return history
 
 
-@pytest.mark.parametrize(("period_s", "most", "fewest"), [(0.7, 1.4, 0.7), (1.3, 1.3, 0.0)])
-def test_bursts_out_of_step_have_one_size_and_come_more_or_less_often(
-    period_s: float, most: float, fewest: float
-) -> None:
-    histories = [history_of(period_s, seconds) for seconds in range(70, 80)]
-    factors = [one.factor for history in histories for one in history.shapes()]
-    assert (max(factors), min(factors)) == pytest.approx((most, fewest), abs=0.06)
-    history = histories[-1]
-    assert history.usual.sum() == pytest.approx(100.0, rel=0.05), "the usual interval has the mean of all"
-    # every burst alone, as far apart as they are: μ·W for each
-    assert history.capacity(200.0, 0.5) == pytest.approx(100.0 / period_s, rel=0.06)
-
-
 @pytest.mark.parametrize("period_s", [0.7, 0.9, 1.1, 1.3])
 def test_the_next_regular_burst_is_expected_when_it_is_due(period_s: float) -> None:
     for seconds in range(30, 60):
@@ -123,19 +102,6 @@ def test_the_next_regular_burst_is_expected_when_it_is_due(period_s: float) -> N
         due = np.floor(10 * due_s[due_s >= 0]).tolist()
         for one in history_of(period_s, seconds).shapes():
             assert np.flatnonzero(one.factor * one.together).tolist() == due
-
-
-def test_bursts_that_keep_step_are_taken_as_they_come() -> None:
-    assert [one.factor for one in history_of(1.0, 20).shapes()] == [1.0]
-
-
-def test_a_second_burst_is_a_surprise_unless_bursts_are_regular() -> None:
-    history = history_of(1.0, 21, also_s=20.55)
-    assert history.last.sum() == pytest.approx(200)
-    assert history.surprising.sum() == history.last.sum()
-    for period_s in (0.7, 0.95):  # the latter has two in one interval of nineteen, the last one is such
-        regular = history_of(period_s, 21)
-        assert regular.surprising.sum() == regular.usual.sum()
 
 
 def test_a_limit_leaves_no_doubt_of_replicas_behind() -> None:

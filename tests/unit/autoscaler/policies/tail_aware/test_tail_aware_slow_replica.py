@@ -55,11 +55,7 @@ def in_sla(run: Run) -> float:
     return in_sla_share(run.latency_us, 0.5)
 
 
-def paid(run: Run) -> float:
-    return replica_minutes(run.requested, 0, DURATION_S)
-
-
-SEEDS = (1, 2, 3, 4)
+SEEDS = (1, 2)
 """By chance one that does not know may be lucky; on the whole it is not."""
 
 
@@ -74,13 +70,6 @@ def test_it_is_given_half_as_much_as_the_others_and_events_are_in_time() -> None
         assert in_sla(knows) >= 0.999
         kept_blind.append(in_sla(blind))
     assert np.mean(kept_blind) < 0.98
-
-
-def test_where_replicas_can_be_added_fewer_are_and_more_events_are_in_time() -> None:
-    workloads = [poisson(400, partitions=20, seed=seed) for seed in SEEDS]
-    knows, blind = ([simulated(one, blind=which) for one in workloads] for which in (False, True))
-    assert np.mean(list(map(in_sla, knows))) > np.mean(list(map(in_sla, blind))) + 0.01
-    assert sum(map(paid, knows)) < sum(map(paid, blind))
 
 
 def test_who_is_slow_shows_in_what_it_finishes_too_late() -> None:
@@ -110,9 +99,3 @@ def test_what_waits_for_a_start_proves_nobody_slow(startup_s: float) -> None:
     settings = SimulationSettings(service=ServiceSettings(), startup_s=startup_s)
     run = simulate(Workload.whole(events, partitions=10, duration_s=40.0), make_policy("tail-aware"), settings)
     assert replica_minutes(run.requested, 30_000_000, 10) == pytest.approx(2 * 10 / 60)
-
-
-def test_at_the_maximum_work_is_spread_by_what_each_can_do() -> None:
-    """400 events/s for just three replicas that serve 500, one of them at half speed: no count helps, only shares."""
-    kept = [in_sla(simulated(poisson(400, partitions=20, seed=seed), maximum=3)) for seed in SEEDS]
-    assert min(kept) > 0.98

@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from autoscaler.model import Decision, GroupObservation, PartitionLoad, Replica
+from autoscaler.model import GroupObservation, PartitionLoad, Replica
 from autoscaler.policies.registry import make_policy
-from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware
-from autoscaler.policies.tail_aware.prediction import late_until
-from autoscaler.policies.tail_aware.situation import outlook
-from autoscaler.policies.tail_aware.starts import OVERDUE, Holders, Levels, StartUps
+from autoscaler.policies.tail_aware.starts import Holders, Levels, StartUps
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
@@ -50,16 +47,6 @@ def test_start_ups_take_no_less_than_told_until_enough_were_seen():
     assert startups.typical_s(2.0, 1.0) == 20.0, "the last twenty count"
 
 
-def test_a_start_that_is_overdue_may_last_the_longer_the_longer_it_has():
-    startups = StartUps()
-    startups.observe(observed(0.0, payment_0=READY))
-    for at_s, left_s in ((1.0, 9.0), (8.0, 2.0), (20.0, OVERDUE * 20.0)):
-        now = observed(at_s, payment_0=READY, payment_1=STARTING)
-        startups.observe(now)
-        assert startups.remaining_s(now, 10.0).tolist() == [0.0, left_s]
-    assert startups.quiet == 0
-
-
 def test_until_an_owner_has_started_the_one_before_serves():
     holders = Holders()
     holders.now(observed(owners=("payment-0", "payment-0"), payment_0=READY))
@@ -69,14 +56,6 @@ def test_until_an_owner_has_started_the_one_before_serves():
     assert holders.now(observed(owners=planned, payment_0=READY, payment_1=READY)) == dict(enumerate(planned))
     gone = observed(owners=planned, payment_0=STARTING, payment_1=READY)
     assert holders.now(gone)[0] == "payment-0", "nobody else is known to be there"
-
-
-def test_times_lie_in_what_is_looked_at_as_far_before_the_end_of_a_start():
-    looked_at = outlook(interval_s=1.0, reach_s=0.5, startup_s=30.0, most=1)
-    assert looked_at.start_s == 2.0
-    assert looked_at.seen_s(np.array([0.0, 0.7, 12.0, 29.5, 30.0, 31.0])).tolist() == [0.0, 0.7, 1.0, 1.5, 2.0, 3.0]
-    whole = outlook(interval_s=1.0, reach_s=0.5, startup_s=30.0, most=31)
-    assert whole.seen_s(np.array([0.7, 12.0, 30.0])).tolist() == [0.7, 12.0, 30.0]
 
 
 def one_start(late: float, calm: int = 5) -> Levels:
@@ -109,22 +88,6 @@ def test_a_replica_is_kept_until_it_has_idled_for_what_its_last_start_made_late(
     assert levels.least(119, 1e6) == 1, "not for ever"
 
 
-def test_starts_that_made_nothing_late_keep_nobody():
-    levels = one_start(late=0.0)
-    second_of(levels, 0.0, 1000.0)
-    assert levels.least(0.0, 4.0) == 5
-    second_of(levels, 1.0, 140.0)
-    assert levels.least(1.0, 4.0) == 1
-
-
-def test_a_load_that_was_there_at_first_keeps_nobody_later():
-    """It was served late because there was one replica for it, which is no surge that may come again."""
-    levels = one_start(late=1000.0, calm=1)
-    second_of(levels, 0.0, 1000.0)
-    second_of(levels, 1.0, 140.0)
-    assert levels.least(1.0, 4.0) == 1
-
-
 @pytest.mark.parametrize(
     ("startup_s", "target_s", "enough"), [(60.0, 0.5, 5), (2.0, 0.5, 4), (2.0, 2.0, 2), (2.0, 8.0, 1)]
 )
@@ -134,30 +97,6 @@ def test_as_many_are_kept_as_serve_what_is_due_until_others_have_started(startup
     for second in range(10):
         second_of(levels, second, 700.0, startup_s=startup_s, target_s=target_s)
     assert levels.least(9.0, 1.0) == enough
-
-
-def test_a_burst_is_due_w_after_it_wherever_in_the_interval_it_comes():
-    """280 at once and W of half a second are 2.8 replicas' worth, early or late."""
-    for slot in (0, 4, 9):
-        levels, came = one_start(late=1e6), np.zeros((10, 10))
-        came[slot] = 28.0
-        levels.observe(0.0, came, 0.1, startup_s=30.0, rate=200.0, target_s=0.5, most=9)
-        assert levels.least(0.0, 1.0) == 4, "three partitions of ten fit into one"
-
-
-class Watched(TailAware):
-    """Keeps what was late in each interval: as a replay of it says, and as replicas report."""
-
-    def __init__(self) -> None:
-        super().__init__(PolicySettings())
-        self.intervals: list[tuple[float, float]] = []
-
-    def decide(self, observation: GroupObservation) -> Decision:
-        before = self._before
-        decision = super().decide(observation)
-        if before is not None:
-            self.intervals.append((float(late_until(*before, self._history.last).sum()), self.late))
-        return decision
 
 
 def square_waves(low: int, high: int, *, half_s: int, seconds: int) -> Workload:
@@ -171,22 +110,6 @@ def square_waves(low: int, high: int, *, half_s: int, seconds: int) -> Workload:
 def simulated(workload: Workload, startup_s: float, policy: TailAware | None = None) -> Run:
     settings = SimulationSettings(service=ServiceSettings(), startup_s=startup_s)
     return simulate(workload, policy or make_policy("tail-aware"), settings)
-
-
-def test_what_is_late_while_a_replica_starts_is_explained():
-    """80 to 350 events/s with starts of 6 s: replicas are no slower for it, and what starts helps nobody yet."""
-    policy = Watched()
-    simulated(square_waves(80, 350, half_s=20, seconds=30), 6.0, policy)
-    replayed, reported = np.array(policy.intervals[22:27]).T
-    assert reported.sum() > 700
-    assert replayed == pytest.approx(reported, rel=0.1, abs=5)
-
-
-def test_one_that_starts_is_no_limit_behind_all():
-    """Two are busy while more start: seven were taken for no quicker than two, and nothing could be in time."""
-    policy = Watched()
-    simulated(square_waves(80, 1500, half_s=10, seconds=20), 4.0, policy)
-    assert policy._limit.rate == np.inf
 
 
 def test_demand_that_comes_back_finds_its_replicas():

@@ -1,0 +1,16 @@
+"""What `tailpack dev bench` measures: one file for each benchmark, and the table that makes it a command."""
+
+from typing import Final
+
+BENCHMARKS: Final = {
+    # name: (class as "module:name", example)
+    "handover": ("bench.benchmarks.handover:Handover", "--quick"),
+    "failover": ("bench.benchmarks.failover:Failover", "--quick --json"),
+    "stage": ("bench.benchmarks.stage:Stage", "payment --instances 1,2"),
+    "startup": ("bench.benchmarks.startup:Startup", "--json"),
+    "simulator": ("bench.benchmarks.simulator:Simulator", "--quick"),
+    "decide": ("bench.benchmarks.decide:Decide", "--json"),
+    "report": ("bench.benchmarks.report:Report", "--events 100000"),
+    "scale": ("bench.benchmarks.scale:Scale", "--sizes 10x100,50x1000"),
+    "cluster": ("bench.cluster:ClusterRuns", "--scenarios w1 --policies tail-aware,linear"),
+}

@@ -1,0 +1,97 @@
+"""How fast `tailpack report` is, as a user runs it, on a simulated run of any size.
+
+The run repeats W1. Ten replicas on average share 24 partitions. Each ten minutes have three waves of bursts, in which
+plans move partitions, replicas start and one dies.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final
+
+import numpy as np
+import psutil
+
+from bench import BenchError
+from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
+from contracts.children import Child, python_module
+from loadgen.shapes import IntArray, w1
+from report.result import Result
+
+TIMES_W1: Final = 18
+"""Factor on the events of W1, which are served in a fifth of its service time."""
+SETTINGS: Final = (
+    *("payment.partitions=24", "payment.service_time_s=0.001", "payment.session_s=3", "simulation.split=random"),
+    *("simulation.startup_s=1.5", "simulation.failures_known=false", "autoscaler.initial_replicas=4"),
+)
+DIES_AT_S: Final = 200.0
+SAMPLE_S: Final = 0.2
+DEADLINE_S: Final = 1800.0
+
+
+@dataclass(kw_only=True)
+class Report(Benchmark):
+    """Measure wall time and memory of `tailpack report` on a simulated run, from the start of its process."""
+
+    events: Annotated[int, Option("Events of the run.", least=1)] = 1_000_000
+
+    def measure(self, case: str, tools: Tools) -> Row:
+        """Write the run, and report on it in a process."""
+        with TemporaryDirectory() as temporary:
+            folder, counts = Path(temporary, "run"), arrivals(self.events)
+            trace = Path(temporary, "trace.csv")
+            trace.write_text("second,events\n" + "".join(f"{at},{events}\n" for at, events in enumerate(counts)))
+            deaths_s = list(np.arange(DIES_AT_S, len(counts), len(w1())).tolist())
+            settings = [word for one in (*SETTINGS, f"simulation.failures_s={deaths_s}") for word in ("--set", one)]
+            tools.announce(said=f"simulating {self.events:,} events")
+            _tailpack("simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder))
+            tools.announce(said=f"reporting on {self.events:,} events")
+            wall_s, peak_mib = _tailpack("report", str(folder))
+            result = Result.load(folder)
+        if result.events != self.events:
+            raise BenchError(f"the report has {result.events:,} of {self.events:,} events; its time means nothing")
+        return {
+            "events": self.events,
+            "wall_s": round(wall_s, 2),
+            "peak_rss_gib": round(peak_mib / 1024, 3),
+            "events_per_s": round(self.events / wall_s, 1),
+            "in_sla": result.in_sla,
+        }
+
+
+def arrivals(events: int) -> IntArray:
+    """Return the events of each second, in all as many as requested; W1 ends early the last time."""
+    once = TIMES_W1 * w1()
+    counts = np.tile(once, -(-events // int(once.sum())))
+    counts = np.diff(np.minimum(np.cumsum(counts), events), prepend=0)
+    return counts[: int(np.flatnonzero(counts)[-1]) + 1]
+
+
+def _tailpack(*words: str) -> tuple[float, float]:
+    """Run a command; return its wall time (s), and the most memory of its processes together (PSS, MiB)."""
+    with TemporaryDirectory() as folder:
+        command = [*python_module("tailpack"), *words]
+        child = Child(f"tailpack {words[0]}", command, environ_of(), Path(folder, "log"))
+        began_s, peak_mib = time.monotonic(), 0.0
+        child.start()
+        try:
+            while child.pid and time.monotonic() - began_s < DEADLINE_S:
+                peak_mib = max(peak_mib, _memory_mib(child.pid))
+                time.sleep(SAMPLE_S)
+            wall_s = time.monotonic() - began_s
+        finally:
+            child.stop()
+        if child.exit_status:
+            raise BenchError(f"{child.name} failed after {wall_s:.0f} s: {child.ending()}")
+    return wall_s, peak_mib
+
+
+def _memory_mib(pid: int) -> float:
+    """Return the memory of a process and of all that it has started."""
+    try:
+        top = psutil.Process(pid)
+        memory = [one.memory_full_info() for one in (top, *top.children(recursive=True))]
+    except psutil.Error:
+        return 0.0
+    return float(sum(getattr(one, "pss", one.uss) for one in memory)) / 2**20

@@ -1,0 +1,85 @@
+"""How many events per second the simulator's engine serves; `simulate --json` has the times of whole runs.
+
+Each second of the workload brings one burst and then a control step, which asks for both offsets. The time to make the
+workload does not count.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from autoscaler.simulator.arrivals import PIECE, Arrivals
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.settings import ServiceSettings
+from bench.benchmark import Benchmark, Row, Tools
+
+RATE_PER_REPLICA: Final = 100
+"""Events/s; with 5 ms of work each, a replica is busy half of the time."""
+HEAD: Final = (10_000_000, 9, 3)
+RUNS: Final = {
+    f"{run[0]:,} events, {run[1]} partitions": run
+    for run in (
+        *((100_000, 9, 3), (1_000_000, 9, 3), HEAD),
+        *((1_000_000, 5, 5), (1_000_000, 100, 20), (1_000_000, 1_000, 200)),
+        (72_000_000, 1_000, 200),  # an hour at 20,000 events/s
+    )
+}
+"""Events, partitions, replicas; the quick form leaves out the last."""
+
+
+@dataclass(kw_only=True)
+class Simulator(Benchmark):
+    """Measure how many events per second of one core the simulator serves."""
+
+    def cases(self) -> Sequence[str]:
+        """Return the runs by name."""
+        return list(RUNS)[: -1 if self.quick else None]
+
+    def measure(self, case: str, tools: Tools) -> Row:
+        """Serve one workload, after a small one: the compiler's time is not the simulator's."""
+        serve(1_000, *RUNS[case][1:])
+        return serve(*RUNS[case])
+
+    def figures(self, rows: Sequence[Row]) -> Row:
+        """Return the row of the largest run with few partitions."""
+        return next((row for row in rows if (row["events"], row["partitions"]) == HEAD[:2]), rows[0])
+
+
+def serve(events: int, partitions: int, replicas: int) -> Row:
+    """Serve at least one event in each second. Raises RuntimeError if an event was not served."""
+    engine = Engine(partitions, ServiceTimes(ServiceSettings(service_time_s=0.005), seed=1))
+    for replica in [engine.add_replica() for _ in range(replicas)]:
+        for partition in range(replica, partitions, replicas):
+            engine.attach(partition, replica)
+    served, second, spent_s = 0, 0, np.zeros(2)
+    for chunk, seconds in _chunks(events, partitions, replicas):
+        began_s = np.array([time.perf_counter(), time.process_time()])
+        engine.feed(chunk)
+        for past in range(second + 1, second + seconds + 1):
+            engine.advance(past * 1_000_000)
+            engine.produced()
+            engine.committed()
+        served += len(engine.take().done_us)
+        spent_s += np.array([time.perf_counter(), time.process_time()]) - began_s
+        second += seconds
+    engine.drain()
+    served += len(engine.take().done_us)
+    if served != events:
+        raise RuntimeError(f"{served} of {events} events were served")
+    wall_s, process_s = spent_s.tolist()
+    found = {"events": events, "partitions": partitions, "replicas": replicas}
+    return found | {"wall_s": wall_s, "process_s": process_s, "events_per_s": events / process_s}
+
+
+def _chunks(events: int, partitions: int, replicas: int) -> Iterator[tuple[Arrivals, int]]:
+    """Yield chunks of whole seconds, as large as in a whole run, and the length of each in seconds."""
+    chance, rate = np.random.default_rng(1), replicas * RATE_PER_REPLICA
+    a_chunk = max(1, PIECE // rate) * rate
+    for first in range(0, events, a_chunk):
+        count = min(a_chunk, events - first)
+        intended_us = np.arange(first, first + count) // rate * 1_000_000
+        yield Arrivals(intended_us, chance.integers(0, partitions, count, dtype=np.int32)), -(-count // rate)

@@ -1,1 +1,0 @@
-"""Experiments with simulated policies: what is asked, the results that workers compute and keep, and their tables."""

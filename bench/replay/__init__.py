@@ -1,1 +1,0 @@
-"""Live equals simulated: a finished live run, simulated again from its own events and measured times, side by side."""

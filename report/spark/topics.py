@@ -1,0 +1,164 @@
+"""A run's topics, read once by Spark into events.parquet and journal.parquet; the connection in Java's names."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from contracts.connection import Connection
+from contracts.topics import Topic, qualified
+from report import ReportError
+from report.run_info import EVENTS, JOURNAL, RunInfo
+from report.spark.events import event_rows, journal_entries, refused_records, typed_records
+from report.spark.files import local, other_version
+from report.stored import COLUMN_OF
+
+ANSWER_WITHIN_S: Final = 10.0
+POLL_WITHIN_MS: Final = 30_000
+PLAIN_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@dataclass(frozen=True, slots=True)
+class RunTopics:
+    """Names on the broker of what a report reads; None for what is not there."""
+
+    events: Mapping[str, Topic]
+    dead_letters: str | None = None
+    journal: str | None = None
+
+
+def topics_on(connection: Connection) -> frozenset[str]:
+    """Return the names of the broker's topics. Raises ReportError when it does not answer in time."""
+    quiet = {"log_level": 0, "error_cb": lambda _: None}  # the exception says it already
+    try:
+        listed = AdminClient({**connection.librdkafka(), **quiet}).list_topics(timeout=ANSWER_WITHIN_S)
+    except KafkaException as away:
+        raise ReportError(
+            f"Kafka at {connection.bootstrap_servers} does not answer ({away.args[0].str()}): start it, "
+            "or report from a run folder that holds events.parquet"
+        ) from away
+    return frozenset(listed.topics)
+
+
+def read_topics(spark: SparkSession, options: Mapping[str, str], topics: Sequence[str]) -> DataFrame:
+    """Return every committed record of `topics`, headers included. options: of `kafka_options`."""
+    timeout_ms = str(int(ANSWER_WITHIN_S * 1000))
+    told = {
+        **options,
+        "kafka.isolation.level": "read_committed",
+        "kafka.request.timeout.ms": timeout_ms,
+        "kafka.default.api.timeout.ms": timeout_ms,
+        "subscribe": ",".join(topics),
+        "startingOffsets": "earliest",
+        "endingOffsets": "latest",
+        "includeHeaders": "true",
+        "kafkaConsumer.pollTimeoutMs": str(POLL_WITHIN_MS),  # two minutes by default, for a broker that went away
+    }
+    return spark.read.format("kafka").options(**told).load()
+
+
+def kafka_options(connection: Connection) -> dict[str, str]:
+    """Return the `kafka.*` options for `connection`, a client properties file in librdkafka's names included.
+
+    Certificates are PEM files and their content travels in the options, so that a cluster's executors need no file.
+    Raises InvalidSettingsError for a bad properties file, ReportError for what Java cannot do with it.
+    """
+    security = connection.security()
+    options = {"bootstrap.servers": connection.bootstrap_servers, "security.protocol": security.security_protocol}
+    if security.ssl_ca_location:
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _pem(security.ssl_ca_location)}
+    if security.ssl_certificate_location:
+        options |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": _pem(security.ssl_certificate_location),
+            "ssl.keystore.key": _pkcs8(security.ssl_key_location),
+        }
+    if security.ssl_key_password:
+        options["ssl.key.password"] = security.ssl_key_password
+    if security.sasl_mechanism:
+        options |= {
+            "sasl.mechanism": security.sasl_mechanism,
+            "sasl.jaas.config": _jaas(security.sasl_mechanism, security.sasl_username, security.sasl_password),
+        }
+    return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _jaas(mechanism: str, username: str, password: str) -> str:
+    """Return the login line of Java's clients; backslash and quote are the two characters it needs escaped."""
+    module = PLAIN_LOGIN if mechanism == "PLAIN" else SCRAM_LOGIN
+    user, secret = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (username, password))
+    return f'{module} required username="{user}" password="{secret}";'
+
+
+def _pem(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise ReportError(
+            f"{path}: cannot be read as PEM ({wrong}); name a PEM file in the client properties"
+        ) from wrong
+
+
+def _pkcs8(path: str) -> str:
+    key = _pem(path)
+    if "PRIVATE KEY-----" in key and "-----BEGIN PRIVATE" not in key and "-----BEGIN ENCRYPTED" not in key:
+        raise ReportError(f"{path}: Java reads PKCS #8 keys only; convert it with openssl pkcs8 -topk8 -in {path}")
+    return key
+
+
+def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
+    """Return the topics of `run` among those `present`. Raises ReportError when the input topic is not."""
+    wanted = list(COLUMN_OF) if run.topology == "pipeline" else [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
+    names = {qualified(run.run, topic): topic for topic in wanted}
+    first = next(iter(names))
+    if first not in present:
+        raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; was this run's broker another one?")
+    letters, journal = qualified(run.run, Topic.DEAD_LETTERS), qualified(run.run, Topic.JOURNAL)
+    return RunTopics(
+        events={name: topic for name, topic in names.items() if name in present},
+        dead_letters=letters if letters in present else None,
+        journal=journal if journal in present else None,
+    )
+
+
+def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, folder: Path) -> None:
+    """Read `topics` once and write events.parquet and journal.parquet. Each appears whole or not at all.
+
+    Raises ReportError when no event was produced, records have a schema version that is not ours, or the files cannot
+    be written.
+    """
+    records = typed_records(read_topics(spark, options, list(topics.events)), topics.events)
+    letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
+    frames = {folder / EVENTS: event_rows(records, refused_records(letters) if letters is not None else None)}
+    if topics.journal:  # it gets its name first: nobody shall take events without their journal for all there is
+        frames = {folder / JOURNAL: journal_entries(read_topics(spark, options, [topics.journal])), **frames}
+    temporaries = {place: place.with_name(place.name + ".tmp") for place in frames}
+    try:
+        for place, frame in frames.items():
+            shutil.rmtree(temporaries[place], ignore_errors=True)
+            frame.write.parquet(local(temporaries[place]))
+        _refuse(spark.read.parquet(local(temporaries[folder / EVENTS])), ", ".join(topics.events))
+        for place, temporary in temporaries.items():
+            shutil.rmtree(place, ignore_errors=True)
+            temporary.rename(place)
+    except OSError as refused:
+        raise ReportError(f"{refused.filename}: cannot be written ({refused.strerror or refused})") from refused
+    finally:
+        for temporary in temporaries.values():
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _refuse(written: DataFrame, names: str) -> None:
+    found = written.agg(f.count("*").alias("events"), f.collect_set("unknown_version").alias("versions")).collect()[0]
+    if not found["events"]:
+        raise ReportError(f"{names}: empty; nothing was produced, so there is nothing to report on")
+    if found["versions"]:
+        versions = ", ".join(map(str, sorted(found["versions"])))
+        raise ReportError(f"{names}: {other_version(versions)}")

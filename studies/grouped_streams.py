@@ -1,0 +1,172 @@
+"""A stream of keys, grouped by its sources and served by workers that differ: one pass over all events."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.jit import compiled
+from contracts.events import Grouping
+from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, hear, mixed
+from grouping.source import EPSILON, RULES, VIRTUAL, new_state
+
+KEYS: Final = 10_000
+PARTS: Final = 100
+MEAN_RATE: Final = 200.0
+"""Events/s that a worker serves on average: μ of the papers on which this project rests."""
+UTILISATION: Final = 0.8
+LATENCY_TARGET_S: Final = 0.5
+WINDOW_S: Final = 2.0
+"""A worker says each time for so long how busy it was, …"""
+BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
+"""… beyond these shares of its time; it may be offered more work than it has time for."""
+WARM_UP: Final = 0.1
+"""Where capacities differ, share of the events that imbalance leaves out at the start, and after each change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Who sends what to whom."""
+
+    events: int
+    skew: float
+    """Exponent z of Zipf's law over KEYS keys."""
+    capacities: tuple[tuple[float, ...], ...]
+    """Of each worker, in units of an ordinary machine's; one row for each equal part of the run."""
+    sources: int = 1
+    seed: int = 1
+
+
+class Arrivals:
+    """Keys and times of a stream, drawn once for all groupings."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        chance = np.random.default_rng(stream.seed)
+        weights = 1 / np.arange(1, KEYS + 1) ** stream.skew
+        edges = np.cumsum(weights / weights.sum())
+        self.keys = np.minimum(np.searchsorted(edges, chance.random(stream.events)), KEYS - 1).astype(np.int32)
+        identity = chance.integers(0, 2**32, KEYS).tolist()
+        self.hashes = np.array([mixed(one, 9) for one in identity], dtype=np.int64)
+        shares = np.asarray(stream.capacities, dtype=float)
+        self.rates = shares * (MEAN_RATE / shares.mean(axis=1, keepdims=True))
+        gap_s = 1 / (UTILISATION * MEAN_RATE * shares.shape[1])
+        self.at_s = np.cumsum(chance.exponential(gap_s, stream.events))
+
+
+def play(
+    arrivals: Arrivals, grouping: Grouping, *, epsilon: float = EPSILON, virtual: int = VIRTUAL
+) -> dict[str, float]:
+    """Group the events by one rule and serve them, each worker its own in their order; return what came of it.
+
+    imbalance: as `imbalance` has it. memory: pairs of worker and key, for each key that came. queue_half_s and
+    queue_end_s: how long the longest queue would last, half-way and at the end. moved: virtual workers that moved.
+    """
+    stream, rates = arrivals.stream, arrivals.rates
+    workers = rates.shape[1]
+    latency_s = np.zeros(stream.events, dtype=np.float32)
+    met = np.zeros((workers, KEYS), dtype=np.bool_)
+    tally, queue_s = np.zeros((PARTS, workers)), np.zeros((PARTS, workers))
+    states = stacked(grouping, workers, stream.sources, virtual)
+    _play(
+        RULES[grouping], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
+        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), latency_s, met, tally, queue_s,
+    )  # fmt: skip
+    loads = np.array_split(tally, len(rates))
+    learning = WARM_UP if np.ptp(rates) else 0
+    steady = [one[int(np.ceil(learning * len(one))) :].sum(axis=0) for one in loads]
+    return {
+        "imbalance": float(np.mean(imbalance(np.array(steady), np.asarray(stream.capacities, dtype=float)))),
+        "memory": float(met.sum() / met.any(axis=0).sum()),
+        "in_sla": float(np.mean(latency_s <= LATENCY_TARGET_S)),
+        "p99_s": float(np.percentile(latency_s, 99)),
+        "queue_half_s": float(queue_s[PARTS // 2 - 1].max()),
+        "queue_end_s": float(queue_s[-1].max()),
+        "moved": int(states.numbers[:, 2].sum()),
+    }
+
+
+def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return max U − mean U of each row, relative to m ÷ n, for U = load ÷ capacity of each of n workers, m events.
+
+    Capacities are in units of an ordinary machine's: U is what it would have to do. Both: shape (rows, n).
+    """
+    normalised = loads / capacities
+    found: NDArray[np.float64] = (normalised.max(axis=1) - normalised.mean(axis=1)) / loads.mean(axis=1)
+    return found
+
+
+def choices(grouping: Grouping, workers: int, hashes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the worker of each event of one source. hashes: of the keys, shape (events,)."""
+    chosen = np.zeros(len(hashes), dtype=np.int64)
+    _choose_all(RULES[grouping], EPSILON, stacked(grouping, workers, 1, VIRTUAL), hashes, chosen)
+    return chosen
+
+
+def stacked(grouping: Grouping, workers: int, sources: int, virtual: int) -> Any:
+    """Return the states of all sources, one in each row of every array."""
+    each = [new_state(grouping, workers, number=source, virtual=virtual) for source in range(sources)]
+    rows: list[Any] = [np.array(some, dtype=np.int64) for some in zip(*each, strict=True)]
+    return State(*rows)
+
+
+def row(states: Any, source: int) -> Any:
+    """Return the state of one source."""
+    return State(
+        states.loads[source], states.numbers[source], states.ring_at[source], states.ring_worker[source],
+        states.owner[source], states.signal[source], states.since[source], states.sketch[source],
+        states.split_key[source], states.ways[source],
+    )  # fmt: skip
+
+
+def _choose_all_of(rule: int, epsilon: float, states: Any, hashes: Any, chosen: Any) -> None:
+    state = row(states, 0)
+    for number in range(len(hashes)):
+        chosen[number] = choose(rule, epsilon, state, hashes[number])
+
+
+def _play_all(
+    rule: int, epsilon: float, states: Any, keys: Any, hashes: Any, at_s: Any, rates: Any,
+    signals: tuple[float, float, float], latency_s: Any, met: Any, tally: Any, queue_s: Any,
+) -> None:  # fmt: skip
+    events, workers, sources = len(keys), rates.shape[1], len(states.loads)
+    busy_above, idle_below, window_s = signals
+    free_s = np.zeros(workers)
+    work_s = np.zeros(workers)
+    says = np.zeros(workers, dtype=np.int64)
+    untold = np.zeros((sources, workers), dtype=np.bool_)
+    window_ends_s = window_s
+    state = row(states, 0)
+    for part in range(PARTS):
+        rate = rates[part * len(rates) // PARTS]
+        for number in range(part * events // PARTS, (part + 1) * events // PARTS):
+            now_s = at_s[number]
+            if now_s >= window_ends_s:
+                for worker in range(workers):
+                    share = work_s[worker] / window_s
+                    says[worker] = BUSY if share > busy_above else IDLE if share < idle_below else FINE
+                    work_s[worker] = 0
+                untold[:, :] = True
+                window_ends_s += window_s
+            source = 0
+            if sources > 1:
+                source = number % sources
+                state = row(states, source)
+            key = keys[number]
+            worker = choose(rule, epsilon, state, hashes[key])
+            takes_s = 1 / rate[worker]
+            free_s[worker] = max(free_s[worker], now_s) + takes_s
+            latency_s[number] = free_s[worker] - now_s
+            work_s[worker] += takes_s
+            met[worker, key] = True
+            tally[part, worker] += 1
+            if rule == CG and untold[source, worker]:  # the acknowledgement brings it along
+                untold[source, worker] = False
+                hear(state, worker, says[worker])
+        for worker in range(workers):
+            queue_s[part, worker] = max(free_s[worker] - now_s, 0.0)
+
+
+_choose_all = compiled(_choose_all_of, (*HELPERS, row))
+_play = compiled(_play_all, (*HELPERS, row))

@@ -1,0 +1,163 @@
+"""Landau et al. 2024: twelve packing heuristics on loads that wander, what moves and what it costs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.packing.one_dimension import Packer
+from autoscaler.packing.packers import AS_THEY_COME, PACKERS
+from bench.matrix import Job, Row
+from loadgen.shapes import LANDAU_MAX, wander
+from report.measures import Interval, bootstrap_interval, pareto_front
+from studies.verdict import Found, Statement, judged, verdict
+
+PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
+TABLE: Final = "Twelve packing algorithms: Rscore, CBS"
+EXISTING: Final = (*AS_THEY_COME, "nfd", "ffd", "bfd", "wfd")
+THE_TWELVE: Final = (*EXISTING, "mwf", "mbf", "mwfp", "mbfp")
+"""Every iteration's least number of consumers, which CBS refers to, is taken over these."""
+ALWAYS_ON_FRONT: Final = ("mbf", "mbfp", "mwf")
+HEADLINES: Final = {5: (-0.55, 0.118), 25: (-0.23, 0.088)}
+"""Largest step of a load → MWF's Rscore against the smallest of the existing eight; its consumers above the least."""
+PARTITIONS: Final = 200
+"""Of the published streams: the paper does not print it, its data show it."""
+TOLERANCE: Final = 0.005
+"""A printed share may be so far outside the range of our streams."""
+CAPACITY: Final = LANDAU_MAX
+"""Of a consumer, in the unit of the loads. No load exceeds it."""
+STREAMS, ITERATIONS = 20, 501
+QUICK_STREAMS, QUICK_ITERATIONS = 3, 101
+Owners = NDArray[np.int64]
+"""Shape (iterations, partitions): number of the consumer that owns the partition."""
+Means = Mapping[str, list[tuple[float, float]]]
+"""Packer → (Rscore, CBS) of each stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Loads of partitions over iterations, and the orders in which they are handed to a packer."""
+
+    loads: NDArray[np.int64]
+    base_order: tuple[int, ...]
+    """A permutation of the partitions that stays: it breaks ties between equal loads."""
+    fresh_orders: NDArray[np.int64]
+    """One for each iteration, for packers that take partitions as they come."""
+
+
+def random_walk(*, partitions: int, iterations: int, delta: int, seed: Sequence[int]) -> Stream:
+    """Return a stream whose loads change by a uniform integer in {-delta, …, delta} in each iteration.
+
+    Loads are clipped to 0 … CAPACITY: the paper's formula lacks the upper clip, and would leave what a consumer takes.
+    """
+    chance = np.random.default_rng(seed)
+    loads = wander(chance, partitions=partitions, seconds=iterations, delta=delta, start=None)
+    base_order = tuple(chance.permutation(partitions).tolist())
+    return Stream(loads, base_order, chance.permuted(np.tile(np.arange(partitions), (iterations, 1)), axis=1))
+
+
+def pack_all(packer: Packer, stream: Stream, *, as_they_come: bool = False) -> Owners:
+    """Return who owns what after each iteration; each packing starts from the owners that the one before left.
+
+    as_they_come: the packer is shown the partitions in a fresh order each time, as the paper's online algorithms are.
+    """
+    course, owners = np.empty(stream.loads.shape, np.int64), dict[int, int]()
+    for iteration, row in enumerate(stream.loads.tolist()):
+        order = stream.fresh_orders[iteration].tolist() if as_they_come else stream.base_order
+        owners = dict(packer(dict(enumerate(row)), owners, CAPACITY, order=order))
+        course[iteration] = [owners[partition] for partition in range(len(row))]
+    return course
+
+
+def consumers(course: Owners) -> NDArray[np.int64]:
+    """Return how many consumers own something, for each iteration."""
+    in_order = np.sort(course, axis=1)
+    return np.asarray(1 + np.count_nonzero(np.diff(in_order, axis=1), axis=1), np.int64)
+
+
+def rscore(course: Owners, loads: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the load that changes its owner, in capacities of a consumer, for each iteration: 0 in the first.
+
+    Loads are those of the new iteration (equation 9 of the paper, as its code computes it).
+    """
+    moved = np.zeros(course.shape, np.bool_)
+    moved[1:] = course[1:] != course[:-1]
+    return np.asarray((loads * moved).sum(axis=1) / CAPACITY, np.float64)
+
+
+def packed(job: Job) -> Row:
+    """Pack one stream with the twelve; return packer → (Rscore, CBS), means over iterations."""
+    told = dict(job.changes)
+    # 1: the seed of all studies; it keeps the streams those of the printed results
+    seed = (1, told["partitions"], told["delta"], job.seed)
+    stream = random_walk(partitions=told["partitions"], iterations=told["iterations"], delta=told["delta"], seed=seed)
+    courses = {name: pack_all(PACKERS[name], stream, as_they_come=name in AS_THEY_COME) for name in THE_TWELVE}
+    counts = {name: consumers(course) for name, course in courses.items()}
+    least = np.min(list(counts.values()), axis=0)
+    return {
+        name: (float(rscore(course, stream.loads).mean()), float(((counts[name] - least) / least).mean()))
+        for name, course in courses.items()
+    }
+
+
+def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATIONS, **how: Any) -> Found:
+    """Pack streams of both steps, and compare with what the paper states."""
+    asked = {
+        (delta, number): Job(
+            scenario="landau", policy="the-twelve", seed=number,
+            changes=(("delta", delta), ("iterations", iterations), ("partitions", PARTITIONS)),
+        )
+        for delta, number in product(HEADLINES, range(streams))
+    }  # fmt: skip
+
+    def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
+        found = {
+            delta: {one: [tuple(rows[job][one]) for (of, _), job in asked.items() if of == delta] for one in THE_TWELVE}
+            for delta in HEADLINES
+        }
+        return statements(found, f"{streams} streams of {iterations} iterations")
+
+    return judged(asked.values(), packed, compared, folder, **how)
+
+
+def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
+    """Yield what the paper states of its streams next to ours. found: by the largest step of a load."""
+    fronts: list[str] = []
+    for delta, (fewer_moves, more_consumers) in HEADLINES.items():
+        means = {name: np.mean(some, axis=0) for name, some in found[delta].items()}
+        base = min(EXISTING, key=lambda name: means[name][0])
+        changes = [
+            ours[0] / theirs[0] - 1 for ours, theirs in zip(found[delta]["mwf"], found[delta][base], strict=True)
+        ]
+        above = [cbs for _, cbs in found[delta]["mwf"]]
+        yield _said(f"MWF moves less load than the best existing, δ = {delta}", fewer_moves, changes, base, reading)
+        yield _said(f"MWF needs more consumers than the least, δ = {delta}", more_consumers, above, base, reading)
+        front = {THE_TWELVE[at] for at in pareto_front([(-means[name][0], means[name][1]) for name in THE_TWELVE])}
+        fronts += [f"{name} at δ = {delta}" for name in ALWAYS_ON_FRONT if name not in front]
+    yield _all("MBF, MBFP and MWF are on the front of the twelve", fronts, reading)
+    first, last = ({name: bootstrap_interval([one for one, _ in found[delta][name]]) for name in THE_TWELVE}
+                   for delta in HEADLINES)  # fmt: skip
+    shrinking = [name for name in THE_TWELVE if last[name].low <= first[name].high]
+    yield _all("the Rscore grows with δ for all algorithms", shrinking, reading)
+
+
+def _said(what: str, published: float, ours: Sequence[float], base: str, reading: str) -> Statement:
+    """A printed share is reproduced if a stream such as ours may have given it."""
+    mean: Interval = bootstrap_interval(ours)
+    said = f"{100 * mean.mean:+.1f} % ({100 * mean.low:+.1f} … {100 * mean.high:+.1f}) (beside {base})"
+    inside = min(ours) - TOLERANCE <= published <= max(ours) + TOLERANCE
+    return _statement(what, f"{100 * published:+.1f} %", said, reading, inside)
+
+
+def _all(what: str, exceptions: Sequence[str], reading: str) -> Statement:
+    return _statement(what, "all", f"not {', '.join(exceptions)}" if exceptions else "all", reading, not exceptions)
+
+
+def _statement(what: str, published: str, ours: str, reading: str, holds: bool) -> Statement:
+    return Statement(
+        paper=PAPER, table=TABLE, what=what, published=published, ours=ours, reading=reading, verdict=verdict(holds)
+    )

@@ -1,0 +1,74 @@
+"""The counts of one run, with another placement: as the group's assignor places, or with chance in what moves."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from autoscaler.model import Decision, GroupObservation, Plan
+from autoscaler.policies.planning import change, counted_plan
+from bench.matrix import Job, Row, simulated
+
+SAME_COUNTS: Final = "its counts, placed by the group's assignor"
+"""The policy runs once as it is; then the same counts at the same times, while the group itself places partitions."""
+BY_CHANCE: Final = "its counts, which partitions move left to chance"
+"""The same, but an assignor that is sticky by count alone: which partitions it takes depends in Kafka on the order of a
+hash set, here on the seed."""
+
+
+def done(job: Job) -> Row:
+    """Run a job of a paper."""
+    if job.how not in (SAME_COUNTS, BY_CHANCE):
+        return simulated(job)
+    from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.build import settings_of  # noqa: PLC0415
+    from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
+
+    began_s, question = time.perf_counter(), job.question()
+    sent = sent_by(question)
+    placed, _ = run_scenario(question, sent, keep_events=False)
+    counts = tuple((one.at_s, one.replicas) for one in placed.changes)
+    chance = np.random.default_rng(question.seed) if job.how == BY_CHANCE else None
+    replayed = Replayed(question.autoscaler.policy, counts, chance)
+    run = simulate(sent.workload(), replayed, settings_of(question), keep_events=False)
+    return dict(msgspec.to_builtins(analyse(question, sent, run, wall_s=time.perf_counter() - began_s)))
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """States the counts that another run had, each from its time on."""
+
+    name: str
+    counts: tuple[tuple[float, int], ...]
+    """(s, replicas from then on), in order of time."""
+    chance: np.random.Generator | None = field(default=None, compare=False)
+    """Decides which partitions move; None: the group does."""
+    replica_prefix: str = "payment"
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the count of this time."""
+        due = [replicas for at_s, replicas in self.counts if at_s <= observation.at_s]
+        count = due[-1] if due else observation.requested_replicas
+        plan = counted_plan(observation, count, self.replica_prefix)
+        if self.chance is not None:
+            plan = equal_counts(observation, plan, self.chance)
+        return change(observation, plan, "the count of another run")
+
+
+def equal_counts(observation: GroupObservation, plan: Plan, chance: np.random.Generator) -> Plan:
+    """Return the plan with owners: numbers of partitions differ by one at most, and as few as that needs move."""
+    owned: dict[str, list[int]] = {name: [] for name in plan.replicas}
+    moving: list[int] = []
+    for number in chance.permutation([load.partition for load in observation.partitions]).tolist():
+        owned.get(observation.assignment.get(number, ""), moving).append(number)
+    most, larger = divmod(len(observation.partitions), len(owned))
+    for place, name in enumerate(sorted(owned, key=lambda name: -len(owned[name]))):
+        room = most + (place < larger)
+        moving += owned[name][room:]
+        del owned[name][room:]
+    for number in moving:
+        min(owned.values(), key=len).append(number)
+    return Plan(plan.replicas, {number: name for name, numbers in owned.items() for number in sorted(numbers)})

@@ -1,0 +1,219 @@
+"""How a printed table row, a difference of two rows, and a plain number are compared with our runs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Final, NamedTuple
+
+from bench.matrix import FAILED, Changes, Job, Row, sorted_changes
+from report.wording import share
+from studies.verdict import FACT, Statement, verdict
+
+SHARE: Final = 0.01
+ROUNDING: Final = 1e-12
+
+
+class Rule(NamedTuple):
+    """How a figure is written, and how far a printed one may be from that of one seed."""
+
+    figure: str
+    """Name in a row of ours."""
+    text: Callable[[float], str]
+    tolerance: float
+
+
+RULES: Final = {
+    "in_sla": Rule("in_sla", share, SHARE),
+    "replica_minutes": Rule("replica_minutes", "{:.4g} r-m".format, 0.03),
+    "ups": Rule("replicas_added", "{:.3g} ups".format, 1),
+    "downs": Rule("replicas_removed", "{:.3g} downs".format, 1),
+    "max_below_s": Rule("max_s", "worst {:.2f} s".format, 1e-9),
+}
+"""Printed figure → its rule. Replica-minutes are off by a share of what was printed. Printed ups and downs are
+what the number of replicas grew and shrank by, so they count replicas, not decisions."""
+
+
+def points(difference: float) -> str:
+    """Return a difference of two shares of events in words."""
+    return f"{100 * difference:+.1f} points"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One interpretation of what was run."""
+
+    name: str
+    policy: str
+    changes: Changes
+    """Over the scenario's."""
+    apart: Changes = ()
+    """Those of the changes that belong to the row, not to the interpretation."""
+    how: str = ""
+    """How the policy is run, where it is not simply in charge: see `studies.same_counts`."""
+
+
+Results = Mapping[str, Sequence[Row]]
+"""Name of an interpretation → a row for each seed. An interpretation with a failed run is absent."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run:
+    """A row of a printed table, and the interpretations that may reproduce it."""
+
+    paper: str
+    table: str
+    what: str
+    scenario: str
+    printed: Mapping[str, float]
+    readings: tuple[Reading, ...]
+    elsewhere: str = ""
+    """What the same paper prints of the same run in another place."""
+    reservation: str = ""
+    """Why ours cannot be theirs; printed where the row differs."""
+
+    def jobs(self, seeds: int) -> dict[str, list[Job]]:
+        """Return the jobs of each interpretation."""
+        return {
+            one.name: [
+                Job(scenario=self.scenario, policy=one.policy, seed=seed, changes=one.changes, how=one.how)
+                for seed in range(1, seeds + 1)
+            ]
+            for one in self.readings
+        }
+
+    def off(self, row: Row) -> dict[str, float]:
+        """Return by how much each figure of a run is above (+) or below (−) what was printed."""
+        found = {name: self.figure(name, row) - value for name, value in self.printed.items()}
+        if "max_below_s" in found:
+            found["max_below_s"] = max(0.0, found["max_below_s"])
+        if "replica_minutes" in found:
+            found["replica_minutes"] /= self.printed["replica_minutes"]
+        return found
+
+    def misses(self, row: Row) -> dict[str, float]:
+        """Return the figures of a run that are too far off."""
+        return {name: by for name, by in self.off(row).items() if abs(by) > RULES[name].tolerance + ROUNDING}
+
+    def holds(self, found: "Mapping[Run, Results]") -> dict[str, bool]:
+        """Return under which interpretations one seed has all that was printed."""
+        return {name: any(not self.misses(row) for row in rows) for name, rows in found.get(self, {}).items()}
+
+    def row(self, found: "Mapping[Run, Results]", reading: str) -> Statement:
+        """Return the row; its interpretation is its own where it has but one."""
+        theirs = ", ".join(RULES[name].text(value) for name, value in self.printed.items())
+        theirs += f" (elsewhere {self.elsewhere})" if self.elsewhere else ""
+        results, holds = found.get(self, {}), self.holds(found)
+        used = next((one for one in self.readings if one.name == reading or len(self.readings) == 1), None)
+        if used is None or used.name not in results:
+            return _beside(self, theirs, why="nothing was run")
+        rows = results[used.name]
+        nearest = min(rows, key=lambda row: max(abs(by) / RULES[name].tolerance for name, by in self.off(row).items()))
+        misses = ", ".join(RULES[name].text(self.figure(name, nearest)) for name in self.misses(nearest))
+        apart = [f"{key}={value}" for key, value in used.apart]
+        return _beside(
+            self,
+            theirs,
+            ours=", ".join(RULES[one].text(fmean(self.figure(one, row) for row in rows)) for one in self.printed),
+            reading="; ".join(filter(None, [used.name, *apart, used.how])),
+            reproducing=tuple(name for name, good in holds.items() if good),
+            verdict=verdict(not misses),
+            why="; ".join(filter(None, [f"nearest seed: {misses}", self.reservation])) if misses else "",
+        )
+
+    @staticmethod
+    def figure(name: str, row: Row) -> float:
+        """Return our figure next to the printed one of that name."""
+        return float(row.get(RULES[name].figure) or 0.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contrast:
+    """The difference of two rows: by how many more events `better` keeps in time than `worse`."""
+
+    paper: str
+    table: str
+    what: str
+    better: Run
+    worse: Run
+
+    def differences(self, found: Mapping[Run, Results]) -> dict[str, list[float]]:
+        """Return the difference of each seed under each interpretation that both rows share."""
+        better, worse = (found.get(run, {}) for run in (self.better, self.worse))
+        return {
+            name: [one["in_sla"] - other["in_sla"] for one, other in zip(rows, worse[name], strict=True)]
+            for name, rows in better.items()
+            if name in worse
+        }
+
+    def _off(self, differences: Sequence[float]) -> float:
+        """Return by how much the nearest difference is above (+) or below (−) the printed one."""
+        printed = self.better.printed["in_sla"] - self.worse.printed["in_sla"]
+        return min((one - printed for one in differences), key=abs)
+
+    def holds(self, found: Mapping[Run, Results]) -> dict[str, bool]:
+        """Return under which interpretations one seed has the printed difference."""
+        return {name: abs(self._off(some)) <= SHARE + ROUNDING for name, some in self.differences(found).items()}
+
+    def row(self, found: Mapping[Run, Results], reading: str) -> Statement:
+        """Return the difference next to theirs."""
+        theirs = points(self.better.printed["in_sla"] - self.worse.printed["in_sla"])
+        some, holds = self.differences(found).get(reading), self.holds(found)
+        if not some:
+            return _beside(self, theirs, why="the interpretation did not give both")
+        return _beside(
+            self,
+            theirs,
+            ours=f"{points(fmean(some))} ({100 * min(some):+.1f} to {100 * max(some):+.1f})",
+            reading=reading,
+            reproducing=tuple(name for name, good in holds.items() if good),
+            verdict=verdict(holds[reading]),
+            why="" if holds[reading] else f"{points(self._off(some))} off",
+        )
+
+
+def _beside(one: "Run | Contrast", published: str, **ours: Any) -> Statement:
+    return Statement(paper=one.paper, table=one.table, what=one.what, published=published, **ours)
+
+
+Printed = Run | Contrast | Statement
+"""What a paper states; a `Statement` needs no run and has its verdict."""
+
+
+def fact(published: float, ours: float, *, reservation: str = "", **where: Any) -> Statement:
+    """Return a number that needs no simulation next to ours. reservation: why ours differs, if it does."""
+    off = ours / published - 1
+    theirs, own = (f"{value:,.2f}".rstrip("0").rstrip(".") for value in (published, ours))
+    why = "" if abs(off) <= FACT else "; ".join(filter(None, (f"{100 * off:+.1f} %", reservation)))
+    return Statement(published=theirs, ours=own, verdict=verdict(not why), why=why, **where)
+
+
+def under_one_reading(
+    statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequence[Job]]], rows: Mapping[Job, Row]
+) -> Iterator[Statement]:
+    """Yield each statement of one paper with its verdict, under the interpretation that reproduces most of them."""
+    found = {
+        run: {
+            name: [rows[job] for job in some]
+            for name, some in readings.items()
+            if not any(FAILED in rows[job] for job in some)
+        }
+        for run, readings in jobs.items()
+    }
+    count: Counter[str] = Counter()
+    for one in statements:
+        if not isinstance(one, Statement) and len(holds := one.holds(found)) > 1:
+            count.update({name: int(good) for name, good in holds.items()})
+    reading = max(count, key=count.__getitem__, default="")
+    for one in statements:
+        yield one if isinstance(one, Statement) else one.row(found, reading)
+
+
+def readings(
+    policy: str, changes: Mapping[str, Mapping[str, Any]], row: Mapping[str, Any] | None = None, how: str = ""
+) -> tuple[Reading, ...]:
+    """Return an interpretation for each of `changes`, by name. row: what this row is about, set in each of them."""
+    own = dict(row or {})
+    return tuple(
+        Reading(name, policy, sorted_changes({**one, **own}), sorted_changes(own), how) for name, one in changes.items()
+    )

@@ -1,0 +1,87 @@
+"""A statement of a paper next to what we find: one row, one of three verdicts."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bench.matrix import FAILED, Job, Row, Work, run
+from bench.matrix_table import Missing, table
+
+REPRODUCED: Final = "reproduced"
+DIFFERS: Final = "differs"
+UNKNOWN: Final = "cannot be checked"
+FACT: Final = 0.005
+"""Relative tolerance of a figure that needs no run: half a unit of the last digit of a share in percent."""
+RULE: Final = (
+    "A statement is *reproduced* if every printed figure is within its tolerance of ours under the interpretation of "
+    "its paper, *differs* otherwise, and *cannot be checked* where nothing here can prove or disprove it. The "
+    "interpretation of a paper is the one under which most of its statements hold."
+)
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """What a paper prints, what we find, and whether they agree."""
+
+    paper: str
+    table: str
+    what: str
+    published: str
+    ours: str = "–"
+    reading: str = ""
+    """The interpretation of what was run, and what belongs to this row alone."""
+    reproducing: tuple[str, ...] = ()
+    """The interpretations that give what was printed."""
+    verdict: str = UNKNOWN
+    why: str = ""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Every statement with its verdict, and the runs that failed."""
+
+    rows: tuple[Statement, ...]
+    missing: tuple[Missing, ...] = ()
+
+
+def judged(
+    jobs: Iterable[Job],
+    work: Work,
+    statements: Callable[[dict[Job, Row]], Iterable[Statement]],
+    folder: Path,
+    *,
+    partly: bool = False,
+    **how: Any,
+) -> Found:
+    """Run the jobs and return the statements about their rows. partly: `statements` can do without failed rows."""
+    rows = run(jobs, folder, work=work, **how)
+    missing = tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row)
+    return Found(rows=tuple(statements(rows)) if partly or not missing else (), missing=missing)
+
+
+def verdict(holds: bool) -> str:
+    """Return the verdict of a statement that was checked."""
+    return REPRODUCED if holds else DIFFERS
+
+
+def summary(rows: Sequence[Statement]) -> str:
+    """Return how many rows have which verdict."""
+    count = Counter(row.verdict for row in rows)
+    return f"{len(rows)} statements: " + ", ".join(f"{count[one]} {one}" for one in (REPRODUCED, DIFFERS, UNKNOWN))
+
+
+def page(rows: Sequence[Statement]) -> str:
+    """Return a Markdown page with a table for each of the papers' tables."""
+    parts = ["# The papers, reproduced", RULE, summary(rows) + "."]
+    for paper, some in groupby(rows, key=lambda row: row.paper):
+        own = list(some)
+        parts += [f"## {paper}", summary(own) + "."]
+        for name, found in groupby(own, key=lambda row: row.table):
+            cells = [
+                (one.what, one.published, one.ours, one.reading, f"{one.verdict}{f': {one.why}' if one.why else ''}")
+                for one in found
+            ]
+            parts.append(f"**{name}**\n\n" + table(("", "theirs", "ours", "reading", "verdict"), cells))
+    return "\n\n".join(parts)

@@ -1,0 +1,112 @@
+"""Every benchmark, run as a command: the keys of its JSON, and values that can be true. No process is left behind."""
+
+import json
+import os
+import uuid
+from typing import Any
+
+import psutil
+import pytest
+from tailpack_command import tailpack
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+LONG = pytest.mark.long
+NO_FAULTS = {"lost": 0, "order_violations": 0, "offset_regressions": 0, "unfinished": 0, "problem": ""}
+
+
+def bench(*words: str, status: tuple[int, ...] = (0,)) -> dict[str, Any]:
+    ours = {"STARTED_BY": uuid.uuid4().hex}  # which children inherit
+    done = tailpack("dev", "bench", *words, "--json", deadline_s=280, environ=os.environ | ours)
+    assert done.returncode in status, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["rows"]
+    running = [
+        one
+        for one in psutil.process_iter(["environ", "cmdline"])
+        if (one.info["environ"] or {}).items() >= ours.items()
+    ]
+    assert running == [], "no process is left behind"
+    return found
+
+
+def test_handover_accounts_for_every_event_while_partitions_move() -> None:
+    few = ("--replicas", "2", "--partitions", "4", "--rate", "60", "--heartbeat", "1", "--handovers", "3")
+    found = bench("handover", *few, status=(0, 1))  # 1: a busy machine made the load late
+    assert found["handovers"] >= 3
+    assert {one["kind"] for one in found["kinds"]} == {"move 1", "move 2"}, (
+        "with two replicas two partitions are swapped"
+    )
+    assert found.items() >= (NO_FAULTS | {"duplicates": 0, "problem": found["problem"]}).items()
+    assert 0 < found["moved_p99_s"] <= found["moved_max_s"]
+    assert isinstance(found["unmoved_extra_s"], float)
+
+
+@LONG
+def test_other_runtimes_take_the_steps_that_they_have() -> None:
+    found = bench("handover", "--quick", "--runtime", "kip848", "--handovers", "4", "--heartbeat", "0.5", status=(0, 1))
+    assert {one["kind"] for one in found["kinds"]} <= {"sigterm", "start"}
+    assert (found["lost"], found["handovers"] >= 4) == (0, True)
+
+
+@LONG
+def test_failover_distinguishes_known_from_unknown_deaths() -> None:
+    found = bench("failover", "--quick", status=(0, 1))
+    assert found.items() >= (NO_FAULTS | {"problem": found["problem"]}).items()
+    assert found["known_death_max_s"] < 5 < found["unknown_death_max_s"], "the session of an unknown death runs out"
+    assert found["sigterms"] >= 1
+
+
+@pytest.mark.parametrize(
+    "stage", ["payment", pytest.param("order", marks=LONG), "shipment", pytest.param("notification", marks=LONG)]
+)
+def test_a_stage_serves_its_backlog(stage: str) -> None:
+    found = bench("stage", stage, "--records", "400", "--partitions", "2", "--instances", "2")
+    assert (found["stage"], found["instances"], found["orders"]) == (stage, 2, 400)
+    assert found["orders_per_s"] > 0
+    assert found["cores"] > 0
+    if stage == "payment":
+        assert found["orders_per_s"] < 2 / 0.005, "two replicas with 5 ms for an event"
+
+
+@LONG
+def test_the_load_generator_is_punctual_and_has_a_highest_rate() -> None:
+    found = bench("stage", "load", "--quick", "--instances", "1,2")
+    assert 0 < found["within_2ms"] <= 1
+    assert 0 <= found["on_time_per_s"] < found["max_rate_per_s"]
+    assert [row["workers"] for row in found["rows"]] == [1, 2]
+
+
+@LONG
+def test_a_start_takes_some_time() -> None:
+    found = bench("startup")
+    assert found["n"] >= 1
+    assert 0 < found["asked_to_ready_p50_s"] <= found["p99_s"]
+
+
+@LONG
+def test_a_small_group_is_scaled_whole() -> None:
+    found = bench("scale", "--quick", "--sizes", "4x8")
+    assert (found["members"], found["partitions"], found["problem"]) == (4, 8, "")
+    assert all(found[name] > 0 for name in found if name.endswith(("_s", "_cores", "_day")))
+
+
+def test_decisions_take_milliseconds() -> None:
+    found = bench("decide", "--quick")
+    assert (found["partitions"], found["replicas"]) == (100, 20)
+    assert all(0 < row["algorithm-2_ms"] < 1000 for row in found["rows"])
+
+
+@LONG
+def test_the_simulator_serves_every_event() -> None:
+    found = bench("simulator", "--quick")
+    assert (found["events"], found["partitions"]) == (10_000_000, 9)
+    assert found["events_per_s"] == pytest.approx(found["events"] / found["process_s"])
+
+
+@LONG
+@pytest.mark.spark
+def test_the_report_sees_every_event() -> None:
+    found = bench("report", "--events", "20000")
+    assert found["events"] == 20_000
+    assert found["wall_s"] > 0
+    assert 0.02 < found["peak_rss_gib"] < 8

@@ -1,0 +1,118 @@
+"""A world whose times are known leaves the folder of a live run: measuring finds the times, replaying finds the run."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import recorded_runs
+from small_report import small_run
+
+from bench import BenchError
+from bench.replay import OTHERS, measure, otherwise, read_run, replay, scenario_of, simulate_again
+from contracts.validation import InvalidSettingsError
+from report.run_info import RunInfo
+
+
+@pytest.fixture(scope="module")
+def world():
+    return recorded_runs.known_world()
+
+
+@pytest.fixture(scope="module")
+def folder(world, tmp_path_factory):
+    return recorded_runs.write_folder(tmp_path_factory.mktemp("runs") / recorded_runs.RUN, *world)
+
+
+def test_the_events_are_read_in_order_whatever_their_files(world, folder) -> None:
+    served, events = read_run(folder).served, world[1].events
+    assert (np.lexsort((served.handed_us, served.partition)) == np.arange(len(events))).all()
+    assert np.array_equal(np.sort(served.done_us), np.sort(events.done_us))
+    assert np.array_equal(np.sort(served.done_us - served.intended_us), np.sort(world[1].latency_us + 7_000))
+
+
+def test_measuring_finds_the_times_of_the_world(folder) -> None:
+    found = measure(read_run(folder))
+    assert found.service_rate == pytest.approx(200)
+    assert found.pause_s == pytest.approx(0.03, abs=1e-6)
+    assert found.pauses >= 5
+    assert found.startup_s == pytest.approx(0.4)
+    assert found.tick_offset_s == pytest.approx(0.104)
+    assert found.initial_replicas == 1
+
+
+def test_with_the_times_of_the_world_almost_every_event_has_its_latency_again(folder) -> None:
+    """Events were handed over 7 ms before the world had them, which a replay does not know."""
+    recorded = read_run(folder)
+    run, latency_us = simulate_again(recorded, scenario_of(recorded.info, measure(recorded), {}))
+    live_us = recorded.served.done_us - recorded.served.intended_us
+    assert np.quantile(np.abs(live_us - latency_us - 7_000), 0.9) < 30_000
+    assert len(run.changes) == pytest.approx(len(recorded.plans) - 1, abs=3)
+
+
+def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:
+    both = replay(folder)
+    assert both.live.events == both.simulated.events
+    assert both.within == {"in_sla": True, "replica_minutes": True}
+    assert both.live.scale_ups > 0
+    assert both.differences["max_s"] == round(both.simulated.max_s - both.live.max_s, 6)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda folder: (folder / "run.json").unlink(), "holds no run.json; not the folder of a run"),
+        (lambda folder: (folder / "result.json").unlink(), "has no report yet: tailpack report makes it"),
+        (lambda folder: shutil.rmtree(folder / "events.parquet"), "holds no events.parquet; nothing was produced"),
+        (lambda folder: change(folder, interrupted=True), "the run was interrupted"),
+        (lambda folder: recorded_runs.write_columns(folder / "journal.parquet", {"other": ["x"]}), "entry"),
+        (lambda folder: change(folder, scenario={"payment": {"runtime": "quantum"}}), "'quantum' has no simulation"),
+    ],
+)
+def test_a_run_that_cannot_be_replayed_is_one_line(folder, tmp_path, spoil, problem) -> None:
+    broken = shutil.copytree(folder, tmp_path / "run")
+    spoil(broken)
+    with pytest.raises(InvalidSettingsError, match=problem) as wrong:
+        replay(broken)
+    assert len(wrong.value.problems) == 1
+    assert "\n" not in wrong.value.problems[0]
+
+
+def change(folder, **values):
+    msgspec.structs.replace(RunInfo.load(folder), **values).save(folder)
+
+
+def test_in_the_pipeline_payment_has_an_event_once_order_has_handed_it_over(tmp_path, folder) -> None:
+    broken = shutil.copytree(folder, tmp_path / "run")
+    shutil.rmtree(broken / "events.parquet")
+    start = recorded_runs.STARTED_US
+    columns = {
+        "intended_us": [start, start + 1, start + 2],
+        "placed_us": [start + 10, start + 11, start + 12],
+        "accepted_us": [start + 500, start + 501, None],
+        "received_us": [start + 900, start + 901, None],
+        "done_us": [start + 5900, start + 10_900, None],
+        "partition": [1, 0, None],
+        "offset": [0, 0, None],
+        "replica": ["payment-0", "payment-0", None],
+    }
+    recorded_runs.write_columns(broken / "events.parquet", columns)
+    served = read_run(broken).served
+    assert served.handed_us.tolist() == [501, 500], "Order refused the third"
+    assert (served.partition.tolist(), served.done_us.tolist()) == ([0, 1], [10_900, 5900])
+
+
+def test_other_policies_are_tried_on_the_events_of_a_live_or_a_simulated_run(folder: Path, tmp_path: Path) -> None:
+    found = otherwise(folder)
+    assert [one.policy for one in found] == [policy for policy in OTHERS if policy != "algorithm-2"]
+    assert found[0].replica_minutes == max(one.replica_minutes for one in found), "overprovisioned"
+    info = msgspec.structs.replace(RunInfo.load(folder), world="simulated")
+    info.save(tmp_path)
+    assert len(otherwise(tmp_path)) == 2
+    msgspec.structs.replace(info, events_scheduled=7).save(tmp_path)
+    for unknown, why in ((tmp_path, "are from a trace"), (tmp_path / "nowhere", "nowhere")):
+        with pytest.raises(BenchError, match=why):
+            otherwise(unknown)
+    with pytest.raises(BenchError):
+        otherwise(small_run(tmp_path / "half"))

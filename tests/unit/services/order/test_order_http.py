@@ -1,0 +1,20 @@
+"""The HTTP interface of Order without a broker."""
+
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from contracts.connection import Connection
+from services.order.__main__ import OrderSettings, build
+
+
+async def test_nothing_is_answered_before_the_past_is_read_back(tmp_path: Path) -> None:
+    settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3, demo=True)
+    service = build(Connection(bootstrap_servers="127.0.0.1:1"), settings)
+    application = web.Application()
+    application.add_routes(service.routes)
+    async with TestClient(TestServer(application)) as client:
+        for answer in (await client.get("/orders/o-1"), await client.post("/orders", json={})):
+            assert (answer.status, answer.headers.get("Retry-After")) == (503, "1")
+        assert service.unhealthy() is not None

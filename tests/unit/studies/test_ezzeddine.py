@@ -1,0 +1,146 @@
+"""The rule that decides what is reproduced, and the runs that the autoscaling papers' statements need."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import comparison_work
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.autoscaler.builders import seen
+
+from autoscaler.model import Action, Plan
+from bench.matrix import FAILED, Job, Row
+from studies import ezzeddine
+from studies.same_counts import Replayed, equal_counts
+from studies.statements import Contrast, Run, fact, readings, under_one_reading
+from studies.verdict import DIFFERS, REPRODUCED, UNKNOWN, Statement
+
+PAPERS = (list(ezzeddine.closer()), list(ezzeddine.iccbdc()))
+RUNS = [[one for one in paper if isinstance(one, Run)] for paper in PAPERS]
+PRINTED = {"in_sla": 0.974, "replica_minutes": 30.0, "ups": 6, "downs": 6}
+READINGS = {"text": {}, "all switches": {"heartbeat_s": 0.5}}
+
+
+def printed(figures: dict[str, float] | None = None, what: str = "a") -> Run:
+    tried = readings("algorithm-2", READINGS)
+    return Run(paper="p", table="t", what=what, scenario="w1", printed=figures or PRINTED, readings=tried)
+
+
+def ran(**figures: Any) -> Row:
+    usual = {"in_sla": 0.974, "replica_minutes": 30.0, "replicas_added": 6, "replicas_removed": 6, "max_s": 0.9}
+    return comparison_work.told(Job(scenario="w1", policy="algorithm-2")) | usual | figures
+
+
+def row(*seeds: Row, figures: dict[str, float] | None = None) -> Statement:
+    one = printed(figures)
+    return one.row({one: {"text": seeds}}, "text")
+
+
+@pytest.mark.parametrize(
+    ("figures", "verdict", "why"),
+    [
+        ({}, REPRODUCED, ""),
+        ({"in_sla": 0.9839}, REPRODUCED, ""),
+        ({"in_sla": 0.9851}, DIFFERS, "nearest seed: 98.51 %"),
+        ({"replica_minutes": 30.9}, REPRODUCED, ""),
+        ({"replica_minutes": 31.2}, DIFFERS, "nearest seed: 31.2 r-m"),
+        ({"replicas_removed": 7}, REPRODUCED, ""),
+        ({"in_sla": 0.9, "replicas_added": 9}, DIFFERS, "nearest seed: 90 %, 9 ups"),
+    ],
+)
+def test_every_printed_figure_must_be_met(figures: dict[str, float], verdict: str, why: str) -> None:
+    found = row(ran(**figures))
+    assert (found.verdict, found.why) == (verdict, why)
+
+
+def test_one_run_of_ours_must_have_all_that_was_printed() -> None:
+    assert row(ran(in_sla=0.95), ran(in_sla=0.98)).verdict == REPRODUCED
+    apart = row(ran(in_sla=0.95), ran(in_sla=0.99))
+    assert (apart.verdict, apart.ours) == (DIFFERS, "97 %, 30 r-m, 6 ups, 6 downs")
+    assert row(ran(replica_minutes=40.0), ran(in_sla=0.9)).verdict == DIFFERS, "each figure is there, in no run both"
+
+
+def test_what_was_not_printed_is_not_checked() -> None:
+    only = {"in_sla": 0.981, "max_below_s": 1.0}
+    near = row(ran(in_sla=0.981, replica_minutes=99.0, replicas_added=50), figures=only)
+    assert (near.published, near.ours, near.verdict) == ("98.1 %, worst 1.00 s", "98.1 %, worst 0.90 s", REPRODUCED)
+    assert row(ran(in_sla=0.981, max_s=1.2), figures=only).why == "nearest seed: worst 1.20 s"
+
+
+def test_a_paper_is_judged_under_the_interpretation_that_reproduces_most_of_it() -> None:
+    rows = [printed(what=name) for name in "abc"]
+    jobs = {one: {name: [Job(scenario=one.what, policy=name)] for name in READINGS} for one in rows}
+    good = {("a", "text"), ("b", "all switches"), ("c", "all switches")}
+    came = {
+        job: ran(in_sla=0.974 if (job.scenario, job.policy) in good else 0.5)
+        for by_reading in jobs.values()
+        for (job,) in by_reading.values()
+    }
+    contrast = Contrast(paper="p", table="t", what="a > b", better=rows[0], worse=rows[1])
+    found = list(under_one_reading([*rows, contrast], jobs, came))
+    assert [one.verdict for one in found] == [DIFFERS, REPRODUCED, REPRODUCED, DIFFERS]
+    assert {one.reading for one in found} == {"all switches"}
+    assert found[0].reproducing == ("text",), "the other interpretation is named, and does not count"
+    assert found[3].why == "-47.4 points off", "the difference of a and b has a size, not only a sign"
+
+
+def test_a_number_that_needs_no_run_is_compared_at_once() -> None:
+    where = {"paper": "p", "table": "t", "what": "r-m"}
+    assert fact(1000.0, 1004.0, **where).verdict == REPRODUCED
+    off = fact(414.11, 420.82, reservation="a closed form", **where)
+    assert (off.verdict, off.ours, off.why) == (DIFFERS, "420.82", "+1.6 %; a closed form")
+    bins = next(one for one in PAPERS[0] if isinstance(one, Statement) and one.what.startswith("w1, optimal by bins"))
+    assert float(bins.ours) == pytest.approx(32.72, rel=0.005)
+
+
+def test_every_run_of_every_interpretation_makes_sense_and_is_the_same_for_all_rows() -> None:
+    set_by: dict[str, set[frozenset[tuple[str, Any]]]] = {}
+    for one in (one for runs in RUNS for one in runs):
+        for reading, (job,) in zip(one.readings, one.jobs(1).values(), strict=True):
+            assert job.question().autoscaler.policy == reading.policy
+            row_s = {"heartbeat_s", "rebalance_time_s", "decision_interval_s", "split", "autoscaler.initial_replicas"}
+            own = {pair for pair in job.changes if pair[0] not in row_s} - set(reading.apart)
+            set_by.setdefault(reading.name, set()).add(frozenset(own))
+    assert all(len(some) == 1 for some in set_by.values()), set_by
+
+
+def test_every_statement_becomes_a_row_and_a_failed_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(jobs: Any, *_: Any, **__: Any) -> dict[Job, Row]:
+        return {job: {FAILED: "it broke"} if job.policy == "algorithm-1" else comparison_work.told(job) for job in jobs}
+
+    monkeypatch.setattr("studies.verdict.run", told)
+    found = ezzeddine.reproduce(tmp_path, seeds=2)
+    assert len(found.rows) == sum(map(len, PAPERS)) == 43
+    assert {one.why for one in found.missing} == {"it broke"}
+    broken = next(one for one in found.rows if one.what == "t_r 2 s, algorithm-1")
+    assert (broken.verdict, broken.why) == (UNKNOWN, "nothing was run")
+
+
+def test_counts_are_replayed_at_their_times_and_placed_by_the_group() -> None:
+    replayed = Replayed("ffd-2022", ((10.1, 3), (50.1, 2)))
+    story = [(0.1, 1, Action.HOLD, 1), (10.1, 1, Action.UP, 3), (30.1, 3, Action.HOLD, 3), (50.1, 3, Action.DOWN, 2)]
+    for at_s, now, action, count in story:
+        decision = replayed.decide(seen([50.0] * 5, at_s=at_s, replicas=now))
+        assert (decision.action, decision.plan.count, decision.plan.assignment) == (action, count, None)
+
+
+@given(owned=st.lists(st.integers(0, 3), min_size=5, max_size=5), replicas=st.integers(1, 4), seed=st.integers(0, 9))
+def test_what_is_placed_by_chance_is_placed_equally_and_mostly_stays(
+    owned: list[int], replicas: int, seed: int
+) -> None:
+    before = seen([50.0] * 5, replicas=4, owned=owned)
+    names = before.replica_names[:replicas]
+    plan = equal_counts(before, Plan(names, None), np.random.default_rng(seed))
+    assert plan.assignment is not None
+    held = Counter(plan.assignment.values())
+    counts = sorted((held[name] for name in names), reverse=True)
+    most, larger = divmod(5, replicas)
+    assert counts == [most + (place < larger) for place in range(replicas)]
+    moved = sum(before.assignment[one] != owner for one, owner in plan.assignment.items())
+    kept = sorted((Counter(before.assignment.values())[name] for name in names), reverse=True)
+    assert moved == 5 - sum(min(has, room) for has, room in zip(kept, counts, strict=True))

@@ -1,0 +1,126 @@
+"""Streams of the packing and the partitioner study, their measures, and verdicts that follow from them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import command_line
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.packing.packers import PACKERS
+from contracts.events import Grouping
+from studies import consistent_grouping
+from studies.consistent_grouping import CAPACITY, CG, GROUPINGS, KG, SG, SKEW, Cell, statements
+from studies.grouped_streams import imbalance
+from studies.landau import CAPACITY as CONSUMER
+from studies.landau import THE_TWELVE, consumers, pack_all, random_walk, rscore
+from studies.landau import statements as packing_statements
+from studies.verdict import DIFFERS, REPRODUCED
+
+COURSE = np.array([[0, 0, 1], [0, 1, 1], [2, 1, 1]])
+LOADS = np.array([[50, 40, 30], [60, 50, 30], [70, 20, 30]])
+
+
+@given(st.integers(1, 12), st.integers(2, 12), st.integers(0, 100))
+def test_a_walk_takes_whole_steps_of_at_most_delta_inside_the_capacity(
+    partitions: int, iterations: int, delta: int
+) -> None:
+    stream = random_walk(partitions=partitions, iterations=iterations, delta=delta, seed=(3,))
+    assert stream.loads.shape == stream.fresh_orders.shape == (iterations, partitions)
+    assert (stream.loads.min() >= 0, stream.loads.max() <= CONSUMER) == (True, True)
+    assert np.abs(np.diff(stream.loads, axis=0)).max() <= delta
+    assert all(sorted(order) == list(range(partitions)) for order in (stream.base_order, *stream.fresh_orders.tolist()))
+
+
+def test_a_course_is_measured_by_what_changes_its_owner() -> None:
+    assert consumers(COURSE).tolist() == [2, 2, 2]
+    assert rscore(COURSE, LOADS).tolist() == [0.0, 0.5, 0.7], "loads of the new iteration, in capacities"
+    stream = random_walk(partitions=30, iterations=8, delta=5, seed=(1,))
+    kept, repacked = (pack_all(PACKERS[name], stream) for name in ("mwf", "ffd"))
+    assert rscore(kept, stream.loads).sum() < rscore(repacked, stream.loads).sum(), "owners of before are handed on"
+
+
+def test_mwf_stands_beside_the_best_of_the_existing() -> None:
+    def means(mwf: float) -> Mapping[str, list[tuple[float, float]]]:
+        alike = {name: [(30.0, 0.3), (30.0, 0.3)] for name in THE_TWELVE}
+        return alike | {"nfd": [(20.0, 0.24), (20.0, 0.24)], "mwf": [(mwf - 1, 0.12), (mwf + 1, 0.12)]}
+
+    moves, above, *_, front, grows = packing_statements({5: means(9.0), 25: means(15.0)}, "two streams")
+    assert (moves.verdict, moves.ours) == (REPRODUCED, "-55.0 % (-60.0 … -50.0) (beside nfd)")
+    assert above.verdict == REPRODUCED
+    assert (front.verdict, front.ours.split(",")[0]) == (DIFFERS, "not mbf at δ = 5")
+    assert "nfd" in grows.ours, "all but mwf move as much at both steps"
+
+
+def test_imbalance_is_the_paper_s() -> None:
+    ten = np.array([[1.0] * 8 + [3.0, 5.0]])
+    # evenly: U is 100 for eight workers, 33.3 and 20 for two: their mean is 85.3, and m/n is 100
+    assert imbalance(np.full((1, 10), 100.0), ten) == pytest.approx(1 - (8 + 1 / 3 + 1 / 5) / 10)
+    assert imbalance(ten * 7, ten) == pytest.approx(0)
+    assert imbalance(np.array([[40.0, 0, 0, 0]]), np.ones((1, 4))) == pytest.approx(3), "n − 1 at most"
+
+
+def cells() -> dict[Cell, dict[str, list[float]]]:
+    """Every cell of the paper as it states it, three seeds each."""
+    found = {}
+    for study, stream, ways in consistent_grouping.streams(1000, first=True):
+        for grouping, epsilon, virtual in ways:
+            skew, workers = stream["skew"], len(stream["capacities"][0])
+            cell = Cell(study, grouping, skew, workers, stream.get("sources", 1), epsilon, virtual)
+            found[cell] = {
+                "imbalance": [0.0] * 3,
+                "memory": [1.0] * 3,
+                "queue_half_s": [1.0] * 3,
+                "queue_end_s": [9.0] * 3,
+            }
+            if study == CAPACITY and grouping is not CG:
+                found[cell]["imbalance"] = [0.5] * 3
+    return found
+
+
+def verdict(rows: Mapping[Cell, Mapping[str, list[float]]], what: str) -> str:
+    (found,) = [one for one in statements(rows) if one.what.startswith(what)]
+    return found.verdict
+
+
+def test_a_limit_must_be_kept_by_every_seed_and_an_order_be_beyond_chance() -> None:
+    def changed(study: str, grouping: Grouping, **values: list[float]) -> dict[Cell, dict[str, list[float]]]:
+        found = cells()
+        cell = next(one for one in found if (one.study, one.grouping) == (study, grouping))
+        found[cell] |= values
+        return found
+
+    limit, growing = "workers that differ, {3, 5}", "workers that differ: the queues of KG and SG grow"
+    assert verdict(cells(), limit) == verdict(cells(), growing) == REPRODUCED
+    assert verdict(changed(CAPACITY, CG, imbalance=[0.014] * 3), limit) == REPRODUCED
+    assert verdict(changed(CAPACITY, CG, imbalance=[0.0, 0.016, 0.0]), limit) == DIFFERS
+    assert verdict(changed(SKEW, Grouping.CH, imbalance=[0.0, 0.016, 0.0]), "PoTC, SG, PoRC and CH stay") == DIFFERS
+    by_chance = {"queue_half_s": [100.0, 110.0, 90.0], "queue_end_s": [104.0, 106.0, 92.0]}
+    assert verdict(changed(CAPACITY, SG, **by_chance), growing) == DIFFERS
+    assert verdict(changed(CAPACITY, KG, queue_half_s=[1.0], queue_end_s=[2.0]), growing) == DIFFERS, "one seed"
+
+
+def test_a_stream_is_played_by_every_partitioner() -> None:
+    study, stream, ways = next(consistent_grouping.streams(1_000_000, first=True))
+    row = consistent_grouping.played(consistent_grouping._job(study, stream, ways, 1))
+    found = {name.split()[0]: measures for name, measures in row.items()}
+    assert set(found) == set(GROUPINGS)
+    assert found["cg"]["imbalance"] < 0.02 < min(one["imbalance"] for name, one in found.items() if name != "cg")
+    assert (
+        found["kg"]["memory"] == 1 <= found["sticky_split"]["memory"] < found["pkg"]["memory"] < found["sg"]["memory"]
+    )
+    assert found["sg"]["in_sla"] < 0.9 < found["cg"]["in_sla"]
+
+
+def test_the_command_prints_one_object_and_keeps_finished_runs(tmp_path: Path) -> None:
+    words = ("dev", "paper", "Landau", "--quick", "--seeds", "1", "--processes", "1", "--out", str(tmp_path), "--json")
+    first = command_line.run(*words)
+    assert first.exit_code == 0
+    rows = json.loads(first.stdout)["rows"]
+    assert {row["verdict"] for row in rows} <= {"reproduced", "differs"}
+    assert "MWF moves less load" in (tmp_path / "paper.md").read_text(encoding="utf-8")
+    assert len((tmp_path / "landau" / "results.jsonl").read_text().splitlines()) == 2
+    assert command_line.run(*words).stdout == first.stdout

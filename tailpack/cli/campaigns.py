@@ -42,7 +42,7 @@ def compare(
     asked: Annotated[
         list[str],
         typer.Argument(
-            metavar="SCENARIO…|MATRIX",
+            metavar="SCENARIO|MATRIX",
             help=f"Scenarios; or one matrix: {', '.join(matrix_names())}, or the path of a TOML file with `contender`.",
             autocompletion=complete_scenario,
         ),
@@ -91,6 +91,10 @@ def compare(
         settings=settings,
     )
     say_live_only(case.job(chosen.contenders[0]).question() for case in chosen.swept())
+    size = (
+        f"{len(chosen.swept())} cases × {len(chosen.contenders) + len(chosen.counts)} policies × {chosen.seeds} seeds"
+    )
+    typer.echo(f"compare: {size} where anything is random", err=True)
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)

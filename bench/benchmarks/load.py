@@ -20,7 +20,6 @@ from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import DriverSettings, LoadSpec, Topology
 
-PARTITIONS: Final = 4
 TARGET_S: Final = 0.5
 """Latency target: a load is on time while the p99 of its lateness is at most 5 % of it."""
 PUNCTUAL_RATE: Final = 350
@@ -33,11 +32,9 @@ AHEAD_US: Final = 500_000
 """From the note of the start to second 0."""
 
 
-def send_loads(
-    connection: Connection, folder: Path, workers: int, *, quick: bool, announce: Callable[..., None]
-) -> Row:
+def send_loads(loads: "Loads", *, quick: bool) -> Row:
     """Send loads one after the other; return how punctual they were. Raises BenchError."""
-    loads, seconds = _Loads(connection, folder, workers, announce), 3 if quick else 30
+    seconds = 3 if quick else 30
     even = loads.send(PUNCTUAL_RATE, seconds, Spacing.SMOOTH)
     bursts = loads.send(PUNCTUAL_RATE, seconds // 2, Spacing.BURST)
     flood = loads.send(FLOOD // 10 if quick else FLOOD, 1, Spacing.BURST, overdue=True)
@@ -46,7 +43,7 @@ def send_loads(
     tried = (int(round(flood.acknowledged / flood_s * share, -2)) for share in TRIED[quick:])
     return {
         "stage": "load",
-        "workers": workers,
+        "workers": loads.workers,
         "rate_per_s": PUNCTUAL_RATE,
         "within_2ms": even.within_2ms or 0.0,
         "lateness_p99_s": (even.lateness_p99_us or 0) / 1e6,
@@ -58,10 +55,11 @@ def send_loads(
 
 
 @dataclass(slots=True)
-class _Loads:
+class Loads:
     """Loads that are sent one after the other, by processes of their own."""
 
     connection: Connection
+    partitions: int
     folder: Path
     workers: int
     announce: Callable[..., None]
@@ -106,7 +104,7 @@ class _Loads:
         trace.write_text("second,events\n" + "".join(f"{second},{rate}\n" for second in range(seconds)))
         spec = LoadSpec(
             topology=Topology.PAYMENT_ONLY, workload="w1", trace=str(trace), spacing=spacing, split=Split.EVEN,
-            duration_s=seconds, partitions=PARTITIONS, latency_target_s=TARGET_S,
+            duration_s=seconds, partitions=self.partitions, latency_target_s=TARGET_S,
         )  # fmt: skip
         (folder / "load.json").write_bytes(msgspec.json.encode(spec))
 

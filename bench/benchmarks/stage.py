@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from autoscaler.live.kafka import client
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of, numbers
-from bench.benchmarks.load import send_loads
+from bench.benchmarks.load import Loads, send_loads
 from contracts.children import Child, ChildEndedError, python_module
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
@@ -80,7 +80,8 @@ class Stage(Benchmark):
         """Measure so many processes on a broker of their own."""
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
             if self.name is Name.LOAD:
-                return send_loads(connection, Path(folder), int(case), quick=self.quick, announce=tools.announce)
+                loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)
+                return send_loads(loads, quick=self.quick)
             return self._serve(connection, Path(folder), int(case), tools)
 
     def _serve(self, connection: Connection, folder: Path, instances: int, tools: Tools) -> Row:
@@ -91,9 +92,8 @@ class Stage(Benchmark):
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
             members = min(instances, self.partitions)
             try:
-                processes[0].wait_until(
-                    lambda: self._owners(connection) == members, START_S, "every instance owns some"
-                )
+                own_some = lambda: self._owners(connection) == members  # noqa: E731
+                processes[0].wait_until(own_some, START_S, "every instance owns partitions")
                 start = _seen(processes, 0)
                 self._fill(connection, backlog)
                 commits = self._commits(connection, processes, start, orders)

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 from example_report import example
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import settings_of
@@ -18,6 +20,8 @@ from report.run_info import RunInfo
 
 STARTED_US = 1_795_265_911_000_000
 RUN = "w1-20261121-125818"
+ATTACHED: dict[int, list[tuple[int, int, int]]] = {}
+"""Run, by its id → partition, owner and µs of each time that a replica took a partition over."""
 
 
 def known_world(**changes: object) -> tuple[Scenario, Run]:
@@ -30,7 +34,18 @@ def known_world(**changes: object) -> tuple[Scenario, Run]:
         for chunk in sent.chunks()
     ]
     workload = Workload(sent.partitions, sent.duration_s, chunks)
-    return scenario, simulate(workload, policy_of(scenario, sent), settings_of(scenario))
+    attached: list[tuple[int, int, int]] = []
+    attach = Engine.attach
+
+    def recorded(engine: Engine, partition: int, owner: int) -> None:
+        attached.append((partition, owner, engine.now_us))
+        attach(engine, partition, owner)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Engine, "attach", recorded)
+        run = simulate(workload, policy_of(scenario, sent), settings_of(scenario))
+    ATTACHED[id(run)] = attached
+    return scenario, run
 
 
 def write_folder(folder: Path, scenario: Scenario, run: Run, **told: object) -> Path:
@@ -79,9 +94,11 @@ def _events(run: Run) -> dict[str, object]:
     offset = np.empty(len(events), np.int64)
     offset[order] = np.concatenate([np.arange(count) for count in counts])
     attached_us = np.zeros(len(events), np.int64)
-    for handover in run.handovers:
-        theirs = (events.partition == handover.partition) & (events.started_us >= handover.attached_us)
-        attached_us[theirs] = handover.attached_us
+    owners: dict[int, int] = {}
+    for partition, owner, at_us in ATTACHED[id(run)]:
+        if owners.get(partition, owner) != owner:
+            attached_us[(events.partition == partition) & (events.started_us >= at_us)] = at_us
+        owners[partition] = owner
     return {
         "intended_us": STARTED_US + events.intended_us - 7_000,
         "placed_us": STARTED_US + events.intended_us - 7_000,

@@ -196,15 +196,12 @@ class Namespace:
 
     def _missing(self, replicas: int) -> list[list[str]]:
         """Return Jobs and brokers that are not done or ready, and services that are not."""
-        wanted = {"payment": replicas}
-        names: list[list[str]] = [[], []]
-        for one in self.get("jobs"):
-            if not one["spec"].get("suspend") and not one["status"].get("succeeded"):
-                names[0].append(one["metadata"]["name"])
+        jobs = (one for one in self.get("jobs") if not (one["spec"].get("suspend") or one["status"].get("succeeded")))
+        names = [[str(one["metadata"]["name"]) for one in jobs], list[str]()]
         for number, kind in enumerate(("statefulsets", "deployments")):
             for one in self.get(kind):
                 name, ready = one["metadata"]["name"], one["status"].get("readyReplicas", 0)
-                if ready < max(one["spec"].get("replicas", 1), wanted.get(name, 0)):
+                if ready < max(one["spec"].get("replicas", 1), replicas if name == "payment" else 0):
                     names[number].append(name)
         return names
 

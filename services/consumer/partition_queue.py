@@ -16,7 +16,7 @@ from contracts.clock import steady_s
 
 
 class Offsets:
-    """The offsets of a partition that one member may commit. They only grow; one is committed once all before it are done."""
+    """The offsets of a partition that one member may commit: they only grow, each once all before it are done."""
 
     __slots__ = ("_begun_from", "_committed", "_done", "position", "unfinished")
 

@@ -54,9 +54,7 @@ READS: Final = {
 }
 
 
-class Seen(NamedTuple):
-    """Use and progress of all instances at one time."""
-
+class _Seen(NamedTuple):
     at_s: float
     processor_s: float
     done: float
@@ -145,7 +143,7 @@ class Stage(Benchmark):
         if left := producer.flush(START_S):
             raise BenchError(f"{self.name}: {left} records were not taken by the broker")
 
-    def _commits(self, connection: Connection, processes: Sequence[Child], start: Seen, orders: int) -> list[Seen]:
+    def _commits(self, connection: Connection, processes: Sequence[Child], start: _Seen, orders: int) -> list[_Seen]:
         """Return the state at the start and at each observed commit, until nearly all is committed."""
         inputs = [
             TopicPartition(qualified(connection.namespace, topic), partition)
@@ -170,9 +168,9 @@ class Stage(Benchmark):
         return commits
 
 
-def _seen(processes: Sequence[Child], done: float) -> Seen:
+def _seen(processes: Sequence[Child], done: float) -> _Seen:
     times = [psutil.Process(one.pid).cpu_times() for one in processes]
-    return Seen(steady_s(), sum(one.user + one.system for one in times), done)
+    return _Seen(steady_s(), sum(one.user + one.system for one in times), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:

@@ -1,4 +1,4 @@
-"""What a replica reports: its progress to the autoscaler, its health and its metrics over HTTP."""
+"""The reports of a replica: its progress to the autoscaler, its health and its metrics over HTTP."""
 
 import asyncio
 import os

@@ -1,14 +1,13 @@
 """Folders of live runs that nobody ran: a simulated world writes what live processes would have left."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import numpy as np
-import pytest
 from example_report import example
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import settings_of
@@ -19,14 +18,13 @@ from report.measures import in_sla_share, replica_minutes
 from report.run_info import RunInfo
 
 STARTED_US = 1_795_265_911_000_000
+PAUSE_US = 30_000
 RUN = "w1-20261121-125818"
-ATTACHED: dict[int, list[tuple[int, int, int]]] = {}
-"""Run, by its id → partition, owner and µs of each time that a replica took a partition over."""
 
 
 def known_world(**changes: object) -> tuple[Scenario, Run]:
     """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start."""
-    known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": 0.03}
+    known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": PAUSE_US / 1e6}
     scenario = load_scenario("w1", {"policy": "algorithm-2", **known, **changes})
     sent = sent_by(scenario)
     chunks = [
@@ -34,18 +32,7 @@ def known_world(**changes: object) -> tuple[Scenario, Run]:
         for chunk in sent.chunks()
     ]
     workload = Workload(sent.partitions, sent.duration_s, chunks)
-    attached: list[tuple[int, int, int]] = []
-    attach = Engine.attach
-
-    def recorded(engine: Engine, partition: int, owner: int) -> None:
-        attached.append((partition, owner, engine.now_us))
-        attach(engine, partition, owner)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Engine, "attach", recorded)
-        run = simulate(workload, policy_of(scenario, sent), settings_of(scenario))
-    ATTACHED[id(run)] = attached
-    return scenario, run
+    return scenario, simulate(workload, policy_of(scenario, sent), settings_of(scenario))
 
 
 def write_folder(folder: Path, scenario: Scenario, run: Run, **told: object) -> Path:
@@ -94,11 +81,11 @@ def _events(run: Run) -> dict[str, object]:
     offset = np.empty(len(events), np.int64)
     offset[order] = np.concatenate([np.arange(count) for count in counts])
     attached_us = np.zeros(len(events), np.int64)
-    owners: dict[int, int] = {}
-    for partition, owner, at_us in ATTACHED[id(run)]:
-        if owners.get(partition, owner) != owner:
-            attached_us[(events.partition == partition) & (events.started_us >= at_us)] = at_us
-        owners[partition] = owner
+    for partition in range(len(counts)):
+        own = order[events.partition[order] == partition]
+        for before, after in pairwise(own):
+            moved = events.replica[before] != events.replica[after]
+            attached_us[after] = events.done_us[before] + PAUSE_US if moved else attached_us[before]
     return {
         "intended_us": STARTED_US + events.intended_us - 7_000,
         "placed_us": STARTED_US + events.intended_us - 7_000,

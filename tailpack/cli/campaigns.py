@@ -30,7 +30,6 @@ from tailpack.cli.options import (
 from tailpack.cli.progress import finish, matrix_progress, next_step, show
 from tailpack.cli.simulate import say_live_only
 
-NOT_COMPARED: Final = ("static",)
 MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)
 """What a matrix file has and a scenario file has not."""
 AXES: Final = "\n\n".join(
@@ -91,10 +90,7 @@ def compare(
         settings=settings,
     )
     say_live_only(case.job(chosen.contenders[0]).question() for case in chosen.swept())
-    size = (
-        f"{len(chosen.swept())} cases × {len(chosen.contenders) + len(chosen.counts)} policies × {chosen.seeds} seeds"
-    )
-    typer.echo(f"compare: {size} where anything is random", err=True)
+    typer.echo(f"compare: {len(chosen.swept())} cases, {chosen.seeds} seeds where anything is random", err=True)
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)
@@ -123,7 +119,7 @@ def _matrix(asked: list[str]) -> Matrix:
     return Matrix(
         title="Policies compared",
         cases=[Case(one) for one in dict.fromkeys(found)],
-        contenders=[Contender.of(one) for one in POLICIES if one not in NOT_COMPARED],
+        contenders=[Contender.of(one) for one in POLICIES if one != "static"],
     )
 
 

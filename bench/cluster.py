@@ -165,8 +165,8 @@ class Namespace:
             (folder / "kustomization.yaml").write_text(json.dumps(here), encoding="utf-8")  # JSON is YAML
             self.cluster.kubectl("apply", "--kustomize", made)
 
-    def obstacles(self) -> list[str]:
-        """Return what keeps pods from getting ready: an image, a node, a quota, or how a container ended."""
+    def obstacles(self) -> dict[str, str]:
+        """Return object → what keeps it from getting ready: an image, a node, a quota, or how a container ended."""
         events = self.get("events", "--field-selector", "reason=FailedCreate")
         found = {event["involvedObject"]["name"]: event["message"] for event in events}
         for pod in map(pod_of, self.pods()):
@@ -174,34 +174,36 @@ class Namespace:
                 found[pod.name] = f"pod {pod.name} ended with {pod.exit.how}: {pod.last_words}"
             elif pod.waits.startswith(STUCK):
                 found[pod.name] = f"pod {pod.name}: {pod.waits}"
-        return list(found.values())
+        return found
 
     def until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
-        """Wait for Jobs, brokers and services. Raises BenchError with the obstacles when nothing gets ready."""
-        began_s = since_s = steady_s()
-        before: list[str] = []
-        while missing := self._missing(replicas):
-            obstacles = self.obstacles()
-            if missing != before or not obstacles:
+        """Wait for Jobs and brokers, and for the services that need them. Raises BenchError with the obstacles.
+
+        replicas: the number that Payment shall have.
+        """
+        began_s, since_s, before = steady_s(), steady_s(), list[list[str]]()
+        while any(missing := self._missing(replicas)):
+            first, services = missing
+            found = self.obstacles()
+            kept = [name for name in found for one in first or services if name == one or name.startswith(f"{one}-")]
+            if missing != before or not kept:  # a service may crash until its broker is there
                 before, since_s = missing, steady_s()
-            said = f"{', '.join(missing)}; {'; '.join(obstacles[:3])}".rstrip("; ")
+            said = f"{', '.join(first + services)}; {'; '.join(list(found.values())[:3])}".rstrip("; ")
             announce(f"waiting for {said}")
             if steady_s() > min(since_s + STUCK_S, began_s + READY_S):
                 raise BenchError(f"not ready after {steady_s() - began_s:.0f} s: {said}")
             time.sleep(POLL_S)
 
-    def _missing(self, replicas: int) -> list[str]:
-        """Return what is not ready; `replicas` is the number that Payment shall have."""
-
-        def ready(one: Mapping[str, Any]) -> bool:
-            wanted = max(one["spec"].get("replicas", 1), replicas if one["metadata"]["name"] == "payment" else 0)
-            return bool(one["status"].get("readyReplicas", 0) >= wanted)
-
-        jobs = [
-            one for one in self.get("jobs") if not one["spec"].get("suspend") and not one["status"].get("succeeded")
-        ]
-        others = [one for one in (*self.get("statefulsets"), *self.get("deployments")) if not ready(one)]
-        return [one["metadata"]["name"] for one in (*jobs, *others)]
+    def _missing(self, replicas: int) -> list[list[str]]:
+        """Return Jobs and brokers that are not done or ready, and services that are not."""
+        jobs = (one for one in self.get("jobs") if not (one["spec"].get("suspend") or one["status"].get("succeeded")))
+        names = [[str(one["metadata"]["name"]) for one in jobs], list[str]()]
+        for number, kind in enumerate(("statefulsets", "deployments")):
+            for one in self.get(kind):
+                name, ready = one["metadata"]["name"], one["status"].get("readyReplicas", 0)
+                if ready < max(one["spec"].get("replicas", 1), replicas if name == "payment" else 0):
+                    names[number].append(name)
+        return names
 
 
 @contextmanager
@@ -278,4 +280,6 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
             raise BenchError(f"load or report failed: {last_line(log)}")
         announce(f"load and report, {steady_s() - began_s:.0f} s")
         time.sleep(POLL_S)
-    raise BenchError(f"the run has no report after {within_s:.0f} s; {'; '.join(place.obstacles())}".rstrip("; "))
+    raise BenchError(
+        f"the run has no report after {within_s:.0f} s; {'; '.join(place.obstacles().values())}".rstrip("; ")
+    )

@@ -1,1 +1,1 @@
-"""What services, autoscaler and load generator must agree on: names and records. They meet here and nowhere else."""
+"""Names and records that services, autoscaler and load generator agree on; they share nothing else."""

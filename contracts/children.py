@@ -133,7 +133,7 @@ class Child:
     environ: Mapping[str, str]
     log: Path
     stop_signal: signal.Signals = signal.SIGTERM
-    """What asks it to end, and all that it has started."""
+    """The signal that asks the process, and all that it has started, to end."""
     restarts: int = 0
     _process: "subprocess.Popen[bytes] | None" = None
     _restart_at: float | None = None

@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Settings)
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""What librdkafka, aiokafka, Faust and Java's clients all know, spelt as all of them take it."""
+"""Mechanisms that librdkafka, aiokafka, Faust and Java's clients all know, by the same names."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

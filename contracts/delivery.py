@@ -29,6 +29,6 @@ class Guarantee(StrEnum):
 
 
 OUR_DELIVERIES: Final = (Delivery.INCREMENTAL, Delivery.EAGER)
-"""What our own consumer does: it follows plans that name the owner of each partition."""
+"""Rebalance protocols of our own consumer, which follows plans that name the owner of each partition."""
 RUNTIMES: Final = (Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
 """Other clients that can do Payment's work. They place the partitions themselves: plans are counts only."""

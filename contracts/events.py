@@ -16,7 +16,7 @@ MAX_ID_LENGTH: Final = 64
 MAX_TEXT_LENGTH: Final = 1024
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
-"""Whoever decodes a record with more refuses it, so no field can grow from stage to stage."""
+"""A longer one is refused by each stage that decodes it, so no field can grow from stage to stage."""
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_LENGTH)]
 Moment = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
 """Microseconds since the epoch, up to the year 2286."""
@@ -55,7 +55,7 @@ class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OrderPlaced(_Purchase, frozen=True, kw_only=True):
-    """What a customer asks for."""
+    """An order as a customer places it."""
 
     card_number: Id
     v: int = SCHEMA_VERSION
@@ -120,7 +120,7 @@ class Status(StrEnum):
 
 
 class OrderStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What Order remembers of an order, and answers to GET /orders/{id}."""
+    """The state of an order: Order's memory, and its answer to GET /orders/{id}."""
 
     order_id: Id
     status: Status
@@ -157,7 +157,7 @@ PARTITION_HEADER: Final = "partition"
 
 
 class Grouping(StrEnum):
-    """Who chooses the payment partition of an event, and how: the load, or its source (Order, or in payment-only runs
+    """The rule that chooses the payment partition of an event: the load, or its source (Order, or in payment-only runs
     the generator) by a hash of the customer and by what it has sent itself. docs/grouping.md says more."""
 
     EXPLICIT = "explicit"

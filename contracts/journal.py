@@ -1,4 +1,4 @@
-"""What the autoscaler saw, decided and did: entries of the journal, and the records that hold them.
+"""The journal of the autoscaler's observations, decisions and actions: entries, and the records that hold them.
 
 A record of a tick has what changed, and none is larger than a broker takes. A whole tick is written once the changes
 since the last whole one have become as large: the journal is at most twice what changes. docs/contracts.md has fields.
@@ -32,7 +32,7 @@ class AlternativeWeighed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Tick(msgspec.Struct, frozen=True, kw_only=True):
-    """What every tick says."""
+    """The fields of every tick."""
 
     at_us: int
     tick: int
@@ -108,9 +108,9 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="k
 
 
 JournalEntry = TickRecord | PlanWritten | ReplicaChanged
-"""What there is to know. `contracts.journal` makes records of it, and it of records."""
+"""An entry. `Folder` makes records of entries, `Unfolder` entries of records."""
 JournalRecord = JournalEntry | TickChanges | Piece
-"""What stands in the journal topic, and in journal.parquet."""
+"""A record of the journal topic, and of journal.parquet."""
 
 LARGEST: Final = 200_000
 """Characters of a record: 800 kB at worst. Brokers take 1 MB unless they are told otherwise."""

@@ -1,4 +1,4 @@
-"""What a replica of Payment is told about its group and its work: by a scenario, an environment or a program."""
+"""Settings of a replica's group and work, from a scenario, an environment or a program."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +38,7 @@ class Membership(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Work(Settings):
-    """What an event costs."""
+    """The cost of an event."""
 
     service_time_s: float = setting(0.005, "s", least=0)
     """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
@@ -102,7 +102,7 @@ class Speeds(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class LiveSpeeds(Speeds):
-    """What live replicas are told beside them."""
+    """Speeds of live replicas."""
 
     start_file: str = setting("")
     """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""

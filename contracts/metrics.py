@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 
 class Kind(StrEnum):
-    """What may be done with its value."""
+    """The kind of a metric, which says how its value is queried."""
 
     COUNTER = "counter"
     GAUGE = "gauge"

@@ -27,7 +27,7 @@ class NotThereError(Exception):
 
 
 class Needed(NamedTuple):
-    """What a process needs of a topic: its number of partitions (0: any) or, if it may grow, at least as many.
+    """A topic that a process needs: its number of partitions (0: any) or, if it may grow, at least as many.
 
     remedy: what to do if the topic is missing or has another number.
     """

@@ -1,4 +1,4 @@
-"""What each replica reports, every 250 ms and at each change of state. docs/contracts.md has every field's meaning."""
+"""Reports of replicas, every 250 ms and at each change of state. docs/contracts.md has the meaning of every field."""
 
 from enum import StrEnum
 from typing import Final

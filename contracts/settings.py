@@ -32,7 +32,7 @@ _KEY: Final = "setting"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is said of one setting beside its name, its type, its default and its sentence."""
+    """The declaration of a setting, besides its name, type, default and sentence."""
 
     unit: str = ""
     """s, events/s, share, replicas …; empty where it has none."""

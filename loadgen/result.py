@@ -1,13 +1,12 @@
 """What the generator did: counts and its own lateness, written to generator.json."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from contracts.clock import now_us
 from loadgen.shapes import IntArray
 
 RESULT_FILE: Final = "generator.json"
@@ -18,18 +17,15 @@ LATENESS_SHARE: Final = 0.05
 """A run is invalid when the generator's p99 lateness exceeds this share of W."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process has sent, of the whole schedule or of its share."""
+def of_part(file: str, part: int = 1, parts: int = 1) -> str:
+    """Return the name of a process's file: `generator.json`, or `generator-2.json` with several parts."""
+    stem, _, kind = file.partition(".")
+    return file if parts == 1 else f"{stem}-{part}.{kind}"
 
-    produced: int
-    acknowledged: int
-    failed: int
-    invalid_orders: int
-    cpu_s: float
-    interrupted: bool = False
-    first_error: str | None = None
-    lateness: bytes = b""
-    """Send time − intended time of each event sent, µs: an array of 64-bit integers."""
+
+def all_exist(folder: Path, file: str, parts: int = 1) -> bool:
+    """Return whether every process of the load has written this file."""
+    return all((folder / of_part(file, part, parts)).exists() for part in range(1, parts + 1))
 
 
 class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,59 +57,40 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     valid: bool
     """Nothing went wrong, every scheduled event was acknowledged, and the p99 lateness is within the limit."""
     cpu_s: float
-    """Processor time of the generator's processes, without a master's."""
-    workers: int = 0
-    """Processes among which the schedule was split; 0: it was not."""
-    clock_offset_us: int | None = None
-    """By how much the clock of the worker that is furthest from its master was ahead or behind, before the start, as
-    nearly as a round trip tells; None without workers."""
+    """Processor time of the generator's processes."""
+    parts: int = 1
+    """Processes among which the schedule was split. Their percentiles and maxima are those of the worst of them."""
     first_error: str | None = None
     """First reason why an event failed or the run ended early."""
 
     @classmethod
-    def of(
-        cls,
-        parts: Sequence[Part],
-        *,
-        scheduled: int,
-        events: int,
-        latency_target_s: float,
-        started_us: int | None,
-        error: str | None = None,
-        interrupted: bool = False,
-        workers: int = 0,
-        clock_offset_us: int | None = None,
-    ) -> "GeneratorResult":
-        """Return what all parts together come to, now.
+    def whole(cls, parts: "Sequence[GeneratorResult]") -> "GeneratorResult":
+        """Return what all processes of a load have done."""
+        if len(parts) == 1:
+            return parts[0]
 
-        scheduled: sends of `events` events. error: goes before what the parts say themselves.
-        """
-        lateness_us = np.frombuffer(b"".join(one.lateness for one in parts), np.int64)
-        p99_us = lateness_percentile_us(lateness_us, 0.99)
-        limit_us = lateness_limit_us(latency_target_s)
-        acknowledged = sum(one.acknowledged for one in parts)
-        first_error = error or next((one.first_error for one in parts if one.first_error), None)
-        on_time = p99_us is not None and p99_us <= limit_us
-        return cls(
-            scheduled=scheduled,
-            repeated=scheduled - events,
-            produced=sum(one.produced for one in parts),
-            acknowledged=acknowledged,
-            failed=sum(one.failed for one in parts),
-            invalid_orders=sum(one.invalid_orders for one in parts),
-            interrupted=interrupted or any(one.interrupted for one in parts),
-            started_us=started_us,
-            ended_us=now_us(),
-            lateness_p50_us=lateness_percentile_us(lateness_us, 0.5),
-            lateness_p99_us=p99_us,
-            lateness_max_us=lateness_percentile_us(lateness_us, 1.0),
-            within_2ms=float(np.mean(lateness_us <= PUNCTUAL_US)) if len(lateness_us) else None,
-            lateness_limit_us=limit_us,
-            valid=on_time and acknowledged == scheduled and first_error is None,
+        def total(name: str) -> int:
+            return sum(getattr(one, name) for one in parts)
+
+        def worst(name: str, pick: Callable[[list[int]], int] = max) -> int | None:
+            known = [value for one in parts if (value := getattr(one, name)) is not None]
+            return pick(known) if known else None
+
+        counts = ("scheduled", "repeated", "produced", "acknowledged", "failed", "invalid_orders")
+        latest = ("lateness_p50_us", "lateness_p99_us", "lateness_max_us")
+        on_time = sum((one.within_2ms or 0) * one.produced for one in parts)
+        return msgspec.structs.replace(
+            parts[0],
+            **{name: total(name) for name in counts},
+            **{name: worst(name) for name in latest},
+            interrupted=any(one.interrupted for one in parts),
+            started_us=worst("started_us", min),
+            ended_us=worst("ended_us"),
+            within_2ms=on_time / total("produced") if total("produced") else None,
+            valid=all(one.valid for one in parts),
             cpu_s=round(sum(one.cpu_s for one in parts), 3),
-            workers=workers,
-            clock_offset_us=clock_offset_us,
-            first_error=first_error,
+            first_error=next((one.first_error for one in parts if one.first_error), None),
+            parts=len(parts),
         )
 
     @property
@@ -121,16 +98,18 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
         """Every scheduled event was acknowledged."""
         return self.acknowledged == self.scheduled
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, part: int = 1, parts: int = 1) -> None:
         """Write folder/generator.json; a reader never sees half of it."""
-        temporary = folder / (RESULT_FILE + ".tmp")
+        path = folder / of_part(RESULT_FILE, part, parts)
+        temporary = path.with_suffix(".tmp")
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
-        temporary.replace(folder / RESULT_FILE)
+        temporary.replace(path)
 
     @classmethod
-    def load(cls, folder: Path) -> "GeneratorResult":
-        """Read folder/generator.json. Raises OSError or msgspec.DecodeError."""
-        return msgspec.json.decode((folder / RESULT_FILE).read_bytes(), type=cls)
+    def load(cls, folder: Path, parts: int = 1) -> "GeneratorResult":
+        """Read the results of all parts in a folder. Raises OSError or msgspec.DecodeError."""
+        files = [folder / of_part(RESULT_FILE, part, parts) for part in range(1, parts + 1)]
+        return cls.whole([msgspec.json.decode(file.read_bytes(), type=cls) for file in files])
 
 
 def lateness_limit_us(latency_target_s: float) -> int:

@@ -1,6 +1,6 @@
 """What to send, as data written by whoever starts the generator; and what its driver is told by the environment."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -97,18 +97,16 @@ class DriverSettings(Settings):
     """What the generator needs beside the connection to Kafka. Environment: TAILPACK_<FIELD>."""
 
     load_file: str = setting("")
-    """A LoadSpec as JSON. A worker needs none: its master tells it."""
+    """A LoadSpec as JSON."""
     out_dir: str = setting("")
-    """Folder for `generator.ready` and `generator.json`; a worker needs none."""
+    """Folder for `generator.ready` and `generator.json`; with several parts `generator-1.json`, …"""
     start_file: str = setting("")
     """Holds the start of the run (µs since the epoch, decimal text); awaited once the generator is ready. Empty: it
     starts by itself, with the next whole second but one."""
-    workers: int = setting(0, least=0, most=1_000)
-    """Worker processes among which the schedule is split, each n-th event to one; 0: this process sends it itself."""
-    listen: str = setting("127.0.0.1:5557")
-    """HOST:PORT at which workers are awaited."""
-    master: str = setting("")
-    """HOST:PORT at which the master of this worker listens; empty: this is no worker."""
+    parts: int = setting(1, least=1, most=1_000)
+    """Processes among which the schedule is split. Each gets the same load file and the same start."""
+    part: int = setting(1, least=1, most=1_000)
+    """Number of this process, from 1: it sends every event whose number is `part` − 1 modulo `parts`."""
     order_url: str = setting("")
     """Address of the Order service, http://HOST:PORT: orders enter by POST /orders; empty: by Kafka. Pipeline only."""
     order_token_file: str = setting("")
@@ -130,29 +128,27 @@ class DriverSettings(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: addresses that can be used, and what everybody but a worker needs."""
-        needed = tuple((name, partial(_needed, name)) for name in ("load_file", "out_dir"))
-        addresses = ((name, partial(_address, name)) for name in ("listen", "master"))
-        return (*super().rules(), *needed, *addresses, ("order_url", _web_address))
+        """Return the base's rules and: what is required, a part that exists, an address that can be used."""
+        required = tuple((name, partial(_required, name)) for name in ("load_file", "out_dir"))
+        return (
+            *super().rules(),
+            *required,
+            ("part", _part_exists),
+            ("start_file", _same_start),
+            ("order_url", _web_address),
+        )
 
 
-def address(text: str) -> tuple[str, int]:
-    """Return host and port of HOST:PORT. Raises ValueError."""
-    host, colon, port = text.rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
-        raise ValueError(f"{text!r} is no HOST:PORT")
-    return host, int(port)
+def _required(name: str, values: Values) -> str | None:
+    return None if values[name] else "missing"
 
 
-def _needed(name: str, values: Values) -> str | None:
-    return None if values[name] or values["master"] else "missing"
+def _part_exists(values: Values) -> str | None:
+    return None if values["part"] <= values["parts"] else f"must be at most parts, {values['parts']}"
 
 
-def _address(name: str, values: Values) -> str | None:
-    try:
-        return None if not values[name] and name == "master" else (address(values[name]) and None)
-    except ValueError as wrong:
-        return str(wrong)
+def _same_start(values: Values) -> str | None:
+    return "missing: all parts need the same start" if values["parts"] > 1 and not values["start_file"] else None
 
 
 def _web_address(values: Values) -> str | None:
@@ -206,34 +202,32 @@ def _known_workload(values: Values) -> str | None:
     return None if name in WORKLOADS else f"{name!r} is unknown; known are {', '.join(WORKLOADS)}"
 
 
-def _long_enough(values: Values) -> str | None:
-    workload = WORKLOADS[values["workload"]]
-    if values["trace"]:
-        return None  # which lasts as long as it does
+def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
+    """Apply a rule about the workload; a trace has a length and may have a table of its own, see `wrong_with`."""
+    return None if values["trace"] else rule(values, WORKLOADS[values["workload"]])
+
+
+def _long_enough(values: Values, workload: Workload) -> str | None:
     fits = values["duration_s"] <= workload.duration_s
     return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
 
 
-def _split_fits_table(values: Values) -> str | None:
-    workload, split = WORKLOADS[values["workload"]], values["split"]
-    if values["trace"]:
-        return None  # which may bring a table of its own
-    if workload.partitions is None and split is Split.TABLE:
+def _split_fits_table(values: Values, workload: Workload) -> str | None:
+    if (workload.partitions is None) is (values["split"] is not Split.TABLE):
+        return None
+    if workload.partitions is None:
         return f"'table' needs a workload with a partition table of its own; {workload.name} has none"
-    if workload.partitions is not None and split is not Split.TABLE:
-        return f"'{split}' contradicts the partition table of {workload.name}; use 'table'"
-    return None
+    return f"'{values['split']}' contradicts the partition table of {workload.name}; use 'table'"
 
 
-def _partitions_fit_table(values: Values) -> str | None:
-    workload, partitions = WORKLOADS[values["workload"]], values["partitions"]
-    fits = workload.partitions in (None, partitions) or values["trace"]
-    return None if fits else f"{partitions} contradicts {workload.name}, which is made for {workload.partitions}"
+def _partitions_fit_table(values: Values, workload: Workload) -> str | None:
+    fits = workload.partitions in (None, values["partitions"])
+    made_for = f"{workload.name}, which is made for {workload.partitions}"
+    return None if fits else f"{values['partitions']} contradicts {made_for}"
 
 
-def _grouping_keeps_table(values: Values) -> str | None:
-    table = values["split"] is Split.TABLE and not values["trace"]  # of which `wrong_with` knows more
-    return _ignored(values["grouping"], values["workload"]) if table else None
+def _grouping_keeps_table(values: Values, workload: Workload) -> str | None:
+    return _ignored(values["grouping"], workload.name) if values["split"] is Split.TABLE else None
 
 
 def _ignored(grouping: Grouping, owner: str) -> str | None:
@@ -249,10 +243,10 @@ def _somebody_validates(values: Values) -> str | None:
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("workload", _known_workload),
-    ("duration_s", _long_enough),
-    ("split", _split_fits_table),
-    ("partitions", _partitions_fit_table),
-    ("grouping", _grouping_keeps_table),
+    ("duration_s", partial(_unless_traced, _long_enough)),
+    ("split", partial(_unless_traced, _split_fits_table)),
+    ("partitions", partial(_unless_traced, _partitions_fit_table)),
+    ("grouping", partial(_unless_traced, _grouping_keeps_table)),
     ("invalid_share", _somebody_validates),
     ("faults", wrong_faults),
     *BURST_RULES,

@@ -8,12 +8,13 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from contracts import logs
 from contracts.connection import Connection, read_settings
+from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
 from contracts.validation import InvalidSettingsError
 from services.common import traces
@@ -23,25 +24,16 @@ from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
 from services.payment.replica import ReplicaSettings, Server, ServiceTimes, options_of
 
-
-class Written(Protocol):
-    """What a stage writes: a record of an order."""
-
-    @property
-    def order_id(self) -> str:
-        """Its key."""
-        ...
-
-
-Rule = Callable[[Event, str, int], "Written | None"]
+Written = PaymentSettled | ShipmentScheduled | NotificationSent | None
+Rule = Callable[[Event, str, int], Written]
 """Event, name of the replica, when the event was served (epoch µs) → what follows from it. Raises Refused."""
 
 
-def decoded(kind: type[msgspec.Struct], decide: Callable[[Any, int], "Written | None"]) -> Rule:
+def decoded(kind: type[msgspec.Struct], decide: Callable[[Any, int], Written]) -> Rule:
     """Return the rule that decides about records of one kind and refuses all others."""
     decode = decoder(kind)
 
-    def rule(event: Event, _replica: str, done_us: int) -> "Written | None":
+    def rule(event: Event, _replica: str, done_us: int) -> Written:
         record = decode(event.value)
         if isinstance(record, Refusal):
             raise Refused(*record.reasons)

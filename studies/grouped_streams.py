@@ -97,13 +97,6 @@ def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> ND
     return found
 
 
-def choices(grouping: Grouping, workers: int, hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the worker of each event of one source. hashes: of the keys, shape (events,)."""
-    chosen = np.zeros(len(hashes), dtype=np.int64)
-    _choose_all(RULES[grouping], EPSILON, stacked(grouping, workers, 1, VIRTUAL), hashes, chosen)
-    return chosen
-
-
 def stacked(grouping: Grouping, workers: int, sources: int, virtual: int) -> Any:
     """Return the states of all sources, one in each row of every array."""
     each = [new_state(grouping, workers, number=source, virtual=virtual) for source in range(sources)]
@@ -118,12 +111,6 @@ def row(states: Any, source: int) -> Any:
         states.owner[source], states.signal[source], states.since[source], states.sketch[source],
         states.split_key[source], states.ways[source],
     )  # fmt: skip
-
-
-def _choose_all_of(rule: int, epsilon: float, states: Any, hashes: Any, chosen: Any) -> None:
-    state = row(states, 0)
-    for number in range(len(hashes)):
-        chosen[number] = choose(rule, epsilon, state, hashes[number])
 
 
 def _play_all(
@@ -168,5 +155,4 @@ def _play_all(
             queue_s[part, worker] = max(free_s[worker] - now_s, 0.0)
 
 
-_choose_all = compiled(_choose_all_of, (*HELPERS, row))
 _play = compiled(_play_all, (*HELPERS, row))

@@ -1,10 +1,9 @@
 """Landau et al. 2024: twelve packing heuristics on loads that wander, what moves and what it costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from autoscaler.packing.one_dimension import Packer
 from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from bench.matrix import Job, Row
 from loadgen.shapes import LANDAU_MAX, wander
-from report.measures import Interval, bootstrap_interval, pareto_front
+from report.measures import bootstrap_interval, pareto_front
 from studies.verdict import Found, Statement, judged, verdict
 
 PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
@@ -38,13 +37,12 @@ Means = Mapping[str, list[tuple[float, float]]]
 """Packer → (Rscore, CBS) of each stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(NamedTuple):
     """Loads of partitions over iterations, and the orders in which they are handed to a packer."""
 
     loads: NDArray[np.int64]
     base_order: tuple[int, ...]
-    """A permutation of the partitions that stays: it breaks ties between equal loads."""
+    """A permutation that stays: it breaks ties between equal loads."""
     fresh_orders: NDArray[np.int64]
     """One for each iteration, for packers that take partitions as they come."""
 
@@ -125,39 +123,35 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 
 
 def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
-    """Yield what the paper states of its streams next to ours. found: by the largest step of a load."""
-    fronts: list[str] = []
+    """Yield what the paper states of its streams next to ours. found: by the largest step of a load.
+
+    A printed share is reproduced if a stream such as ours may have given it.
+    """
+    said: list[tuple[str, str, str, bool]] = []
+    exceptions: dict[str, list[str]] = {"MBF, MBFP and MWF are on the front of the twelve": []}
     for delta, (fewer_moves, more_consumers) in HEADLINES.items():
         means = {name: np.mean(some, axis=0) for name, some in found[delta].items()}
-        base = min(EXISTING, key=lambda name: means[name][0])
-        changes = [
-            ours[0] / theirs[0] - 1 for ours, theirs in zip(found[delta]["mwf"], found[delta][base], strict=True)
-        ]
-        above = [cbs for _, cbs in found[delta]["mwf"]]
-        yield _said(f"MWF moves less load than the best existing, δ = {delta}", fewer_moves, changes, base, reading)
-        yield _said(f"MWF needs more consumers than the least, δ = {delta}", more_consumers, above, base, reading)
+        base, mwf = min(EXISTING, key=lambda name: means[name][0]), found[delta]["mwf"]
+        changes = [ours[0] / theirs[0] - 1 for ours, theirs in zip(mwf, found[delta][base], strict=True)]
+        for what, printed, ours in (
+            ("moves less load than the best existing", fewer_moves, changes),
+            ("needs more consumers than the least", more_consumers, [cbs for _, cbs in mwf]),
+        ):
+            mean = bootstrap_interval(ours)
+            text = f"{100 * mean.mean:+.1f} % ({100 * mean.low:+.1f} … {100 * mean.high:+.1f}) (beside {base})"
+            inside = min(ours) - TOLERANCE <= printed <= max(ours) + TOLERANCE
+            said.append((f"MWF {what}, δ = {delta}", f"{100 * printed:+.1f} %", text, inside))
         front = {THE_TWELVE[at] for at in pareto_front([(-means[name][0], means[name][1]) for name in THE_TWELVE])}
-        fronts += [f"{name} at δ = {delta}" for name in ALWAYS_ON_FRONT if name not in front]
-    yield _all("MBF, MBFP and MWF are on the front of the twelve", fronts, reading)
+        off = [f"{name} at δ = {delta}" for name in ALWAYS_ON_FRONT if name not in front]
+        exceptions["MBF, MBFP and MWF are on the front of the twelve"] += off
     first, last = ({name: bootstrap_interval([one for one, _ in found[delta][name]]) for name in THE_TWELVE}
                    for delta in HEADLINES)  # fmt: skip
-    shrinking = [name for name in THE_TWELVE if last[name].low <= first[name].high]
-    yield _all("the Rscore grows with δ for all algorithms", shrinking, reading)
-
-
-def _said(what: str, published: float, ours: Sequence[float], base: str, reading: str) -> Statement:
-    """A printed share is reproduced if a stream such as ours may have given it."""
-    mean: Interval = bootstrap_interval(ours)
-    said = f"{100 * mean.mean:+.1f} % ({100 * mean.low:+.1f} … {100 * mean.high:+.1f}) (beside {base})"
-    inside = min(ours) - TOLERANCE <= published <= max(ours) + TOLERANCE
-    return _statement(what, f"{100 * published:+.1f} %", said, reading, inside)
-
-
-def _all(what: str, exceptions: Sequence[str], reading: str) -> Statement:
-    return _statement(what, "all", f"not {', '.join(exceptions)}" if exceptions else "all", reading, not exceptions)
-
-
-def _statement(what: str, published: str, ours: str, reading: str, holds: bool) -> Statement:
-    return Statement(
-        paper=PAPER, table=TABLE, what=what, published=published, ours=ours, reading=reading, verdict=verdict(holds)
-    )
+    exceptions["the Rscore grows with δ for all algorithms"] = [
+        name for name in THE_TWELVE if last[name].low <= first[name].high
+    ]
+    for what, some in exceptions.items():
+        said.append((what, "all", f"not {', '.join(some)}" if some else "all", not some))
+    for what, published, text, holds in said:
+        yield Statement(
+            paper=PAPER, table=TABLE, what=what, published=published, ours=text, reading=reading, verdict=verdict(holds)
+        )

@@ -18,7 +18,7 @@ from bench.scenario import Scenario
 from contracts.children import uninterrupted
 from contracts.clock import now_us
 from contracts.connection import Connection
-from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
+from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, of_part
 from loadgen.workloads import WORKLOADS
 from report import replace_file
 from tailpack.errors import TailpackError
@@ -53,7 +53,7 @@ class Run:
     """"": the broker of `tailpack kafka start`, else one of the run's own."""
     client_properties: str = ""
     web_port: int | None = None
-    load_workers: int = 0
+    load_workers: int = 1
     name: str = ""
     """Name of its folder, and namespace of its topics; "": a fresh one."""
     fit_load: bool = False
@@ -198,7 +198,7 @@ class Run:
             waiting = [f"replicas: {ready} of {wanted} ready"]
         if waiting and tick is None and not self._compiled:
             waiting.append("autoscaler: compiling once, about 30 s")
-        if not (self.folder / READY_FILE).exists():
+        if not all_exist(self.folder, READY_FILE, self.load_workers):
             waiting.append("load generator")
         return waiting
 
@@ -213,13 +213,15 @@ class Run:
 
     def _until_done(self, stack: Stack, screen: Screen) -> None:
         screen.phase = "replaying"
-        assert stack.load is not None
-        while stack.load.exit_status is None:
+        while any(part.exit_status is None for part in stack.load_parts):
             self._step(stack, screen)
         screen.phase = "draining"
-        if not (self.folder / RESULT_FILE).exists():
-            raise TailpackError(f"locust did not send its load: {stack.load.ending()}; see {stack.load.log}")
-        sent = GeneratorResult.load(self.folder)
+        if not all_exist(self.folder, RESULT_FILE, self.load_workers):
+            files = (of_part(RESULT_FILE, part, self.load_workers) for part in range(1, self.load_workers + 1))
+            parts = zip(files, stack.load_parts, strict=True)
+            failed = next(part for file, part in parts if not (self.folder / file).exists())
+            raise TailpackError(f"{failed.name} did not send its load: {failed.ending()}; see {failed.log}")
+        sent = GeneratorResult.load(self.folder, self.load_workers)
         if sent.first_error:
             self._say(f"generator: {sent.first_error}")
         state, progress_at, before = screen.watcher.state, time.monotonic(), -1

@@ -5,21 +5,19 @@ broker create topics.
 """
 
 import logging
-from collections.abc import Iterable
 from typing import Any, Final
 
-from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupType, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
+from contracts.preflight import Needed, NotThereError, check_topics
 from contracts.topics import CONTROL, ScaledGroup, qualified
-from contracts.waiting import NotWithinError, until
 
 DEADLINE_S: Final = 10.0
 """For brokers that are just starting, and for topics that were created a moment ago."""
 ASK_S: Final = 2.0
-PAUSE_S: Final = 0.2
 _log = logging.getLogger("autoscaler.librdkafka")
 _log.addHandler(logging.NullHandler())
 _log.propagate = False
@@ -48,52 +46,17 @@ def reader(connection: Connection, **settings: Any) -> dict[str, Any]:
     )
 
 
-class NotThereError(Exception):
-    """Something that the autoscaler needs is missing; one sentence that says what to do."""
-
-
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
     """Return when Kafka and the topics are there, within `deadline_s`. Raises NotThereError.
 
     follows_plans: a group of other members than PlanConsumers is refused.
     """
-    topic, group = scaled.topic_in(connection.namespace), scaled.group_in(connection.namespace)
-    control = [qualified(connection.namespace, one) for one in CONTROL]
-    errors: list[KafkaError] = []
-    missing: list[str] = []
-    consumer = Consumer(reader(connection) | {"error_cb": errors.append})
-
-    def there() -> bool:
-        missing[:] = filter(None, [_missing(consumer, connection, topic, control, errors)])
-        return not missing
-
-    try:
-        until(there, deadline_s, "Kafka and the topics", PAUSE_S)
-    except NotWithinError:
-        raise NotThereError(missing[0]) from None
-    finally:
-        consumer.close()
+    needed = {scaled.topic_in(connection.namespace): Needed(remedy="create it, or correct topic")}
+    for one in CONTROL:
+        needed[qualified(connection.namespace, one)] = Needed(remedy="create it with tailpack topics create")
+    check_topics(connection, needed, deadline_s)
     if follows_plans:
-        _check_group(connection, group)
-
-
-def _missing(
-    consumer: Consumer, connection: Connection, topic: str, control: Iterable[str], errors: list[KafkaError]
-) -> str:
-    where = connection.bootstrap_servers
-    for name in (topic, *control):
-        try:
-            error = consumer.list_topics(name, timeout=ASK_S).topics[name].error
-        except KafkaException as away:
-            telling = [one for one in errors if one.code() != KafkaError._ALL_BROKERS_DOWN] or [away.args[0]]
-            return (
-                f"Kafka at {where} cannot be reached ({telling[-1].str()}); start it, or correct bootstrap_servers and "
-                "client_properties"
-            )
-        if error is not None:
-            create = "create it, or correct topic" if name == topic else "create it with tailpack topics create"
-            return f"topic {name} cannot be used on {where} ({error.str()}); {create}"
-    return ""
+        _check_group(connection, scaled.group_in(connection.namespace))
 
 
 def _check_group(connection: Connection, group: str) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from autoscaler.live.composition import LiveAutoscaler, asked_of, launcher_from, policy_from
-from autoscaler.live.kafka import NotThereError, check
+from autoscaler.live.kafka import check
 from autoscaler.live.launcher import LauncherError, of_extra, stop_left_behind
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
@@ -29,6 +29,7 @@ from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.pages import PortTakenError
+from contracts.preflight import NotThereError
 from contracts.validation import ConfigFile, InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")

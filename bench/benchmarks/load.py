@@ -1,26 +1,24 @@
 """How punctual the load generator is, and how many events per second it sends, by one process or by several."""
 
-import socket
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from bench import BenchError
 from bench.benchmark import Row, environ_of
-from contracts.children import Child, python_module
+from contracts.children import Child, ChildEndedError, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.validation import as_environment
-from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
+from contracts.waiting import NotWithinError, until
+from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import DriverSettings, LoadSpec, Topology
 
-PARTITIONS: Final = 4
 TARGET_S: Final = 0.5
 """Latency target: a load is on time while the p99 of its lateness is at most 5 % of it."""
 PUNCTUAL_RATE: Final = 350
@@ -33,11 +31,9 @@ AHEAD_US: Final = 500_000
 """From the note of the start to second 0."""
 
 
-def send_loads(
-    connection: Connection, folder: Path, workers: int, *, quick: bool, announce: Callable[..., None]
-) -> Row:
+def send_loads(loads: "Loads", *, quick: bool) -> Row:
     """Send loads one after the other; return how punctual they were. Raises BenchError."""
-    loads, seconds = _Loads(connection, folder, workers, announce), 3 if quick else 30
+    seconds = 3 if quick else 30
     even = loads.send(PUNCTUAL_RATE, seconds, Spacing.SMOOTH)
     bursts = loads.send(PUNCTUAL_RATE, seconds // 2, Spacing.BURST)
     flood = loads.send(FLOOD // 10 if quick else FLOOD, 1, Spacing.BURST, overdue=True)
@@ -46,7 +42,7 @@ def send_loads(
     tried = (int(round(flood.acknowledged / flood_s * share, -2)) for share in TRIED[quick:])
     return {
         "stage": "load",
-        "workers": workers,
+        "workers": loads.workers,
         "rate_per_s": PUNCTUAL_RATE,
         "within_2ms": even.within_2ms or 0.0,
         "lateness_p99_s": (even.lateness_p99_us or 0) / 1e6,
@@ -58,10 +54,11 @@ def send_loads(
 
 
 @dataclass(slots=True)
-class _Loads:
+class Loads:
     """Loads that are sent one after the other, by processes of their own."""
 
     connection: Connection
+    partitions: int
     folder: Path
     workers: int
     announce: Callable[..., None]
@@ -75,27 +72,33 @@ class _Loads:
         folder = self.folder / str(len(list(self.folder.iterdir())))
         folder.mkdir()
         self._write_load(folder, rate, seconds, spacing)
-        shared, listen, start_file = self.workers > 1, f"127.0.0.1:{_free_port()}", folder / "start_at"
-        told = {"load_file": str(folder / "load.json"), "out_dir": str(folder), "start_file": str(start_file)}
+        start_file, give_up_s = folder / "start_at", seconds + DEADLINE_S
         with ExitStack() as running:
-            own = {"workers": self.workers if shared else 0, "listen": listen}
-            generator = self._start(running, folder / "generator.log", told | own)
-            for number in range(self.workers if shared else 0):
-                self._start(running, folder / f"worker-{number}.log", {"master": listen})
-            give_up_s = time.monotonic() + seconds + DEADLINE_S
-            while generator.exit_status is None and time.monotonic() < give_up_s:
-                if not start_file.exists() and (folder / READY_FILE).exists():
-                    start_file.write_text(str(now_us() + (0 if overdue else AHEAD_US)))
-                time.sleep(0.02)
-        result = GeneratorResult.load(folder) if (folder / RESULT_FILE).exists() else None
+            parts = [self._start(running, folder, start_file, part) for part in range(1, self.workers + 1)]
+            try:
+                parts[-1].wait_until(lambda: all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "ready")
+            except (ChildEndedError, NotWithinError) as wrong:
+                raise BenchError(str(wrong)) from wrong
+            start_file.write_text(str(now_us() + (0 if overdue else AHEAD_US)))
+            until(lambda: all(part.exit_status is not None for part in parts), give_up_s, "the load is sent")
+        sent = all_exist(folder, RESULT_FILE, self.workers)
+        result = GeneratorResult.load(folder, self.workers) if sent else None
         if result is None or result.first_error:
-            why = result.first_error if result else generator.last_words()
+            why = result.first_error if result else "; ".join(part.last_words() for part in parts)
             raise BenchError(f"the generator did not send {rate:,} events/s: {why}")
         return result
 
-    def _start(self, running: ExitStack, log: Path, told: dict[str, Any]) -> Child:
+    def _start(self, running: ExitStack, folder: Path, start_file: Path, part: int) -> Child:
         """Start a process of the load, which ends with `running`."""
-        environ = environ_of(self.connection) | as_environment(DriverSettings(**told))
+        settings = DriverSettings(
+            load_file=str(folder / "load.json"),
+            out_dir=str(folder),
+            start_file=str(start_file),
+            parts=self.workers,
+            part=part,
+        )
+        environ = environ_of(self.connection) | as_environment(settings)
+        log = folder / f"generator-{part}.log"
         child = Child(log.stem, python_module("loadgen.drivers"), environ, log)
         child.start()
         running.callback(child.stop)
@@ -106,11 +109,6 @@ class _Loads:
         trace.write_text("second,events\n" + "".join(f"{second},{rate}\n" for second in range(seconds)))
         spec = LoadSpec(
             topology=Topology.PAYMENT_ONLY, workload="w1", trace=str(trace), spacing=spacing, split=Split.EVEN,
-            duration_s=seconds, partitions=PARTITIONS, latency_target_s=TARGET_S,
+            duration_s=seconds, partitions=self.partitions, latency_target_s=TARGET_S,
         )  # fmt: skip
         (folder / "load.json").write_bytes(msgspec.json.encode(spec))
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])

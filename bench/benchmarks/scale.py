@@ -100,9 +100,9 @@ class _Group:
             policy="static", payment_partitions=partitions, state_dir=str(self._folder),
             initial_replicas=members, max_replicas=members,
         )  # fmt: skip
-        self.mover, stop = Mover(), Event()
+        self.mover, stop = _Mover(), Event()
         launcher = ProcessLauncher(self._folder)
-        self.timed = Timed(settings, connection, self.mover, {}, stop, warn=lambda _: None, launcher=launcher)
+        self.timed = _Timed(settings, connection, self.mover, {}, stop, warn=lambda _: None, launcher=launcher)
         stack.callback(self.timed.close)
         self.controller = Thread(target=self.timed.run, name="controller")
         stack.callback(self._end_controller, stop)
@@ -129,8 +129,6 @@ class _Group:
             self.controller.join()
 
     def until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
-        """Wait for a condition while the members run. Raises NotWithinError, BenchError, KeyboardInterrupt."""
-
         def done() -> bool:
             if self._interruptions:
                 raise KeyboardInterrupt
@@ -155,18 +153,16 @@ class _Group:
         }
 
 
-class Mover:
+class _Mover:
     """A policy that moves a quarter of the partitions whenever it is asked to, and otherwise changes nothing."""
 
     name = "mover"
 
     def __init__(self) -> None:
         self.asked = False
-        self.observed = 0
-        """Ticks at which the whole group was observed."""
+        self.observed = 0  # ticks at which the whole group was observed
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Give every fourth partition to the replica after its owner, or hold."""
         self.observed += 1
         names = observation.replica_names
         if not self.asked or len(names) < 2:
@@ -177,7 +173,7 @@ class Mover:
         return Decision(Action.REASSIGN, Plan(names, owners), "a quarter moves")
 
 
-class Timed(LiveAutoscaler):
+class _Timed(LiveAutoscaler):
     """The real autoscaler, which notes the wall time of each tick."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -185,12 +181,10 @@ class Timed(LiveAutoscaler):
         self.ticks_s: list[float] = []
 
     def taken(self) -> tuple[int, float]:
-        """Return how many plans every member has taken, and the sum of the seconds that they took."""
         told = _samples(self._metrics.plan_taken)
         return int(told["_count"]), told["_sum"]
 
     def journal_bytes(self) -> float:
-        """Return the size of what was written to the journal."""
         return _samples(self._metrics.journal_bytes)["_total"]
 
     def _tick(self) -> None:

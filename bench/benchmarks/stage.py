@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from autoscaler.live.kafka import client
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of, numbers
-from bench.benchmarks.load import send_loads
+from bench.benchmarks.load import Loads, send_loads
 from contracts.children import Child, ChildEndedError, python_module
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
@@ -54,9 +54,7 @@ READS: Final = {
 }
 
 
-class Seen(NamedTuple):
-    """Use and progress of all instances at one time."""
-
+class _Seen(NamedTuple):
     at_s: float
     processor_s: float
     done: float
@@ -80,7 +78,8 @@ class Stage(Benchmark):
         """Measure so many processes on a broker of their own."""
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
             if self.name is Name.LOAD:
-                return send_loads(connection, Path(folder), int(case), quick=self.quick, announce=tools.announce)
+                loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)
+                return send_loads(loads, quick=self.quick)
             return self._serve(connection, Path(folder), int(case), tools)
 
     def _serve(self, connection: Connection, folder: Path, instances: int, tools: Tools) -> Row:
@@ -91,9 +90,8 @@ class Stage(Benchmark):
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
             members = min(instances, self.partitions)
             try:
-                processes[0].wait_until(
-                    lambda: self._owners(connection) == members, START_S, "every instance owns some"
-                )
+                own_some = lambda: self._owners(connection) == members  # noqa: E731
+                processes[0].wait_until(own_some, START_S, "every instance owns partitions")
                 start = _seen(processes, 0)
                 self._fill(connection, backlog)
                 commits = self._commits(connection, processes, start, orders)
@@ -145,7 +143,7 @@ class Stage(Benchmark):
         if left := producer.flush(START_S):
             raise BenchError(f"{self.name}: {left} records were not taken by the broker")
 
-    def _commits(self, connection: Connection, processes: Sequence[Child], start: Seen, orders: int) -> list[Seen]:
+    def _commits(self, connection: Connection, processes: Sequence[Child], start: _Seen, orders: int) -> list[_Seen]:
         """Return the state at the start and at each observed commit, until nearly all is committed."""
         inputs = [
             TopicPartition(qualified(connection.namespace, topic), partition)
@@ -170,9 +168,9 @@ class Stage(Benchmark):
         return commits
 
 
-def _seen(processes: Sequence[Child], done: float) -> Seen:
+def _seen(processes: Sequence[Child], done: float) -> _Seen:
     times = [psutil.Process(one.pid).cpu_times() for one in processes]
-    return Seen(steady_s(), sum(one.user + one.system for one in times), done)
+    return _Seen(steady_s(), sum(one.user + one.system for one in times), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:

@@ -19,7 +19,7 @@ def main() -> int:
     try:
         logs.configure(log.name, os.environ)
         connection, settings = read_settings(os.environ, DriverSettings)
-        spec = None if settings.master else read_load(settings)
+        spec = read_load(settings)
     except InvalidSettingsError as wrong:
         for problem in wrong.problems:
             log.error(problem)
@@ -33,9 +33,7 @@ def main() -> int:
     except GeneratorError as refusal:
         log.error(refusal)
         return 1
-    if isinstance(result, bool):
-        return 0 if result else 1
-    result.save(Path(settings.out_dir))
+    result.save(Path(settings.out_dir), settings.part, settings.parts)
     if result.first_error is not None:
         log.error(result.first_error)
     return 0 if result.complete else 1

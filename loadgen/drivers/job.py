@@ -1,9 +1,9 @@
-"""One process's part of a load, from connecting to drained: every `of`-th event from `index` on, or all of them."""
+"""One process's part of a load, from connecting to drained."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import gevent
 import numpy as np
@@ -19,8 +19,7 @@ from loadgen.drivers.http_sender import HttpSender
 from loadgen.drivers.sender import Entry, GeneratorError, GeneratorMetrics, Pause, Sender, Settled
 from loadgen.faults import POISON, due_us, struck
 from loadgen.pacing import Pacer
-from loadgen.result import GeneratorResult, Part, lateness_limit_us
-from loadgen.schedule import Schedule
+from loadgen.result import PUNCTUAL_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
 from loadgen.spec import DriverSettings, LoadSpec, Topology
 
 LEAD_US: Final = 1_000_000
@@ -53,14 +52,15 @@ class Job:
         settings: DriverSettings,
         *,
         settled: Settled,
-        index: int = 0,
-        of: int = 1,
     ) -> None:
         self._spec = spec
         self.schedule = spec.schedule()
         self._poison = struck(spec.faults, POISON, self.schedule.offset_us, spec.seed)
         self._due_us = due_us(spec.faults, self.schedule.offset_us, spec.seed)
-        self._numbers = orders.send_numbers(spec, self.schedule)[index::of]
+        numbers = orders.send_numbers(spec, self.schedule)
+        repeated = np.diff(numbers, prepend=-1) == 0
+        mine = slice(settings.part - 1, None, settings.parts)
+        self._numbers, self._repeated = numbers[mine], int(repeated[mine].sum())
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
         self._sender: Entry = (
@@ -96,7 +96,7 @@ class Job:
         )
         self._pacer.run()
 
-    def run(self, begin: Callable[[], int], stopped: Event, drain_deadline_s: float) -> Part:
+    def run(self, begin: Callable[[], int], stopped: Event, drain_deadline_s: float) -> GeneratorResult:
         """Send from second 0 on, which `begin` returns in µs since the epoch, until all is sent or `stopped` is set.
 
         Then wait for the acknowledgements, and return what was done; a GeneratorError becomes its first error.
@@ -118,41 +118,45 @@ class Job:
             raise sending.exception
         error = None if interrupted or sending.value is None else str(sending.value)
         self._sender.drain(INTERRUPTED_DRAIN_S if interrupted or error else drain_deadline_s)
-        return self._part(interrupted=interrupted, error=error)
+        return self.result(interrupted=interrupted, error=error)
 
     def breathe(self, pause_s: float) -> None:
         """Take in delivery reports and let others run. Raises GeneratorError."""
         self._sender.poll()
         pause(pause_s)
 
-    def _part(self, *, interrupted: bool, error: str | None) -> Part:
+    def result(self, *, interrupted: bool = False, error: str | None = None) -> GeneratorResult:
+        """Return what was done so far. error: goes before what the sender reports itself."""
         sender, sent = self._sender, self._numbers[: self._sender.produced]
         wrong = [bool(self._poison[one]) or self._orders.flaw(one) is not None for one in sent.tolist()]
         rightly = min(sender.refused, sum(wrong))
-        return Part(
+        acknowledged = sender.acknowledged + rightly
+        lateness_us = np.zeros(0, np.int64) if self._pacer is None else self._pacer.lateness_us
+        p50_us, p99_us, max_us = (lateness_percentile_us(lateness_us, share) for share in (0.5, 0.99, 1.0))
+        limit_us = lateness_limit_us(self._spec.latency_target_s)
+        first_error = error or sender.first_error
+        return GeneratorResult(
+            scheduled=len(self._numbers),
+            repeated=self._repeated,
             produced=sender.produced,
-            acknowledged=sender.acknowledged + rightly,
+            acknowledged=acknowledged,
             failed=sender.failed + sender.refused - rightly,
             invalid_orders=len(np.unique(sent[np.array(wrong, bool)])),
-            cpu_s=time.process_time(),
             interrupted=interrupted,
-            first_error=error or sender.first_error,
-            lateness=b"" if self._pacer is None else self._pacer.lateness_us.tobytes(),
+            started_us=self.started_us,
+            ended_us=now_us(),
+            lateness_p50_us=p50_us,
+            lateness_p99_us=p99_us,
+            lateness_max_us=max_us,
+            within_2ms=float(np.mean(lateness_us <= PUNCTUAL_US)) if len(lateness_us) else None,
+            lateness_limit_us=limit_us,
+            valid=p99_us is not None
+            and p99_us <= limit_us
+            and acknowledged == len(self._numbers)
+            and first_error is None,
+            cpu_s=round(time.process_time(), 3),
+            first_error=first_error,
         )
-
-
-def result_of(
-    spec: LoadSpec, schedule: Schedule, parts: Sequence[Part], started_us: int | None = None, **more: Any
-) -> GeneratorResult:
-    """Return the result of a load, from the parts that its processes have sent."""
-    return GeneratorResult.of(
-        parts,
-        scheduled=len(orders.send_numbers(spec, schedule)),
-        events=len(schedule),
-        latency_target_s=spec.latency_target_s,
-        started_us=started_us,
-        **more,
-    )
 
 
 def _by_http(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Entry:

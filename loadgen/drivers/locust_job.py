@@ -1,4 +1,4 @@
-"""A load inside Locust: alone, as the master of workers, or as a worker; shown by Locust, ended by signals."""
+"""A load inside Locust: shown by Locust, ended by signals."""
 
 import gc
 import signal
@@ -13,15 +13,12 @@ from gevent.event import Event
 from gevent.pywsgi import WSGIServer
 from locust import User, constant, events, task
 from locust.env import Environment
-from locust.exception import RPCError
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from contracts.connection import Connection
-from loadgen.drivers.distributed import Follower, Leader
-from loadgen.drivers.job import INTERRUPTED_DRAIN_S, Job, await_start, result_of
-from loadgen.drivers.sender import GeneratorError
-from loadgen.result import READY_FILE, GeneratorResult
-from loadgen.spec import DriverSettings, LoadSpec, address
+from loadgen.drivers.job import Job, await_start
+from loadgen.result import READY_FILE, GeneratorResult, of_part
+from loadgen.spec import DriverSettings, LoadSpec
 
 
 class ScheduledLoad(User):  # type: ignore[misc]  # locust's classes are untyped
@@ -34,50 +31,39 @@ class ScheduledLoad(User):  # type: ignore[misc]  # locust's classes are untyped
         """Be there: the load is sent beside the users."""
 
 
-def run(spec: LoadSpec | None, connection: Connection, settings: DriverSettings) -> GeneratorResult | bool:
+def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> GeneratorResult:
     """Run one load to its end, or to SIGTERM or SIGINT; the result says what went wrong.
 
-    A worker, whose load is None, returns whether its share went well. Raises GeneratorError where nothing can begin.
+    Raises GeneratorError where nothing can begin.
     """
     environment = Environment(user_classes=[ScheduledLoad], events=events)
     stopped = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         gevent.signal_handler(number, stopped.set)
     quiet()
-    if spec is None:
-        return _follow(environment, connection, settings, stopped)
+    job = Job(spec, connection, settings, settled=statistics(environment, settings))
     taken = _port_problem(settings.web_host, settings.web_port, "web page", "WEB_PORT") or _port_problem(
         settings.http_host, settings.http_port, "metrics", "TAILPACK_HTTP_PORT"
     )
-    if settings.workers and not taken:
-        taken = _port_problem(*address(settings.listen), "load workers", "TAILPACK_LISTEN")
     if taken is not None:
-        return result_of(spec, spec.schedule(), [], error=taken)
-    if settings.workers:
-        runner = environment.create_master_runner(*address(settings.listen))
-        with _page(environment, settings):
-            result = Leader(runner, spec, connection, settings, stopped).lead(spawn=True)
-            runner.quit()
-        return result
+        return job.result(error=taken)
     runner = environment.create_local_runner()
-    job = Job(spec, connection, settings, settled=statistics(environment, settings))
     with _page(environment, settings), _metrics(settings, job.metrics()):
         runner.start(1, spawn_rate=1)
-        result = alone(job, spec, settings, stopped)
+        result = send(job, settings, stopped)
         runner.quit()
     return result
 
 
-def alone(job: Job, spec: LoadSpec, settings: DriverSettings, stopped: Event) -> GeneratorResult:
-    """Send all of a load from this process."""
+def send(job: Job, settings: DriverSettings, stopped: Event) -> GeneratorResult:
+    """Connect, report that it is ready, await the start, and send."""
 
     def begin() -> int:
         job.connect(settings.connect_deadline_s)
-        (Path(settings.out_dir) / READY_FILE).touch()
+        (Path(settings.out_dir) / of_part(READY_FILE, settings.part, settings.parts)).touch()
         return await_start(settings, job.breathe)
 
-    part = job.run(begin, stopped, settings.drain_deadline_s)
-    return result_of(spec, job.schedule, [part], job.started_us)
+    return job.run(begin, stopped, settings.drain_deadline_s)
 
 
 def quiet() -> None:
@@ -102,24 +88,6 @@ def statistics(environment: Environment, settings: DriverSettings) -> Any:
         )
 
     return settled
-
-
-def _follow(environment: Environment, connection: Connection, settings: DriverSettings, stopped: Event) -> bool:
-    host, port = address(settings.master)
-    try:
-        runner = environment.create_worker_runner(host, port)
-    except (RPCError, OSError) as missing:
-        raise GeneratorError(f"no load master answers at {settings.master}: {missing}") from missing
-    follower = Follower(runner, connection, settings, statistics(environment, settings))
-    following = gevent.spawn(follower.follow)
-    gevent.wait([following, stopped], count=1)
-    if stopped.is_set():
-        follower.stop()
-        following.join(INTERRUPTED_DRAIN_S + 2)
-    while len(runner.greenlet) and not stopped.is_set():  # until the master sends everybody home
-        gevent.sleep(0.1)
-    runner.greenlet.join(1)
-    return bool(following.ready() and following.value)
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""What the services share: records, once-only effects, the Faust app, health, and how a process lives."""
+"""Parts that the services share: records, once-only effects, the Faust app, health, and the life of a process."""

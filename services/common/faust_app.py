@@ -35,7 +35,7 @@ new leader when the old one refuses to tell where the partition begins, so it wo
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings(KeyedTopics):
-    """What all of them understand; a service with more to set extends it."""
+    """Settings of all services on Faust; a service with more of them extends this record."""
 
     http_host: str = setting("127.0.0.1")
     """Address to listen on; 0.0.0.0 inside a container."""

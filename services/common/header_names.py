@@ -18,7 +18,7 @@ def read_any_header_name() -> None:
 
 
 class Records(_MemoryRecordsPy):  # type: ignore[misc]  # aiokafka ships no types
-    """What was fetched of a partition, batch by batch."""
+    """The records fetched of a partition, batch by batch."""
 
     def next_batch(self) -> Any:
         """Return the next batch; None: there is none."""

@@ -1,4 +1,4 @@
-"""What a stage reads before it starts: how much of its input may come again, and what it wrote for that.
+"""The reading back before a stage starts: how much of its input may come again, and what it wrote for that.
 
 Whatever else the topics hold, a foreign record, a malformed one, a marker of a transaction, is passed over and counted.
 """
@@ -26,7 +26,7 @@ BATCH: Final = 1000
 IdOf = Callable[[bytes], str | None]
 """Value of an output record → the id of the effect; None for a record of another stage. Raises UNDECODABLE."""
 Take = Callable[[Any], None]
-"""What is done with a record that was read: topic, key, value. Raises UNDECODABLE for one that is passed over."""
+"""Takes a record that was read: topic, key, value. Raises UNDECODABLE for one that is passed over."""
 
 _log = logging.getLogger(__name__)
 

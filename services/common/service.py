@@ -32,7 +32,7 @@ STALL_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Kept:
-    """What a stage remembers: a topic of its own, of which the last `tail` records a partition are read at a start."""
+    """The memory of a stage: a topic of its own, of which the last `tail` records a partition are read at a start."""
 
     topic: Topic
     tail: int
@@ -75,7 +75,7 @@ class Service:
         }
         """Every topic this service reads or writes, with its partitions."""
         self.routes: Sequence[web.AbstractRouteDef] = ()
-        """What its HTTP interface has beside /healthz."""
+        """Routes of its HTTP interface besides /healthz."""
         self._fetched: dict[Any, tuple[int | None, float]] = {}
         """Partition → the stamp of its last fetch, and since when that has been seen to stay the same."""
         self._inputs = frozenset(map(self.named, inputs))

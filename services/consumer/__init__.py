@@ -24,17 +24,6 @@ from services.consumer.interface import (
 from services.consumer.plan_consumer import PlanConsumer
 
 __all__ = [
-    "BatchHandler",
-    "Delivery",
-    "Event",
-    "Handler",
-    "Health",
-    "Listeners",
-    "OnLogReset",
-    "Options",
-    "PlanConsumer",
-    "Refused",
-    "ReplicaError",
-    "Topics",
-    "from_environment",
-]
+    "BatchHandler", "Delivery", "Event", "Handler", "Health", "Listeners", "OnLogReset", "Options", "PlanConsumer",
+    "Refused", "ReplicaError", "Topics", "from_environment",
+]  # fmt: skip

@@ -54,12 +54,12 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self.since = NEW
         """Generation of its first."""
         self.given: dict[int, Given] = {}
-        """What was given up since the present one."""
+        """Partitions given up since the present one."""
         self.draining = False
         self.asked_to_drain = False
         """The group knows that this member is draining."""
         self.last = Origin()
-        """What the present assignment was made from."""
+        """The origin of the present assignment."""
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return this member's introduction. Called for each JoinGroup."""

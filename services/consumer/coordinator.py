@@ -36,7 +36,7 @@ NO_MEMBERS: Final = ("Empty", "Dead")
 
 
 class Conduct(Protocol):
-    """What a replica does around each round."""
+    """The actions of a replica around each round."""
 
     async def before_round(self) -> None:
         """The group is about to be joined (once per sequence of attempts)."""

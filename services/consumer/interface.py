@@ -1,4 +1,4 @@
-"""What a service passes to the consumer and gets from it: events, handlers, options, listeners."""
+"""The interface between a service and the consumer: events, handlers, options, listeners."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Refused(Exception):  # noqa: N818  the handler's verdict, no fault of the 
 
 
 class OnLogReset(StrEnum):
-    """What to do with a partition whose log is not the one that was read."""
+    """The handling of a partition whose log is not the one that was read."""
 
     FAIL = "fail"
     """Serve it no more, and say so, until somebody has looked."""
@@ -35,7 +35,7 @@ class OnLogReset(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
-    """What the consumer reads and writes, by the names the broker knows."""
+    """The topics that the consumer reads and writes, by the names the broker knows."""
 
     group: str
     events: str
@@ -47,14 +47,14 @@ class Topics:
     dead_letters: str = ""
     """DeadLetter: what could not be handled, and why. Empty: nowhere."""
     stage: str = ""
-    """Who refuses, as dead letters tell it; empty: the group."""
+    """Name of the stage in dead letters; empty: the group."""
     others: Mapping[str, int] = field(default_factory=dict)
     """Further topics that must be there before it starts, with the least number of partitions they must have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Membership, Target):
-    """What a consumer can be told. Raises ValueError naming everything that is wrong."""
+    """Options of a consumer. Raises ValueError naming everything that is wrong."""
 
     rebalance_timeout_s: float = setting(10.0, "s", above=0)
     """A member that does not rejoin within it is out of the group."""

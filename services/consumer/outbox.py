@@ -1,4 +1,4 @@
-"""What handlers have written, kept back until it is committed together with the events that caused it."""
+"""Outputs of handlers, kept back until they are committed together with the events that caused them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ class Record(NamedTuple):
 
 
 _written: ContextVar[list[Record]] = ContextVar("written")
-"""What the attempt under way has written. Tasks that a handler starts inherit it."""
+"""Outputs of the attempt under way. Tasks that a handler starts inherit them."""
 
 Taking = tuple[int, int | None]
 """Partition, and the generation in which it was taken: what an earlier owner of this process did counts for nothing."""

@@ -1,4 +1,4 @@
-"""What a replica writes to Kafka: its outputs, then the offsets of what is done, and its progress."""
+"""The writes of a replica to Kafka: its outputs, then the offsets of what is done, and its progress."""
 
 import asyncio
 import logging
@@ -136,7 +136,7 @@ class Committer:
         self._topic = topic
         self._interval_s = interval_s
         self.metadata: Callable[[], str] = str
-        """What is kept beside each offset."""
+        """Metadata kept beside each offset."""
         self.confirmed_s = steady_s()
         """When all that was done was with the group last (of steady_s)."""
         self._lock = asyncio.Lock()

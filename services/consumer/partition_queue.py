@@ -16,7 +16,7 @@ from contracts.clock import steady_s
 
 
 class Offsets:
-    """What one member may commit of a partition. Offsets only grow; one is committed once all before it are done."""
+    """The offsets of a partition that one member may commit: they only grow, each once all before it are done."""
 
     __slots__ = ("_begun_from", "_committed", "_done", "position", "unfinished")
 
@@ -53,7 +53,7 @@ class Offsets:
 
     @property
     def committable(self) -> int | None:
-        """What to commit; None when there is nothing new."""
+        """The offset to commit; None when there is nothing new."""
         return self.position if self.position != self._committed else None
 
     def committed(self, offset: int) -> None:
@@ -89,7 +89,7 @@ class Polled(NamedTuple):
     received_us: int
     """When it was polled (µs since the epoch)."""
     arrived_s: float
-    """What all partitions are served in the order of; see `arrived_s`."""
+    """The order in which all partitions are served; see `arrived_s`."""
 
 
 def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
@@ -161,7 +161,7 @@ class PartitionQueue(Offsets):
 
     @property
     def committable(self) -> int | None:
-        """What to commit; None when there is nothing new."""
+        """The offset to commit; None when there is nothing new."""
         return None if self.cut_off else super().committable
 
     def may_start(self, most: int) -> bool:

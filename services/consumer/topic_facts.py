@@ -34,7 +34,7 @@ async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
 
 
 TOPIC: Final = 2
-"""What a description of settings is asked for."""
+"""The kind of resource whose settings are described."""
 OVERHEAD: Final = 128
 """Most bytes that a record alone in its batch has beside key and value."""
 

@@ -1,4 +1,4 @@
-"""What a replica reports: its progress to the autoscaler, its health and its metrics over HTTP."""
+"""The reports of a replica: its progress to the autoscaler, its health and its metrics over HTTP."""
 
 import asyncio
 import os
@@ -36,6 +36,7 @@ LONGEST_TOLD: Final = 300
 ANSWER_S: Final = 5.0
 """An event loop that has not come to a page for so long does not turn."""
 UNAVAILABLE: Final = "503 Service Unavailable"
+ALIVE: Final = Answer(b'{"alive":true}')
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -159,7 +160,12 @@ class Pages:
         self._vitals = vitals
         self._registry = CollectorRegistry()
         self._registry.register(vitals)
-        self._pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/livez": _alive, "/metrics": self._metrics}
+        self._pages = {
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            "/livez": lambda: ALIVE,
+            "/metrics": self._metrics,
+        }
         self._server: WebServer | None = None
 
     def start(self, brokers: str) -> str:
@@ -211,10 +217,6 @@ class Pages:
 
     def _metrics(self) -> Answer:
         return Answer(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
-
-
-def _alive() -> Answer:
-    return Answer(msgspec.json.encode({"alive": True}))
 
 
 def facing(brokers: str) -> str:

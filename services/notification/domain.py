@@ -1,4 +1,4 @@
-"""What the customer is told. Pure: the same outcome gives the same message under the same id."""
+"""The message to the customer. Pure: the same outcome gives the same message under the same id."""
 
 from typing import Final
 

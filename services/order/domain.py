@@ -1,4 +1,4 @@
-"""What becomes of an order: a payment request in one partition, or a refusal with every reason. Pure.
+"""The outcome of an order: a payment request in one partition, or a refusal with every reason. Pure.
 
 Every rule is asked, so that the customer can mend all mistakes in one go.
 """

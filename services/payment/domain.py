@@ -17,7 +17,7 @@ MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
 PAYMENT_IDS: Final = uuid.UUID("6f0d4a52-54c6-5d0c-9a3e-1c8f6f2f7a10")
 """Namespace of payment ids."""
 CARD_LIMITS_MINOR: Final = (100_000, 250_000, 500_000, 1_000_000, 2_500_000)
-"""What card issuers grant for one payment, in minor units of its currency; a card's token decides which it has."""
+"""Limits that card issuers set for one payment, in minor units of its currency; a card's token decides which it has."""
 RISK_LIMIT: Final = 0.8
 """A payment whose risk score is above is declined."""
 OVER_LIMIT: Final = "over the card's limit"

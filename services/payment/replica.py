@@ -28,7 +28,7 @@ class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
     key_order: bool = setting(False)
     """Whether the events of a customer must come in their order; refuses groupings that split keys."""
     grouping: Grouping = setting(Grouping.EXPLICIT)
-    """What Order is told of the same name."""
+    """The setting of Order of the same name."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
@@ -37,7 +37,7 @@ class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
 
     @cached_property
     def own_service_time_s(self) -> float:
-        """What an event takes this very replica while it is not slow, seconds."""
+        """Service time of this very replica while it is not slow, seconds."""
         return self.service_time_of(self.replica) / self.speed_of(self.replica_number)
 
 
@@ -76,7 +76,7 @@ class Pace:
 
 
 class ServiceTimes:
-    """What events take this very replica: by its class and its speed, and longer while it is told to be slow."""
+    """Service times of this very replica: by its class and speed, and longer while it is configured to be slow."""
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings

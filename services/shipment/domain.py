@@ -1,4 +1,4 @@
-"""What a parcel is, who carries it and when it arrives. Pure: the same payment gives the same shipment for ever."""
+"""The parcel, its carrier and its day of arrival. Pure: the same payment gives the same shipment for ever."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final

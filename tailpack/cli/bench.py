@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_type_hints
@@ -35,6 +35,7 @@ def command(kind: type[Benchmark]) -> Callable[..., None]:
         common = {name: given.pop(name) for name in COMMON}
         try:
             benchmark = kind(**given)
+            benchmark.cases()  # which raises, too
         except ValueError as wrong:
             raise TailpackError(str(wrong)) from wrong
         _measure(benchmark, **common)
@@ -46,7 +47,8 @@ def command(kind: type[Benchmark]) -> Callable[..., None]:
 
 def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
-    options = {one.name: (hints[one.name], one.default) for one in fields(kind)}
+    missing = {MISSING: inspect.Parameter.empty}
+    options = {one.name: (hints[one.name], missing.get(one.default, one.default)) for one in fields(kind)}
     for name, (hint, default) in (options | COMMON).items():
         of, told = get_args(hint)
         if isinstance(told, Option):
@@ -86,13 +88,7 @@ def _measure(benchmark: Benchmark, *, repeat: int, deadline: float, into: Path |
         show(outcome, Console())
     for problem in filter(None, (row.get("problem") for row in outcome.rows)):
         Console(stderr=True).print(f"tailpack: {problem}", highlight=False, soft_wrap=True, markup=False)
-    raise typer.Exit(_status(outcome))
-
-
-def _status(outcome: Outcome) -> int:
-    if outcome.interrupted:
-        return INTERRUPTED
-    return 0 if outcome.valid else 1
+    raise typer.Exit(INTERRUPTED if outcome.interrupted else 0 if outcome.valid else 1)
 
 
 def show(outcome: Outcome, console: Console) -> None:

@@ -136,9 +136,7 @@ Properties = Annotated[
 WebUi = Annotated[
     int | None, typer.Option("--web-ui", min=1, max=65535, help="Show Locust's web page on this port during the run.")
 ]
-LoadWorkers = Annotated[
-    int, typer.Option("--load-workers", min=0, max=100, help="Processes that share the load; 0: one sends all of it.")
-]
+LoadWorkers = Annotated[int, typer.Option("--load-workers", min=1, max=100, help="Processes that share the load.")]
 Master = Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")]
 
 

@@ -40,9 +40,8 @@ class Stack:
     children: list[Child] = field(default_factory=list)
     """In the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
-    load: Child | None = None
-    senders: list[Child] = field(default_factory=list)
-    """Workers of the load, where it has any."""
+    load_parts: list[Child] = field(default_factory=list)
+    """The processes of the load generator."""
 
     @property
     def replica_folder(self) -> Path:
@@ -55,31 +54,29 @@ class Stack:
         return self.folder / "start_at"
 
     def start(
-        self, spec: LoadSpec, *, web_port: int | None = None, load_workers: int = 0, only_load: bool = False
+        self, spec: LoadSpec, *, web_port: int | None = None, load_workers: int = 1, only_load: bool = False
     ) -> None:
         """Start every process of the scenario's topology. Returns at once; see `unhealthy`.
 
         web_port: port of Locust's web UI; None runs it headless.
-        load_workers: processes that share the load; 0: one sends it all.
+        load_workers: processes that share the load.
         only_load: services and autoscaler run elsewhere.
         """
         if not only_load:
             self.start_services()
         load_file = self.folder / "load.json"
         load_file.write_bytes(msgspec.json.encode(spec))
-        listen = f"127.0.0.1:{free_port()}"
         by = {"ORDER_URL": self._order_url()} if self.scenario.load.entry == "http" else {}
         settings = {
             "LOAD_FILE": str(load_file),
             "OUT_DIR": str(self.folder),
             "START_FILE": str(self.start_file),
-            "WEB_PORT": "" if web_port is None else str(web_port),
-            "WORKERS": str(load_workers),
-            "LISTEN": listen,
+            "PARTS": str(load_workers),
         }
-        self.load = self._start("locust", "loadgen.drivers", settings | by)
-        for number in range(1, load_workers + 1):
-            self.senders.append(self._start(f"locust-{number}", "loadgen.drivers", {"MASTER": listen, **by}))
+        for part in range(1, load_workers + 1):
+            name = "locust" if load_workers == 1 else f"locust-{part}"
+            page = {"WEB_PORT": str(web_port)} if web_port is not None and part == 1 else {}
+            self.load_parts.append(self._start(name, "loadgen.drivers", settings | by | page | {"PART": str(part)}))
 
     def _order_url(self) -> str:
         """Return the address of our own Order, or the one that the environment has."""
@@ -114,7 +111,7 @@ class Stack:
 
     def _once(self, child: Child) -> bool:
         """Whether it sends load, which cannot start again."""
-        return any(child is one for one in (self.load, *self.senders))
+        return any(child is one for one in self.load_parts)
 
     def processes(self) -> dict[str, int]:
         """Return name → pid of all that run, Payment replicas included."""
@@ -123,9 +120,10 @@ class Stack:
 
     def stop(self) -> None:
         """Stop everything: the generator first (it saves its counts), then all others at once."""
-        if self.load:
-            self.load.terminate()
-            self.load.wait()
+        for part in self.load_parts:
+            part.terminate()
+        for part in self.load_parts:
+            part.wait()
         for child in self.children:  # the autoscaler drains its replicas: its signal is the one that stops them, too
             child.terminate()
         until_s = time.monotonic() + STOP_DEADLINE_S

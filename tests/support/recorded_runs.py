@@ -1,5 +1,6 @@
 """Folders of live runs that nobody ran: a simulated world writes what live processes would have left."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -17,12 +18,13 @@ from report.measures import in_sla_share, replica_minutes
 from report.run_info import RunInfo
 
 STARTED_US = 1_795_265_911_000_000
+PAUSE_US = 30_000
 RUN = "w1-20261121-125818"
 
 
 def known_world(**changes: object) -> tuple[Scenario, Run]:
     """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start."""
-    known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": 0.03}
+    known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": PAUSE_US / 1e6}
     scenario = load_scenario("w1", {"policy": "algorithm-2", **known, **changes})
     sent = sent_by(scenario)
     chunks = [
@@ -79,9 +81,11 @@ def _events(run: Run) -> dict[str, object]:
     offset = np.empty(len(events), np.int64)
     offset[order] = np.concatenate([np.arange(count) for count in counts])
     attached_us = np.zeros(len(events), np.int64)
-    for handover in run.handovers:
-        theirs = (events.partition == handover.partition) & (events.started_us >= handover.attached_us)
-        attached_us[theirs] = handover.attached_us
+    for partition in range(len(counts)):
+        own = order[events.partition[order] == partition]
+        for before, after in pairwise(own):
+            moved = events.replica[before] != events.replica[after]
+            attached_us[after] = events.done_us[before] + PAUSE_US if moved else attached_us[before]
     return {
         "intended_us": STARTED_US + events.intended_us - 7_000,
         "placed_us": STARTED_US + events.intended_us - 7_000,

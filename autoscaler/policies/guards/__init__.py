@@ -1,8 +1,7 @@
 """Policies that wrap a policy: what must hold whatever the inner one wants. Each says in the reason what it vetoed."""
 
-from autoscaler.policies.guards.faults import Fallback, SetStuckAside
+from autoscaler.policies.guards.faults import CountByLoad, Fallback, SetStuckAside
 from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
-from autoscaler.policies.guards.stand_in import CountByLoad
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 

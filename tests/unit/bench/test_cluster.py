@@ -63,7 +63,7 @@ def test_without_a_kubeconfig_it_is_said_before_anything_is_made(
 
 
 def pod(**state: Any) -> dict[str, Any]:
-    about = {"name": "a", "uid": "", "resourceVersion": "", "creationTimestamp": ""}
+    about = {"name": "order-x", "uid": "", "resourceVersion": "", "creationTimestamp": ""}
     return {"metadata": about, "spec": {}, "status": {"containerStatuses": [{"name": "one", "state": {}} | state]}}
 
 
@@ -73,9 +73,9 @@ ENDED = {"terminated": {"exitCode": 4, "message": 'first\n{"message": "no Kafka"
 @pytest.mark.parametrize(
     ("pods", "events", "obstacle"),
     [
-        ([pod(lastState=ENDED)], [], "pod a ended with exit status 4: no Kafka"),
-        ([pod(state={"waiting": {"reason": "ErrImagePull", "message": "why"}})], [], "pod a: ErrImagePull: why"),
-        ([], [{"involvedObject": {"name": "a-1"}, "message": "exceeded quota"}], "exceeded quota"),
+        ([pod(lastState=ENDED)], [], "pod order-x ended with exit status 4: no Kafka"),
+        ([pod(state={"waiting": {"reason": "ErrImagePull", "message": "why"}})], [], "pod order-x: ErrImagePull: why"),
+        ([], [{"involvedObject": {"name": "order-1"}, "message": "exceeded quota"}], "exceeded quota"),
     ],
 )
 def test_obstacles_are_named_and_given_up_when_nothing_gets_ready(
@@ -90,3 +90,21 @@ def test_obstacles_are_named_and_given_up_when_nothing_gets_ready(
         place.until_ready(0, lambda _: None)
     order["status"] = {"readyReplicas": 1}
     place.until_ready(0, lambda _: None)
+
+
+def test_a_service_may_crash_while_its_broker_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = {"metadata": {"name": "order"}, "spec": {}, "status": {}}
+    broker = {"metadata": {"name": "kafka"}, "spec": {}, "status": {}}
+    found = {"pods": [pod(lastState=ENDED)], "deployments": [order], "statefulsets": [broker]}
+    place, said = Namespace(Cluster(), "test"), list[str]()
+
+    def announce(text: str) -> None:
+        said.append(text)
+        if len(said) == 3:
+            order["status"] = broker["status"] = {"readyReplicas": 1}
+
+    monkeypatch.setattr(place, "get", lambda what, *_: found.get(what, []))
+    monkeypatch.setattr(cluster, "STUCK_S", 0.2)
+    monkeypatch.setattr(cluster, "POLL_S", 0.15)
+    place.until_ready(0, announce)
+    assert len(said) == 3

@@ -8,13 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autoscaler.jit import compiled
 from contracts.events import Grouping
-from grouping.choosing import BUSY, CG, IDLE, MOVED, choose, hear
-from grouping.source import RULES, Source, new_state
+from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVED, choose, hear
+from grouping.source import RULES, VIRTUAL, Source, new_state
 from studies.consistent_grouping import GROUPINGS
-from studies.grouped_streams import Arrivals, Stream, choices, play
+from studies.grouped_streams import Arrivals, Stream, play, row, stacked
 
 EVENTS = 20_000
+
+
+def _choose_all(rule: int, states, hashes, chosen) -> None:  # type: ignore[no-untyped-def]  # arrays of the compiler
+    state = row(states, 0)
+    for number in range(len(hashes)):
+        chosen[number] = choose(rule, 0.01, state, hashes[number])
+
+
+COMPILED = compiled(_choose_all, (*HELPERS, row))
 
 
 def stream(skew: float = 1.2, workers: int = 9, seed: int = 3) -> list[str]:
@@ -39,7 +49,9 @@ def test_interpreted_and_compiled_choices_are_the_same(grouping: Grouping, worke
     hashes = np.array([crc32(key.encode()) for key in stream(workers=workers)], dtype=np.int64)
     state = new_state(grouping, workers)
     alone = [choose(RULES[grouping], 0.01, state, key) for key in hashes.tolist()]
-    assert alone == choices(grouping, workers, hashes).tolist()
+    chosen = np.zeros(len(hashes), dtype=np.int64)
+    COMPILED(RULES[grouping], stacked(grouping, workers, 1, VIRTUAL), hashes, chosen)
+    assert alone == chosen.tolist()
     assert set(alone) <= set(range(workers))
 
 

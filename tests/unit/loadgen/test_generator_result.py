@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from loadgen.result import GeneratorResult, Part, lateness_percentile_us
+from loadgen.result import RESULT_FILE, GeneratorResult, all_exist, lateness_percentile_us
 
 ACCOUNT = GeneratorResult(
     scheduled=10,
@@ -43,28 +43,16 @@ def test_percentiles_are_nearest_rank() -> None:
     assert lateness_percentile_us(lateness_us[:0], 0.5) is None
 
 
-def part(late_us: int = 9, **changes: object) -> Part:
-    lateness = np.full(10, late_us, np.int64).tobytes()
-    sent = Part(produced=10, acknowledged=10, failed=0, invalid_orders=0, cpu_s=1.0, lateness=lateness)
-    return msgspec.structs.replace(sent, **changes)
-
-
-@pytest.mark.parametrize(
-    ("parts", "error", "valid"),
-    [
-        ([part(), part()], None, True),
-        ([part(), part(26_000)], None, False),
-        ([part()], None, False),
-        ([part(), part(acknowledged=9, failed=1)], None, False),
-        ([part(), part(first_error="the disk is full")], None, False),
-        ([part(), part()], "load worker 1 of 2 has died", False),
-        ([], None, False),
-    ],
-)
-def test_valid_is_a_load_that_was_whole_without_error_and_on_time(
-    parts: list[Part], error: str | None, valid: bool
-) -> None:
-    result = GeneratorResult.of(
-        parts, scheduled=20, events=20, latency_target_s=0.5, started_us=1, error=error, workers=2
+def test_the_parts_of_a_load_are_read_as_one_whole(tmp_path: Path) -> None:
+    worse = msgspec.structs.replace(
+        ACCOUNT, lateness_p99_us=26_000, valid=False, acknowledged=9, failed=1, started_us=None, first_error="full"
     )
-    assert result.valid is valid
+    for number, one in enumerate((ACCOUNT, worse), start=1):
+        assert not all_exist(tmp_path, RESULT_FILE, 2)
+        one.save(tmp_path, number, 2)
+    whole = GeneratorResult.load(tmp_path, 2)
+    assert (whole.scheduled, whole.acknowledged, whole.failed, whole.parts) == (20, 19, 1, 2)
+    assert (whole.valid, whole.complete, whole.first_error) == (False, False, "full")
+    assert (whole.lateness_p99_us, whole.started_us, whole.cpu_s) == (26_000, 1, 1.0)
+    with pytest.raises(OSError, match=r"generator-3.json"):
+        GeneratorResult.load(tmp_path, 3)

@@ -22,8 +22,3 @@ def test_first_fit_places_every_item_once_and_overfills_no_bin(pairs):
     for one in bins:
         if len([item for item in one.items if not item.idle]) > 1:
             assert not CAPACITY.exceeded_by(one.arrival_rate, one.lag)
-
-
-def test_first_fit_takes_the_first_bin_with_room_in_both_dimensions():
-    bins = first_fit_decreasing(of((60, 10), (50, 45), (40, 10), (30, 5)), CAPACITY)
-    assert [one.partitions for one in bins] == [(0, 2), (1, 3)]

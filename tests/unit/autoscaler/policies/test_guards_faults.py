@@ -7,8 +7,7 @@ from unit.autoscaler.builders import Wants, seen
 
 from autoscaler import jit
 from autoscaler.model import Action, Decision, Plan
-from autoscaler.policies.guards.faults import Fallback, SetStuckAside, invalid
-from autoscaler.policies.guards.stand_in import CountByLoad
+from autoscaler.policies.guards.faults import CountByLoad, Fallback, SetStuckAside, invalid
 from autoscaler.policies.registry import make_policy
 
 

@@ -85,16 +85,6 @@ def test_any_packer_can_be_told_and_plans_what_it_packs(name):
         assert decision.plan.assignment == {p: f"payment-{consumer}" for p, consumer in packed.items()}
 
 
-def test_consumers_are_known_by_the_ordinals_of_their_names():
-    decision = landau(packer="BFD").decide(
-        seen([140, 140, 140], replicas=["payment-7", "till", "payment-2"], owned=[0, 1, 2])
-    )
-
-    assert decision.action is Action.HOLD, "each bin is opened where its partition is"
-    alone = landau(packer="BFD").decide(seen([140, 140], replicas=["payment-7"], owned=[0, 0]))
-    assert alone.plan.replicas == ("payment-7", "payment-0")
-
-
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match=r"fill = 1.5: must be .*; packer = 'best': known are nf, "):
         make_policy("landau", options={"packer": "best", "fill": 1.5})

@@ -58,13 +58,6 @@ def test_replica_minutes_by_hand():
     assert run.changes == (Change(1.102, Action.UP, 2, 2), Change(3.102, Action.DOWN, 1, 2))
 
 
-def test_events_that_are_served_after_the_end_count():
-    run = simulate(bursts([0, 400]), Wants(1), SimulationSettings())
-    assert run.latency_us.tolist() == [5000 * (k + 1) for k in range(400)]
-    assert run.drained_us == 3_000_000
-    assert replica_minutes(run.requested, 0, 2) == 2 / 60
-
-
 def test_the_journal_is_that_of_a_live_run():
     settings = SimulationSettings(observation_loss=0.4, startup_s=0.5)
     run = simulate(bursts([60] * 6), Scripted({1: [0, 1, 0, 1, 0], 4: [0] * 5}), settings)

@@ -54,25 +54,8 @@ def test_what_was_booked_by_a_replay_is_not_booked_again_when_it_is_reported(pol
     assert policy.late == 5
 
 
-def test_what_replicas_that_have_left_said_last_is_booked(policy: TailAware) -> None:
-    last = seen(5, CALM, CALM, CALM)
-    policy.decide(replace(last, late_of_others={"payment-3": 11}))
-    assert policy.late == 11
-
-
 def left(at_s: float, *events: int, told: dict[str, int]) -> GroupObservation:
     """payment-2 has left since; its partition is payment-1's."""
     before = seen(at_s, *events)
     owners = {0: "payment-0", 1: "payment-1", 2: "payment-1"}
     return replace(before, replicas=before.replicas[:2], assignment=owners, late_of_others=told)
-
-
-def test_what_was_said_between_ticks_is_booked_at_the_tick(policy: TailAware) -> None:
-    whole = seen(5, CALM, CALM, CALM, late=(2, None, 0))
-    assert whole.recent is not None
-    early = replace(whole, at_s=4.4, recent=RecentArrivals(0.1, whole.recent.counts[:4]))
-    assert policy.urgent(RecentArrivals(0.1, np.full((4, 3), 200)))
-    policy.decide(replace(early, late_of_others={"payment-3": 4}))
-    assert policy.late == 0, "that of the tick before"
-    policy.decide(replace(whole, recent=RecentArrivals(0.1, whole.recent.counts[4:])))
-    assert policy.late == 2 + 4 + 2

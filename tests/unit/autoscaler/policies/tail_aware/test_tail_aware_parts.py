@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.packing.few_moves import fewest_bins, fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.memory import Doubt, Patience
-from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_events, late_in_each_way, mean_late
+from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_events
 from autoscaler.policies.tail_aware.surprises import Surprises
 
 MU, W, SLOT = 200.0, 0.5, 0.1
@@ -35,19 +34,6 @@ def late(
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
     assert late(expected=[100]) == 0
     assert late(expected=[130]) == pytest.approx(30)
-
-
-def test_a_handover_delays_what_waits_and_what_comes_meanwhile():
-    assert late(waiting=[80], ready_s=0.05) == pytest.approx(10)
-    assert late(expected=[100], ready_s=0.05) == pytest.approx(10)
-    assert late(expected=[0, 100], ready_s=0.05) == 0
-    assert late(expected=[10] * 10, ready_s=2.0) == pytest.approx(100)
-
-
-def test_until_a_new_replica_has_started_the_present_owner_serves():
-    burst = [130] + [0] * 9
-    assert late(expected=burst * 2, switch_s=1.0, ready_s=1.05) == pytest.approx(30 + 40)  # the second one pauses 50 ms
-    assert late(waiting=[100], switch_s=1.0, ready_s=1.05) == pytest.approx(20)
 
 
 def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
@@ -120,41 +106,3 @@ def test_a_surprise_that_came_twice_may_come_again_where_as_much_was_expected():
     assert sum(one.chance for one in surprises.ahead(60.0)) == pytest.approx(0.05, abs=0.03)
     assert worst.shape.together.tolist() == [0, 1], "they lie as they lay"
     assert sum(one.chance * (one.factor - 1) for one in surprises.ahead(300.0)) < 1e-3, "high loads brought none"
-
-
-def test_of_what_comes_by_surprise_counts_what_the_next_tick_cannot_save():
-    one, rates, usual = np.zeros(1), np.array([MU]), slots(*[100] + [0] * 9)[None]
-    zero = np.zeros(1, np.int64)
-
-    def mean(surprise, saved_s):
-        events, course = Events(NOTHING, usual, surprise[None], one), Course(zero, zero, one, one, rates)
-        late = late_in_each_way(events, zero, course, Pace(SLOT, 0.0, W, math.inf, saved_s, 10, False))
-        return mean_late(late, np.ones(1), np.array([0.1]))
-
-    assert mean(slots(*[150] + [0] * 9), 1.05) == pytest.approx(0.1 * 50)
-    assert mean(slots(*[100] + [0] * 8 + [150]), 1.05) == 0, "due 1.4 s from now"
-    assert mean(slots(*[100] + [0] * 8 + [150]), 1.5) == pytest.approx(0.1 * 50)
-
-
-def test_doubt_is_learned_from_late_events_that_should_not_have_been():
-    doubt = Doubt(0.001)
-    for _ in range(20):
-        doubt.learn("payment-0", 10, 10, 100)
-        doubt.learn("payment-1", 10, 0, 100)
-        doubt.learn("payment-2", 0, 0, 100)
-    assert doubt.slower("payment-0") == doubt.slower("payment-2") == 1.0
-    assert doubt.slower("payment-1") < 0.6
-    assert doubt.slower("payment-3") == 1.0, "most are well"
-    for _ in range(2000):
-        doubt.learn("payment-1", 0, 0, 100)
-    assert doubt.slower("payment-1") == 1.0, "it fades"
-
-
-def test_each_start_soon_after_a_stop_doubles_it_up_to_a_limit():
-    patience = Patience(8.0)
-    seen = []
-    for turn in range(6):
-        patience.note(20 * turn, 2, 1)
-        patience.note(20 * turn + 3, 1, 2)
-        seen.append(patience.seconds)
-    assert seen == [1, 2, 4, 8, 8, 8]

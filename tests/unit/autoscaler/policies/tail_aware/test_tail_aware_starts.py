@@ -1,12 +1,11 @@
 """What tail-aware knows of starts: how long they take, who serves meanwhile, and what it costs to need them again."""
 
 import numpy as np
-import pytest
 
 from autoscaler.model import GroupObservation, PartitionLoad, Replica
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.tail_aware.policy import TailAware
-from autoscaler.policies.tail_aware.starts import Holders, Levels, StartUps
+from autoscaler.policies.tail_aware.starts import Levels, StartUps
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
@@ -47,17 +46,6 @@ def test_start_ups_take_no_less_than_told_until_enough_were_seen():
     assert startups.typical_s(2.0, 1.0) == 20.0, "the last twenty count"
 
 
-def test_until_an_owner_has_started_the_one_before_serves():
-    holders = Holders()
-    holders.now(observed(owners=("payment-0", "payment-0"), payment_0=READY))
-    planned = ("payment-0", "payment-1")
-    starting = observed(owners=planned, payment_0=READY, payment_1=STARTING)
-    assert holders.now(starting) == holders.now(starting) == {0: "payment-0", 1: "payment-0"}
-    assert holders.now(observed(owners=planned, payment_0=READY, payment_1=READY)) == dict(enumerate(planned))
-    gone = observed(owners=planned, payment_0=STARTING, payment_1=READY)
-    assert holders.now(gone)[0] == "payment-0", "nobody else is known to be there"
-
-
 def one_start(late: float, calm: int = 5) -> Levels:
     """After so many ticks at which all were ready."""
     levels, startups = Levels(60.0), StartUps()
@@ -86,17 +74,6 @@ def test_a_replica_is_kept_until_it_has_idled_for_what_its_last_start_made_late(
     assert kept[0] == 2
     assert 10 <= kept.index(1) <= 13, "40 events at 0.25 s, after the surge"
     assert levels.least(119, 1e6) == 1, "not for ever"
-
-
-@pytest.mark.parametrize(
-    ("startup_s", "target_s", "enough"), [(60.0, 0.5, 5), (2.0, 0.5, 4), (2.0, 2.0, 2), (2.0, 8.0, 1)]
-)
-def test_as_many_are_kept_as_serve_what_is_due_until_others_have_started(startup_s, target_s, enough):
-    """Ten seconds of 700 events, for which five have room: with time enough fewer do until the others are there."""
-    levels = one_start(late=1e6)
-    for second in range(10):
-        second_of(levels, second, 700.0, startup_s=startup_s, target_s=target_s)
-    assert levels.least(9.0, 1.0) == enough
 
 
 def square_waves(low: int, high: int, *, half_s: int, seconds: int) -> Workload:

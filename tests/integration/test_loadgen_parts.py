@@ -1,0 +1,135 @@
+"""A load that several processes share, and a load that Locust's own command line starts: every event is sent once."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import msgspec
+import pytest
+from kafka_helpers import create_topics, read_all, wait_for
+
+from bench.scenario import load_scenario
+from contracts.clock import now_us
+from contracts.connection import Connection
+from contracts.events import PaymentRequested
+from contracts.topics import Topic
+from loadgen.orders import Orders
+from loadgen.result import READY_FILE, GeneratorResult, all_exist
+from loadgen.schedule import Spacing, Split
+from loadgen.spec import LoadSpec, Topology
+from tailpack.local.ports import free_port
+from tailpack.local.stack import Stack
+
+pytestmark = pytest.mark.kafka
+# W is long, so that a busy machine makes no load invalid.
+SPEC = LoadSpec(
+    topology=Topology.PAYMENT_ONLY, workload="smoke", spacing=Spacing.BURST, split=Split.EVEN, seed=1, duration_s=6,
+    partitions=5, latency_target_s=60,
+)  # fmt: skip
+EVENTS = 5 * 10 + 60
+LOCUSTFILE = Path(__file__).parents[2] / "loadgen" / "drivers" / "locustfile.py"
+
+
+@contextmanager
+def locust(folder: Path, kafka: str, namespace: str, *options: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Locust's own command line with our file."""
+    create_topics(kafka, namespace, SPEC.partitions)
+    (folder / "load.json").write_bytes(msgspec.json.encode(SPEC))
+    settings = {
+        "BOOTSTRAP_SERVERS": kafka,
+        "NAMESPACE": namespace,
+        "LOAD_FILE": str(folder / "load.json"),
+        "OUT_DIR": str(folder),
+    }
+    environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
+    command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), *options]
+    with subprocess.Popen(command, env=environ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def check_every_event(kafka: str, namespace: str) -> None:
+    """Every event of the schedule came once, in its partition and with its intended time."""
+    schedule, orders = SPEC.schedule(), Orders(namespace, SPEC.seed)
+    records = read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)
+    found = {record.key().decode(): record for record in records}
+    assert len(records) == len(found) == EVENTS
+    intended = Counter()
+    for number in range(EVENTS):
+        record = found[orders.order_id(number)]
+        assert record.partition() == schedule.partition[number]
+        at_us = msgspec.json.decode(record.value(), type=PaymentRequested).timeline.intended_us
+        intended[at_us - int(schedule.offset_us[number])] += 1
+    assert len(intended) == 1, "all count from one second 0"
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_two_processes_send_every_event_once_or_keep_what_they_sent(
+    kafka: str, namespace: str, tmp_path: Path, interrupted: bool
+) -> None:
+    create_topics(kafka, namespace, SPEC.partitions)
+    scenario = load_scenario("smoke", {"topology": "payment-only", "partitions": SPEC.partitions})
+    stack = Stack(scenario, Connection(bootstrap_servers=kafka, namespace=namespace), tmp_path)
+    try:
+        stack.start(SPEC, load_workers=2, only_load=True)
+        parts = stack.load_parts
+        wait_for(lambda: all_exist(tmp_path, READY_FILE, 2), "both are ready", deadline_s=60)
+        stack.start_file.write_text(str(now_us() + 1_000_000))
+        if interrupted:
+            wait_for(lambda: read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "the load has begun", deadline_s=60)
+            os.kill(parts[0].pid, signal.SIGINT)
+        wait_for(lambda: all(one.exit_status is not None for one in parts), "the load is sent", deadline_s=60)
+    finally:
+        stack.stop()
+    assert [one.exit_status for one in parts] == [int(interrupted), 0]
+    assert stack.processes() == {}
+    result = GeneratorResult.load(tmp_path, 2)
+    assert (result.parts, result.scheduled, result.interrupted) == (2, EVENTS, interrupted)
+    assert (result.complete, result.valid) == (not interrupted, not interrupted)
+    if interrupted:
+        assert 0 < result.acknowledged == result.produced < EVENTS
+    else:
+        check_every_event(kafka, namespace)
+
+
+def test_locusts_command_line_sends_the_load_headless(kafka: str, namespace: str, tmp_path: Path) -> None:
+    with locust(tmp_path, kafka, namespace, "--headless", "-u", "1") as process:
+        assert process.wait(60) == 0
+    assert GeneratorResult.load(tmp_path).complete
+    check_every_event(kafka, namespace)
+
+
+@pytest.mark.parametrize("pressed_stop", [False, True])
+def test_locusts_page_starts_the_load_and_ends_with_it(
+    kafka: str, namespace: str, tmp_path: Path, pressed_stop: bool
+) -> None:
+    port = free_port()
+    with locust(tmp_path, kafka, namespace, "--web-host", "127.0.0.1", "--web-port", str(port)) as process:
+
+        def ask(path: str, **form: int) -> bytes | None:
+            try:
+                body = urlencode(form).encode() if form else None
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body, timeout=10) as answer:
+                    return answer.read()
+            except OSError:
+                return None
+
+        wait_for(lambda: ask("/"), "the page is there", deadline_s=60)
+        assert not read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "Start was not pressed"
+        assert b"true" in ask("/swarm", user_count=1, spawn_rate=1)
+        if pressed_stop:
+            wait_for(lambda: read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "the load has begun", deadline_s=60)
+            assert b"true" in ask("/stop", now=1)
+        assert process.wait(60) == int(pressed_stop)
+    assert GeneratorResult.load(tmp_path).interrupted is pressed_stop
+    if not pressed_stop:
+        check_every_event(kafka, namespace)

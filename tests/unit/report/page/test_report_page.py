@@ -6,14 +6,12 @@ import json
 import re
 
 import msgspec
-import numpy as np
-import pytest
 from example_report import changed, example, unjournaled
 
 from contracts.journal import AlternativeWeighed
-from report.causes import MEANINGS, Cause, CauseOfLateness, Tail
+from report.causes import MEANINGS, Cause
 from report.page.page import HERE, OF_A_RUN, html, tied
-from report.result import DecisionMade, HeatMap, Result, Series
+from report.result import HeatMap, Result, Series
 
 MEGABYTE = 1_000_000
 HOSTILE = "</script><script>alert(1)</script> & more"
@@ -120,57 +118,30 @@ def test_a_run_without_a_single_second_still_has_a_page() -> None:
     assert 'href="#heat"' not in text
 
 
-@pytest.fixture(scope="module")
 def ten_hours() -> Result:
-    """Noise in every series, every cause in every second: more than any run has to say."""
-    chance = np.random.default_rng(3)
-    seconds, partitions = 36_000, 20
-
-    def whole(most: int) -> tuple[int, ...]:
-        return tuple(chance.integers(0, most, seconds).tolist())
-
-    def times() -> tuple[float, ...]:
-        return tuple(chance.lognormal(-2, 1, seconds).tolist())
-
-    by_second = {str(cause): whole(5) for cause in Cause}
-    late = sum(map(sum, by_second.values()))
-    why = "payment-1 died at 1:01.2 (killed by signal 9); its partition stood still for 590 ms, until another served."
-    known = example().tail
-    assert known
+    """Three hundred times the example, one after the other, and one late event that is later than all."""
+    one, times = example(), 300
+    assert one.tail
+    assert one.heat
+    series = {name: values * times for name, values in msgspec.structs.asdict(one.series).items()}
+    series["max_s"] = (*series["max_s"][:-7], 77.7, *series["max_s"][-6:])
+    made, late = one.decisions[0], one.tail.episodes[0]
+    tail = msgspec.structs.replace(
+        one.tail,
+        episodes=tuple(msgspec.structs.replace(late, from_s=k * 9.0, events=k) for k in range(3_000)),
+        by_second={cause: counts * times for cause, counts in one.tail.by_second.items()},
+    )
+    rows = {name: tuple(row * times for row in getattr(one.heat, name)) for name in ("max_s", "owners")}
     return changed(
-        events=10_000_000,
-        series=Series(
-            arrivals=whole(500), done=whole(500), p50_s=times(), p99_s=times(),
-            max_s=(*times()[:-7], 77.7, *times()[:6]), requested_replicas=whole(9), ready_replicas=whole(9),
-            lag=whole(5_000), packing_replicas=whole(9),
-        ),
-        decisions=tuple(
-            DecisionMade(at_s=float(k * 9), epoch=k, action="up", replicas=2, moved=k % 7, reason=why)
-            for k in range(4_000)
-        ),
-        tail=Tail(
-            late=late,
-            causes=tuple(
-                CauseOfLateness(cause=cause, events=sum(counts), share=sum(counts) / late, worst_s=77.7)
-                for cause, counts in by_second.items()
-            ),
-            episodes=tuple(msgspec.structs.replace(known.episodes[0], from_s=k * 9.0, events=k) for k in range(3_000)),
-            by_second=by_second,
-        ),
-        heat=HeatMap(
-            cell_s=1.0,
-            partitions=tuple(range(partitions)),
-            max_s=tuple(times() for _ in range(partitions)),
-            owners=tuple(
-                tuple(f"payment-{(second // 977 + partition) % 7}" for second in range(seconds))
-                for partition in range(partitions)
-            ),
-        ),
-    )  # fmt: skip
+        series=Series(**series),
+        decisions=tuple(msgspec.structs.replace(made, at_s=k * 9.0, moved=k % 7) for k in range(4_000)),
+        tail=tail,
+        heat=msgspec.structs.replace(one.heat, **rows),
+    )
 
 
-def test_ten_hours_stay_below_a_megabyte_and_keep_their_peak(ten_hours: Result) -> None:
-    text = html(ten_hours)
+def test_ten_hours_stay_below_a_megabyte_and_keep_their_peak() -> None:
+    text = html(ten_hours())
     assert len(text.encode()) < MEGABYTE
     assert max(data_of(text)["panels"]["Latency, ms"]["max"]) == 77_700  # type: ignore[index]
     assert "The 300 that moved the most of 4,000." in text

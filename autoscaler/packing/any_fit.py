@@ -162,7 +162,6 @@ class ModifiedAnyFit(Packer):
         return into
 
     def _ranking(self, problem: Problem) -> Ranks:
-        """Return the consumers before, largest key first, equal ones by their number."""
         owned = problem.owners != NOBODY
         owners, loads = problem.owners[owned], problem.loads[owned]
         key = np.zeros(problem.consumers)

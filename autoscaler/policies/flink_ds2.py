@@ -237,7 +237,6 @@ class FlinkDs2:
         return wanted, why
 
     def _outside(self, metrics: Metrics, restart_s: float) -> bool:
-        """Tell whether the group serves less than `utilization_max` asks for, or more than `utilization_min` does."""
         options = self.options
         most, least = (1.0, 0.0) if metrics.backlog else (options.utilization_max, options.utilization_min)
         too_little = metrics.true_rate < metrics.capacity_for(options, most, 0.0)

@@ -149,6 +149,5 @@ class KedaHpa:
 
 
 def _next_divisor(number_of_partitions: int, *, at_least: float) -> int:
-    """Return the least divisor that is large enough, else the number itself."""
     divisors = (one for one in range(1, number_of_partitions + 1) if number_of_partitions % one == 0)
     return next((one for one in divisors if one >= at_least), number_of_partitions)

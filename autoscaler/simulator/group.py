@@ -122,7 +122,6 @@ class SimulatedGroup:
         )
 
     def _late_of_others(self, late: list[int]) -> dict[str, int]:
-        """Return what those say that are not planned now: who was there at the observation before, or has news."""
         there, self._there = self._there, {one.number for one in (*self.members.planned, *self.members.leaving)}
         spoke = there.union(number for number, count in enumerate(late) if count)
         told = sorted(spoke.difference(one.number for one in self.members.planned))
@@ -217,14 +216,12 @@ class SimulatedGroup:
         self._agenda.at(evicted_us, partial(self._evict, victim))
 
     def _bury(self, victim: Member) -> None:
-        """The scaler sees that it is dead."""
         if victim in self.members:
             self.members.remove(victim, self._engine.now_us, ReplicaChange.DIED)
             names = tuple(name for name in self._plan.replicas if name != victim.name)
             self._plan = Plan(names, self._plan.assignment)
 
     def _evict(self, victim: Member) -> None:
-        """The group sees that it is dead, so others may have what it held."""
         self._bury(victim)
         self._dying -= {victim.number}
         self._dead |= {victim.number}
@@ -251,5 +248,4 @@ class SimulatedGroup:
 
 
 def _reporting(member: Member, replica: Replica, late: list[int]) -> Replica:
-    """Return the replica with what it says it has finished too late; one that was not there at the look has nothing."""
     return replace(replica, late=late[member.number] if member.number < len(late) else 0)

@@ -95,7 +95,6 @@ N = TypeVar("N", int, float)
 
 
 def _from_now(course: list[tuple[int, N]], at_us: int, value: N) -> None:
-    """Take note of a value that holds from `at_us` on."""
     if course and course[-1][0] == at_us:
         course.pop()
     if not course or course[-1][1] != value:
@@ -182,7 +181,6 @@ def assign(assignor: Assignor, partitions: int, replicas: Sequence[str], owners:
 
 
 def _range(partitions: int, replicas: Sequence[str]) -> dict[int, str]:
-    """Consecutive partitions; the first replicas get one more where it does not divide."""
     each, more = divmod(partitions, len(replicas))
     names = [name for index, name in enumerate(replicas) for _ in range(each + (index < more))]
     return dict(enumerate(names))

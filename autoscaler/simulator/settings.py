@@ -165,5 +165,4 @@ class Change:
 
 
 def _told(planned_s: float | None, true_s: float) -> float:
-    """Return what policies are told of what is `true_s` in truth."""
     return true_s if planned_s is None else planned_s

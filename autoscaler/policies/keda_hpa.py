@@ -79,8 +79,7 @@ class KedaHpa:
         if not self._threshold:
             self._threshold = max(1, int(observation.service_rate * self.settings.latency_target_s + 1e-9))
         if not now:
-            plan = counted_plan(observation, 1, prefix)
-            return change(observation, plan, "no replica is requested")
+            return change(observation, counted_plan(observation, 1, prefix), "no replica is requested")
         wait_s = self._next_s - observation.at_s
         if wait_s > SLACK_S:
             return counted_hold(observation, prefix, f"the next sync is in {number(wait_s)} s: hold {now}")

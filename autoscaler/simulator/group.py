@@ -61,7 +61,7 @@ class SimulatedGroup:
         first = [self._request(name) for name in names]
         for member in first:
             self.members.make_ready(member, 0)
-        self._placement = first_placement(settings.assignor, partitions, first)
+        self._placement = first_placement(partitions, first)
         self._delivery.begin(self._placement.now, frozenset(member.number for member in first))
         self._write("start", "first plan: nothing is known yet", partitions)
         self._there: set[int] = set()
@@ -192,8 +192,8 @@ class SimulatedGroup:
 
     def _place(self) -> None:
         members = self.members.planned
-        by = self._settings.assignor if self._plan.assignment is None else None
-        self._placement = placed(self._placement, members, by=by, dying=self._dying, dead=self._dead)
+        counted = self._plan.assignment is None
+        self._placement = placed(self._placement, members, counted=counted, dying=self._dying, dead=self._dead)
         ready = [member.number for member in members if member.ready]
         self._delivery.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 

@@ -144,7 +144,8 @@ def _sample(observation: GroupObservation) -> _Sample:
     return _Sample(observation.at_s, arrival_rate, sum(load.lag for load in observation.partitions), busy)
 
 
-class _Wish(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Wish:
     """A smaller count that was recommended, and whether the utilisation was outside its bounds."""
 
     at_s: float

@@ -27,8 +27,7 @@ class LandauSettings(Settings):
     """What the paper fixed, and which heuristic packs. Raises ValueError naming every mistake."""
 
     packer: str = setting("MWF")
-    """NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP of the paper, or least-loaded.
-    MWF is the paper's choice."""
+    """NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP of the paper, whose choice is MWF."""
     window_s: float = setting(30.0, "s", above=0)
     """A partition's write speed is the average over so many seconds, or as many as there were."""
     interval_s: float = setting(30.0, "s", least=0)
@@ -41,18 +40,9 @@ class LandauSettings(Settings):
         """Return that the packer is known."""
         return (("packer", _unknown_packer),)
 
-    @property
-    def packer_key(self) -> str:
-        """Name of the packer as `PACKERS` has it."""
-        return _key(self.packer)
-
-
-def _key(packer: str) -> str:
-    return packer.lower().replace("-", "_")
-
 
 def _unknown_packer(values: Values) -> str | None:
-    return None if _key(values["packer"]) in PACKERS else f"known are {', '.join(PACKERS)}"
+    return None if values["packer"].lower() in PACKERS else f"known are {', '.join(PACKERS)}"
 
 
 class Landau:
@@ -109,10 +99,10 @@ class Landau:
         numbers = _numbered(observation, self.settings.replica_prefix)
         partitions = [load.partition for load in observation.partitions]
         owners = {partition: numbers[owner] for partition, owner in observation.assignment.items() if owner in numbers}
-        order = self._chance.permutation(partitions).tolist() if self.options.packer_key in AS_THEY_COME else None
+        packer = self.options.packer.lower()
+        order = self._chance.permutation(partitions).tolist() if packer in AS_THEY_COME else None
         capacity = self.options.fill * observation.service_rate
-        packer = PACKERS[self.options.packer_key]
-        chosen = packer(dict(zip(partitions, speeds.tolist(), strict=True)), owners, capacity, order=order)
+        chosen = PACKERS[packer](dict(zip(partitions, speeds.tolist(), strict=True)), owners, capacity, order=order)
         names = {consumer: name for name, consumer in numbers.items()}
         taken = {*names.values(), *observation.assignment.values()}
         for consumer in sorted(set(chosen.values()) - names.keys()):

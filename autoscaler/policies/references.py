@@ -51,7 +51,6 @@ class PaperOptimal:
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
     def _holds(self, observation: GroupObservation, items: Iterable[Item]) -> bool:
-        """Tell whether every replica that serves several partitions has less than a bin holds."""
         held: dict[str, list[float]] = {}
         for item in items:
             held.setdefault(observation.assignment[item.partition], []).append(item.arrival_rate)
@@ -106,7 +105,6 @@ class Overprovisioned:
 
 
 def _packed(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:
-    """Pack by rate into bins that hold less than `less_than`; the items have no lag, so its capacity is any."""
     return least_loaded(tuple(items), Capacity(math.nextafter(less_than, 0.0), 1.0))
 
 

@@ -27,14 +27,7 @@ from autoscaler.policies.references import (
     PaperOptimal,
     PaperOptimalSettings,
 )
-from autoscaler.policies.settings import (
-    Factors,
-    Guards,
-    GuardSettings,
-    PolicySettings,
-    Scaling,
-    StaticSettings,
-)
+from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
 from contracts.settings import Settings, Target, picked, unknown
@@ -98,14 +91,10 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
         LandauSettings,
     ),
     "static": PolicyFactory(
-        "a fixed count, partitions spread evenly once",
-        lambda settings, _: Static(settings),
-        StaticSettings,
+        "a fixed count, partitions spread evenly once", lambda settings, _: Static(settings), StaticSettings
     ),
     "clairvoyant": PolicyFactory(
-        "the schedule of the optimum, which it must be told",
-        Clairvoyant,
-        ClairvoyantSettings,
+        "the schedule of the optimum, which it must be told", Clairvoyant, ClairvoyantSettings
     ),
     "tail-aware": PolicyFactory(
         "of the plans that could follow, the one whose replicas and late events cost least",

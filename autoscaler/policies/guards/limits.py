@@ -13,16 +13,7 @@ from autoscaler.model import Action, Decision, GroupObservation, Plan, Replica
 from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.packing.owners import fresh_names, name_bins
-from autoscaler.policies.planning import (
-    MostWanted,
-    change,
-    counted_plan,
-    hold,
-    items_of,
-    number,
-    plan_for,
-    unowned,
-)
+from autoscaler.policies.planning import MostWanted, change, counted_plan, hold, items_of, number, plan_for, unowned
 from autoscaler.ports import Policy, PolicyAround
 
 WORTH_MOVING: Final = 0.1
@@ -155,14 +146,12 @@ class CoolDown(PolicyAround):
 
 
 def _relieves(observation: GroupObservation, plan: Plan) -> bool:
-    """Tell whether `plan` takes a share worth moving from the busiest replica."""
     assert plan.assignment is not None, "only plans with an assignment are compared"
     now, then = _busiest(observation, observation.assignment), _busiest(observation, plan.assignment)
     return then < now * (1 - WORTH_MOVING)
 
 
 def _busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
-    """Return the largest Σλ/μ of any replica. Every partition has an owner here."""
     rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
     total: dict[str, float] = {}
     for load in observation.partitions:

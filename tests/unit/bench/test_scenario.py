@@ -183,7 +183,7 @@ def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:
         ({"observation_loss": 2}, "w1.toml: simulation.observation_loss = 2"),
         ({"slow_from_s": 9, "slow_until_s": 5}, "w1.toml: simulation.slow_until_s = 5.0: is before slow_from_s = 9"),
         ({"failures_s": [600]}, "w1.toml: simulation.failures_s: 600 is not before the end at 600 s"),
-        ({"assignor": "luck"}, "w1.toml: simulation.assignor = 'luck': unknown; known are sticky"),
+        ({"distribution": "luck"}, "w1.toml: simulation.distribution = 'luck': unknown; known are deterministic"),
     ],
 )
 def test_what_cannot_be_simulated_is_named(changes: dict[str, object], problem: str) -> None:

@@ -15,13 +15,14 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum, EnumMeta
 from itertools import pairwise
 from math import inf, isfinite
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 Values = Mapping[str, Any]
 """Name → value of everything that is known and well-formed."""
 Rule = Callable[[Values], str | None]
 """Says what cannot be true together; None where all is well. KeyError: a value that it needs is not there."""
+Rules = tuple[tuple[str, Rule], ...]
 
 DAY_S: Final = 86_400.0
 UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
@@ -90,10 +91,13 @@ class Settings:
         if wrong:
             raise ValueError("; ".join(wrong))
 
+    RULES: ClassVar[Rules] = ()
+    """(The setting that is blamed, rule) for what concerns several settings of this class."""
+
     @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return (the setting that is blamed, rule) for what concerns several settings."""
-        return ()
+    def rules(cls) -> Rules:
+        """Return the rules of all base classes, then those of this class."""
+        return tuple(rule for base in reversed(cls.__mro__) for rule in vars(base).get("RULES", ()))
 
 
 @dataclass(frozen=True, kw_only=True)

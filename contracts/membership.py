@@ -2,115 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
 from contracts.replica_classes import ReplicaClass, class_of, read_classes
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 
 LEAST_SERVICE_TIME_S: Final = 0.00001
-
-
-@dataclass(frozen=True, kw_only=True)
-class Membership(Settings):
-    """How a replica takes part in its consumer group."""
-
-    heartbeat_s: float = setting(0.5, "s", above=0)
-    """How often a member shows the group that it lives. Plans do not wait for it. CLOSER 2024 compares 0.5 and 3."""
-    session_s: float = setting(6.0, "s", least=1, most=1800)
-    """After so long without a heartbeat the group takes a member for dead; our broker accepts no less than 1 s."""
-    commit_interval_s: float = setting(0.1, "s", above=0)
-    """Pause between two commits: what a crash repeats at most, apart from events in flight."""
-    drain_s: float = setting(8.0, "s", least=0)
-    """When told to stop, how long a replica serves on until others have taken its partitions; then it leaves all the
-    same. Where no broker answers it does not wait."""
-    delivery: Delivery = setting(Delivery.INCREMENTAL)
-    """How plans are carried out. A runtime's name means that runtime."""
-    guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
-    """Whether an event whose replica ends may have its output written twice, to be dropped by its id, or never. Our own
-    consumer's; outputs of exactly_once are seen at its next commit."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: heartbeats fit into a session."""
-        return (*super().rules(), ("heartbeat_s", _heartbeats_in_session))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work(Settings):
-    """The cost of an event."""
-
-    service_time_s: float = setting(0.005, "s", least=0)
-    """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
-    classes: str = setting("")
-    """Classes of replicas, `NAME SPEED PRICE` each: `small 1 1, large 2.5 2.2`. Of the first the group begins with;
-    `tail-aware` chooses among all, other policies take the first. Empty: all replicas are alike."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: classes that can be read."""
-        return (*super().rules(), ("classes", _wrong_classes))
-
-    @cached_property
-    def replica_classes(self) -> tuple[ReplicaClass, ...]:
-        """The classes, or the one that all have."""
-        return read_classes(self.classes)
-
-    def service_time_of(self, replica: str) -> float:
-        """Return what an event takes the replica of that name, seconds."""
-        return self.service_time_s / class_of(replica, self.replica_classes).speed
-
-    def relative_speed_of(self, replica: str) -> float:
-        """Return how many times as fast the replica of that name is as one of the first class."""
-        return class_of(replica, self.replica_classes).speed / self.replica_classes[0].speed
-
-    @property
-    def first_service_rate(self) -> float:
-        """μ of a replica of the first class, events/s."""
-        return self.replica_classes[0].speed / self.service_time_s
-
-
-@dataclass(frozen=True, kw_only=True)
-class Speeds(Settings):
-    """How machines differ that are as they come, by the number of a replica: from 0 in the order of their requests."""
-
-    speeds: tuple[float, ...] = setting((1.0,), above=0)
-    """Of replicas number 0, 1, …, and again from the first: two of them make every other replica a slow one. Number n
-    is the n-th start of a replica, from 0; live, of those that the autoscaler which runs has started."""
-    slow_from_s: float = setting(0.0, "s", least=0)
-    """From here …"""
-    slow_until_s: float = setting(0.0, "s", least=0)
-    """… until here an event that is begun takes slow_factor times as long."""
-    slow_factor: float = setting(1.0, above=0)
-    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
-    slow_replicas: tuple[int, ...] = setting((), least=0)
-    """Numbers of those that become slow then; none named: all do. What replicas say of their work tells policies."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: there is some speed, the slow time ends after it has begun."""
-        return (*super().rules(), ("speeds", _some_speed), ("slow_until_s", _slow_in_order))
-
-    def speed_of(self, number: int) -> float:
-        """Return how many times as fast a replica is while it is not slow."""
-        return float(self.speeds[number % len(self.speeds)])
-
-    def slow_factor_of(self, number: int) -> float:
-        """Return how many times as long it takes while it is slow."""
-        return float(self.slow_factor) if number in self.slow_replicas or not self.slow_replicas else 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveSpeeds(Speeds):
-    """Speeds of live replicas."""
-
-    start_file: str = setting("")
-    """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: who becomes slow knows when."""
-        return (*super().rules(), ("slow_factor", _slow_from_when))
 
 
 def takes_some_time(values: Values) -> str | None:
@@ -151,3 +49,89 @@ def _slow_from_when(values: Values) -> str | None:
 def _heartbeats_in_session(values: Values) -> str | None:
     session_s = values["session_s"]
     return None if values["heartbeat_s"] < session_s else f"is not less than session_s = {session_s:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership(Settings):
+    """How a replica takes part in its consumer group."""
+
+    heartbeat_s: float = setting(0.5, "s", above=0)
+    """How often a member shows the group that it lives. Plans do not wait for it. CLOSER 2024 compares 0.5 and 3."""
+    session_s: float = setting(6.0, "s", least=1, most=1800)
+    """After so long without a heartbeat the group takes a member for dead; our broker accepts no less than 1 s."""
+    commit_interval_s: float = setting(0.1, "s", above=0)
+    """Pause between two commits: what a crash repeats at most, apart from events in flight."""
+    drain_s: float = setting(8.0, "s", least=0)
+    """When told to stop, how long a replica serves on until others have taken its partitions; then it leaves all the
+    same. Where no broker answers it does not wait."""
+    delivery: Delivery = setting(Delivery.INCREMENTAL)
+    """How plans are carried out. A runtime's name means that runtime."""
+    guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
+    """Whether an event whose replica ends may have its output written twice, to be dropped by its id, or never. Our own
+    consumer's; outputs of exactly_once are seen at its next commit."""
+    RULES: ClassVar[Rules] = (("heartbeat_s", _heartbeats_in_session),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work(Settings):
+    """The cost of an event."""
+
+    service_time_s: float = setting(0.005, "s", least=0)
+    """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
+    classes: str = setting("")
+    """Classes of replicas, `NAME SPEED PRICE` each: `small 1 1, large 2.5 2.2`. Of the first the group begins with;
+    `tail-aware` chooses among all, other policies take the first. Empty: all replicas are alike."""
+    RULES: ClassVar[Rules] = (("classes", _wrong_classes),)
+
+    @cached_property
+    def replica_classes(self) -> tuple[ReplicaClass, ...]:
+        """The classes, or the one that all have."""
+        return read_classes(self.classes)
+
+    def service_time_of(self, replica: str) -> float:
+        """Return what an event takes the replica of that name, seconds."""
+        return self.service_time_s / class_of(replica, self.replica_classes).speed
+
+    def relative_speed_of(self, replica: str) -> float:
+        """Return how many times as fast the replica of that name is as one of the first class."""
+        return class_of(replica, self.replica_classes).speed / self.replica_classes[0].speed
+
+    @property
+    def first_service_rate(self) -> float:
+        """μ of a replica of the first class, events/s."""
+        return self.replica_classes[0].speed / self.service_time_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speeds(Settings):
+    """How machines differ that are as they come, by the number of a replica: from 0 in the order of their requests."""
+
+    speeds: tuple[float, ...] = setting((1.0,), above=0)
+    """Of replicas number 0, 1, …, and again from the first: two of them make every other replica a slow one. Number n
+    is the n-th start of a replica, from 0; live, of those that the autoscaler which runs has started."""
+    slow_from_s: float = setting(0.0, "s", least=0)
+    """From here …"""
+    slow_until_s: float = setting(0.0, "s", least=0)
+    """… until here an event that is begun takes slow_factor times as long."""
+    slow_factor: float = setting(1.0, above=0)
+    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
+    slow_replicas: tuple[int, ...] = setting((), least=0)
+    """Numbers of those that become slow then; none named: all do. What replicas say of their work tells policies."""
+    RULES: ClassVar[Rules] = (("speeds", _some_speed), ("slow_until_s", _slow_in_order))
+
+    def speed_of(self, number: int) -> float:
+        """Return how many times as fast a replica is while it is not slow."""
+        return float(self.speeds[number % len(self.speeds)])
+
+    def slow_factor_of(self, number: int) -> float:
+        """Return how many times as long it takes while it is slow."""
+        return float(self.slow_factor) if number in self.slow_replicas or not self.slow_replicas else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveSpeeds(Speeds):
+    """Speeds of live replicas."""
+
+    start_file: str = setting("")
+    """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""
+    RULES: ClassVar[Rules] = (("slow_factor", _slow_from_when),)

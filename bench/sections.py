@@ -48,11 +48,7 @@ class Heading(KeyedTopics):
     """Seconds of the workload that are sent. In a file without it: all of them."""
     seed: int = setting(1, least=0, most=2**31 - 1)
     """Of the load and of all chance in a simulated world."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return what makes a name usable."""
-        return (("name", _usable_name),)
+    RULES: ClassVar[Rules] = (("name", _usable_name),)
 
 
 @dataclass(frozen=True, kw_only=True)

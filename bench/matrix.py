@@ -37,14 +37,13 @@ if TYPE_CHECKING:
     from bench.scenario import Scenario
 
 ROOT: Final = Path(__file__).parents[1]
-MATRICES: Final = Path(__file__).parent / "matrices"
+MATRICES_FILE: Final = Path(__file__).parent / "matrices.toml"
 AXES_FILE: Final = Path(__file__).parent / "axes.toml"
 FILE: Final = "results.jsonl"
 FAILED: Final = "failed"
 """Key of a row that has a reason instead of figures."""
 OPTIMUM: Final = "optimum"
 """How a job is run that asks for the cheapest schedule instead of a policy."""
-STATIC: Final = "static-"
 DECIDING: Final = (
     *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
     *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py", "studies/*.py"),
@@ -84,9 +83,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     def key(self) -> str:
         """Return the hash of the job, of its files and of the code."""
-        trace = str(dict(self.changes).get("load.trace", ""))
-        files = (_digest(self.scenario), _digest(trace), policy_version(self.policy), code_version())
-        return sha256(msgspec.json.encode([msgspec.to_builtins(self), *files])).hexdigest()[:24]
+        trace = _digest(Path(str(dict(self.changes).get("load.trace", ""))))
+        known = (self, _content(self.scenario), trace, policy_version(self.policy), code_version())
+        return sha256(msgspec.json.encode(known)).hexdigest()[:24]
 
     def __str__(self) -> str:
         changes = "".join(f", {key}={value}" for key, value in self.changes)
@@ -105,15 +104,16 @@ def code_version(root: Path = ROOT) -> str:
     return digest.hexdigest()[:16]
 
 
-@cache
-def _digest(file: str) -> str:
-    """Return a fingerprint of a file: of a scenario by its name or path, or of a trace; empty where there is none."""
-    from bench.scenario import FOLDER  # noqa: PLC0415  as in `question`
+def _content(scenario: str) -> object:
+    from bench.scenario import scenario_table  # noqa: PLC0415  as in `question`
 
-    path = Path(file)
-    if file and not path.is_file():
-        path = next(iter(FOLDER.rglob(f"{file}.toml")), path)
-    return sha256(path.read_bytes()).hexdigest()[:16] if file and path.is_file() else ""
+    with suppress(InvalidSettingsError):
+        return scenario_table(scenario)
+    return None
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
 def policy_version(policy: str) -> str:
@@ -125,8 +125,7 @@ def policy_version(policy: str) -> str:
     file = re.match(r".*\.py(?=:|$)", policy)
     offer = None if file else next(iter(entry_points(group=GROUP, name=policy)), None)
     spec = find_spec(offer.module) if offer else None
-    path = Path(file[0] if file else spec.origin if spec and spec.origin else "")
-    return sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+    return _digest(Path(file[0] if file else spec.origin if spec and spec.origin else ""))
 
 
 def simulated(job: Job) -> Row:
@@ -219,9 +218,13 @@ def finished(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple
 def _together(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple[Job, Row], None, list[Job]]:
     """Yield jobs with their rows; return those that were running when a process died."""
     suspects, waiting = list[Job](), list(reversed(jobs))
+    context = multiprocessing.get_context("spawn")  # a fork would copy threads and locks of the caller
+    resource_tracker.ensure_running()  # it changes the signal mask, so before `_interrupt_held`
     while waiting:
         running: dict[Future[Row], Job] = {}
-        with _pool(min(processes, len(waiting))) as pool, suppress(BrokenProcessPool):
+        before = set(multiprocessing.active_children())
+        pool = ProcessPoolExecutor(min(processes, len(waiting)), mp_context=context, initializer=_begin)
+        try:
             while waiting or running:
                 while waiting and len(running) < processes:
                     with _interrupt_held():  # the first call starts the processes, which inherit the mask
@@ -230,7 +233,12 @@ def _together(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tupl
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     row = future.result()
                     yield running.pop(future), row
-        suspects += running.values()
+        except BrokenProcessPool:
+            suspects += running.values()
+        finally:
+            for child in set(multiprocessing.active_children()) - before:
+                child.terminate()
+            pool.shutdown(cancel_futures=True)
     return suspects
 
 
@@ -244,23 +252,7 @@ def _row(work: Work, job: Job) -> Row:
 
 
 @contextmanager
-def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool; at the end of the block, however it ends, its processes have ended, too."""
-    context = multiprocessing.get_context("spawn")  # a fork would copy threads and locks of the caller
-    resource_tracker.ensure_running()  # it changes the signal mask, so before `_interrupt_held`
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin)
-    try:
-        yield pool
-    finally:
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
 def _interrupt_held() -> Iterator[None]:
-    """Hold Ctrl-C, which reaches every process of the terminal, until the block is done."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -288,7 +280,6 @@ def sorted_changes(changes: Mapping[str, Any]) -> Changes:
 
 
 def _flat(changes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield dotted keys and their values."""
     for key, value in changes.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
@@ -306,12 +297,8 @@ class Contender:
 
     @classmethod
     def of(cls, name: str, changes: Mapping[str, Any] | None = None, *, policy: str = "") -> "Contender":
-        """Return a policy by its name; `static-5` is five replicas all the time."""
-        policy, own = policy or name, dict(changes or {})
-        count = policy.removeprefix(STATIC)
-        if policy.startswith(STATIC) and count.isdecimal():
-            policy, own = "static", {"autoscaler.initial_replicas": int(count), **own}
-        return cls(name, policy, sorted_changes(own))
+        """Return a contender; without `policy` the one of that name."""
+        return cls(name, policy or name, sorted_changes(changes or {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +392,7 @@ class _Contender(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """A matrix file."""
+    """A matrix file; a case or a contender without changes is its name."""
 
     title: str
     seeds: int = 20
@@ -417,8 +404,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     counts: list[int] = []
     axis: str | Axis = ""
     """Name of an axis of axes.toml, or an axis of its own."""
-    case: list[_Case] = []
-    contender: list[_Contender] = []
+    case: list[str | _Case] = []
+    contender: list[str | _Contender] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -454,12 +441,17 @@ class Matrix:
     def playing(self, case: Case) -> list[Contender]:
         """Return all that take part in a case."""
         partitions = case.job(self.contenders[0]).question().payment.partitions if self.counts else 0
-        return self.contenders + [Contender.of(f"{STATIC}{count}") for count in self.counts if count <= partitions]
+        return self.contenders + [Contender.of(f"static-{count}") for count in self.counts if count <= partitions]
 
 
 def matrix_names() -> list[str]:
     """Return the matrices that are delivered."""
-    return sorted(path.stem for path in MATRICES.glob("*.toml"))
+    return sorted(_delivered())
+
+
+@cache
+def _delivered() -> dict[str, _File]:
+    return msgspec.toml.decode(MATRICES_FILE.read_bytes(), type=dict[str, _File])
 
 
 def read_axes() -> dict[str, Axis]:
@@ -479,23 +471,28 @@ def read_matrix(name_or_path: str) -> Matrix:
     """Read a matrix by its name, or by the path of a TOML file. Raises InvalidSettingsError."""
     from bench.random_scenarios import random_cases  # noqa: PLC0415  numpy only where it is needed
 
-    path = Path(name_or_path) if name_or_path.endswith(".toml") else MATRICES / f"{name_or_path}.toml"
-    try:
-        told = msgspec.toml.decode(path.read_bytes(), type=_File)
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except (msgspec.DecodeError, ValueError) as wrong:
-        raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong
+    told = _delivered().get(name_or_path) or _own(Path(name_or_path))
     like = read_matrix(told.like) if told.like else None
+    cases = [_Case(one) if isinstance(one, str) else one for one in told.case]
+    contenders = [_Contender(one) if isinstance(one, str) else one for one in told.contender]
     return Matrix(
         title=told.title,
-        cases=[*(Case(one.scenario, sorted_changes(one.set)) for one in told.case), *random_cases(told.random)],
+        cases=[*(Case(one.scenario, sorted_changes(one.set)) for one in cases), *random_cases(told.random)],
         contenders=[
             *(like.contenders if like else []),
-            *(Contender.of(one.name or one.policy, one.set, policy=one.policy) for one in told.contender),
+            *(Contender.of(one.name or one.policy, one.set, policy=one.policy) for one in contenders),
         ],
         seeds=told.seeds,
         optimum=told.optimum,
         counts=tuple(told.counts) or (like.counts if like else ()),
         axis=axis_called(told.axis) if isinstance(told.axis, str) and told.axis else told.axis or None,
     )
+
+
+def _own(path: Path) -> _File:
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_File)
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except (msgspec.DecodeError, ValueError) as wrong:
+        raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong

@@ -1,19 +1,22 @@
 """What a matrix came to: means with intervals over seeds, paired differences, the Pareto front, a table and a plot."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import cycle, groupby
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run
-from bench.picture import COLORS, picture
 from bench.simulation.build import CLAIRVOYANT
 from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
 from report.wording import minutes, share
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
 """The contender that others are compared with: the first of these that takes part, else the first of all."""
@@ -31,6 +34,19 @@ NONE_LATE: Final = 1e-6
 """Where a share of 0 is drawn on a logarithmic axis."""
 PANELS: Final = 12
 """Cases that are drawn at most."""
+COLORS: Final = (
+    "#0b6e99", "#c2571a", "#4c8c2b", "#7a4fa3", "#b8860b", "#c03a5b", "#2f9e8f", "#5b6770", "#a0522d", "#3d5a98",
+)  # fmt: skip
+STYLE: Final = {
+    "svg.hashsalt": "tailpack",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +125,6 @@ def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Annou
 
 
 def _optima(case: Case, seeds: int) -> list[Job]:
-    """Return the jobs that look for the cheapest schedule; none where the case has none that can be known."""
     from bench.simulation.optimum import why_not  # noqa: PLC0415  compiled code only where it is needed
     from bench.simulation.sent import sent_by  # noqa: PLC0415
 
@@ -178,7 +193,6 @@ def _mean(rows: Sequence[Row], name: str) -> Any:
 
 
 def _against(rows: Sequence[Row], others: Sequence[Row], name: str, *, known: bool) -> Against | None:
-    """known: the runs show how much is chance; a single run of a random case does not."""
     pairs = [(row[name], other[name]) for row, other in zip(rows, others)]  # noqa: B905  no others: no pairs
     pairs = [pair for pair in pairs if None not in pair]
     if not pairs:
@@ -259,7 +273,6 @@ SUMMARY: Final = ("policy", "in time, mean", "least case", "cases with 99.9 %", 
 
 
 def _everywhere(cases: Sequence[Sequence[Line]]) -> list[str]:
-    """Return the contenders that have a line in every case."""
     names = dict.fromkeys(line.policy for lines in cases for line in lines)
     return [name for name in names if all(any(line.policy == name for line in lines) for lines in cases)]
 
@@ -287,12 +300,23 @@ def _chance(line: Line) -> str:
     return f"{events} At random: {', '.join(line.random)}; {line.seeds} seeds. Reference: {line.reference}.{optimum}"
 
 
+@contextmanager
+def _picture(path: Path, width: float, height: float) -> "Iterator[Figure]":
+    import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
 def draw(found: Compared, path: Path) -> None:
     """Write the plot as an SVG file: the share of late events of each case along the axis, or against the cost."""
     panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:PANELS]
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    with picture(path, max(6, 4.4 * columns), 3.2 * rows + 0.6) as figure:
+    with _picture(path, max(6, 4.4 * columns), 3.2 * rows + 0.6) as figure:
         fields = figure.subplots(rows, columns, squeeze=False)
         for axes, lines in zip(fields.flat, panels, strict=False):
             points = list(dict.fromkeys(line.point for line in lines))

@@ -2,8 +2,10 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +25,8 @@ from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
+"""TOML files in which each table is a scenario."""
 STRESS: Final = FOLDER / "stress.toml"
-"""One table for each stress scenario."""
 DEFAULT_POLICY: Final = "tail-aware"
 DEFAULT_PARTITIONS: Final = 5
 SIMULATION: Final = "simulation"
@@ -178,7 +180,7 @@ ALIASES: Final = {"latency": "target.latency_target_s", "max": "autoscaler.max_r
 
 def scenario_names() -> list[str]:
     """Return the names of the delivered scenarios, the stress scenarios last."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if path != STRESS) + stress_names()
+    return sorted(_delivered().keys() - _read(STRESS)) + stress_names()
 
 
 def stress_names() -> list[str]:
@@ -186,11 +188,14 @@ def stress_names() -> list[str]:
     return sorted(_read(STRESS))
 
 
-def scenario_text(name_or_path: str) -> str:
-    """Return a scenario as its file has it. Raises InvalidSettingsError."""
-    path, name = _place(name_or_path)
-    text = _text(path)
-    return text if path != STRESS else f"[{name}]" + text.partition(f"[{name}]")[2].partition("\n[")[0].rstrip() + "\n"
+def scenario_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Return name and content of a scenario as its file has it. Names ignore case. Raises InvalidSettingsError."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        return Path(name_or_path).stem, _read(Path(name_or_path))
+    name = name_or_path.lower()
+    if name not in _delivered():
+        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, scenario_names())}"])
+    return name, deepcopy(_delivered()[name])
 
 
 def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
@@ -200,8 +205,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     where only one has that key ("policy"). None leaves the file's value.
     Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
     """
-    path, name = _place(name_or_path)
-    raw = _read(path)[name] if path == STRESS else _read(path)
+    name, raw = scenario_table(name_or_path)
     problems = _override(raw, overrides or {})
     _add_defaults(raw, name)
     options = raw.pop(OPTIONS, {})
@@ -242,29 +246,17 @@ def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:
     return tuple(stages), problems
 
 
-def _place(name_or_path: str) -> tuple[Path, str]:
-    """Return the file and the name of a scenario. Names ignore case."""
-    if name_or_path.endswith(".toml") or "/" in name_or_path:
-        return Path(name_or_path), Path(name_or_path).stem
-    name, names = name_or_path.lower(), scenario_names()
-    if name not in names:
-        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, names)}"])
-    return STRESS if name in stress_names() else FOLDER / f"{name}.toml", name
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except UnicodeDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: is not TOML: {wrong}"]) from wrong
+@cache
+def _delivered() -> dict[str, dict[str, Any]]:
+    return {name: table for path in FOLDER.glob("*.toml") for name, table in _read(path).items()}
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as wrong:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except ValueError as wrong:
         raise InvalidSettingsError([f"{path}: is not TOML: {wrong}"]) from wrong
 
 

@@ -113,7 +113,6 @@ def optimum(question: Question, judge: Judge | None = None, *, prices: int = 2) 
 
 
 def _allowed(question: Question) -> int:
-    """Return how many events may be late."""
     return int(question.late_share * len(question.times_us) + 1e-6)
 
 
@@ -213,7 +212,6 @@ def _states(question: Question) -> States:
 
 
 def _placements(items: int) -> Iterator[tuple[int, ...]]:
-    """Yield every way to put items into bins, as the bin of each; bins are numbered as they appear."""
     ways: list[tuple[int, ...]] = [()]
     for _ in range(items):
         ways = [(*way, one) for way in ways for one in range(max(way, default=-1) + 2)]
@@ -221,14 +219,12 @@ def _placements(items: int) -> Iterator[tuple[int, ...]]:
 
 
 def _initial(question: Question, states: States) -> int:
-    """Return the state before the first tick."""
     placement = _first_bins(question)
     here = (states.member == placement).all(axis=1) & (states.replicas >= min(question.replicas, len(placement)))
     return int(np.flatnonzero(here)[0])
 
 
 def _first_bins(question: Question) -> Ints:
-    """Return the bin of each partition before the first tick; bins are numbered as they appear."""
     bins: dict[int, int] = {}
     return np.array([bins.setdefault(owner, len(bins)) for owner in question.owners], np.int64)
 
@@ -247,7 +243,6 @@ def _trivial(question: Question, began_s: float) -> Optimum:
 
 
 def _bounded(question: Question, began_s: float) -> Optimum:
-    """Return what is known of more partitions than have all their placements tried."""
     return Optimum(
         optimum_replica_minutes=None,
         late=0,
@@ -260,7 +255,6 @@ def _bounded(question: Question, began_s: float) -> Optimum:
 
 
 def _method(question: Question, *, proven: bool, late: int) -> str:
-    """Return in words how both ends were found."""
     what = "least with none late, proven" if proven else "best schedule found" + (f", {late} late" if late else "")
     return (
         f"dynamic programming over every placement at {len(question.ticks_us)} ticks: {what}; "

@@ -68,12 +68,7 @@ class _Sized:
         bigger = (rates > capacity.arrival_rate) | (lags > capacity.lag)
         rates[bigger], lags[bigger] = capacity.arrival_rate, capacity.lag
         order = np.lexsort((partitions, -lags, -rates))
-        return cls(
-            [items[at] for at in order.tolist()],
-            rates[order],
-            lags[order],
-            capacity,
-        )
+        return cls([items[at] for at in order.tolist()], rates[order], lags[order], capacity)
 
     @property
     def lower_bound(self) -> int:

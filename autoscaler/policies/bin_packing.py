@@ -42,7 +42,6 @@ class BinPacking:
         return hold(observation, f"{why}: hold {now}")
 
     def _make_room(self, observation: GroupObservation, why: str) -> Decision:
-        """UP, or REASSIGN where the present replicas suffice after all."""
         now = observation.requested_replicas
         items = self._expected(observation)
         bins = least_loaded(items, self._capacity(observation, self.settings.f_up))
@@ -53,7 +52,6 @@ class BinPacking:
     def _over_all(
         self, observation: GroupObservation, items: tuple[Item, ...], fewest: tuple[Bin, ...]
     ) -> tuple[Bin, ...]:
-        """Use every replica that is paid for; `fewest` where Least-Loaded fails with more bins, as it may."""
         now = observation.requested_replicas
         bins = least_loaded(items, self._capacity(observation, self.settings.f_up), at_least=now)
         return bins if len(bins) == now else fewest

@@ -96,7 +96,6 @@ class Chained:
         return self._policy.decide(self.told)
 
     def _intervals(self, observation: GroupObservation) -> int:
-        """Return how many are looked ahead to: until what is decided now has had its effect."""
         interval_s = self._own.interval_s
         startup_s = max(observation.startup_s, self._upstream.startup_s)
         reach_s = max(startup_s + 2 * interval_s, self._within_s, HANDOVERS * observation.rebalance_time_s)

@@ -9,14 +9,19 @@ flink-autoscaler: `JobVertexScaler`, `ScalingMetricEvaluator`, `AutoScalerUtils`
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final, NamedTuple
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 
 ALIGNMENTS: Final = ("none", "evenly-spread")
+
+
+def _between_its_limits(values: Values) -> str | None:
+    inside = values["utilization_min"] <= values["utilization_target"] <= values["utilization_max"]
+    return None if inside else "utilization_min ≤ utilization_target ≤ utilization_max does not hold"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,37 +58,23 @@ class FlinkDs2Settings(Settings):
     """key-group.partitions.adjust.mode: evenly-spread goes up to a count that divides the partitions, which is the
     operator's default; none takes DS2's own count. With a prime number of partitions the first leaves nothing between 1
     and all, hence none here."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return: utilization_min ≤ utilization_target ≤ utilization_max."""
-        return (("utilization_target", _between_its_limits),)
+    RULES: ClassVar[Rules] = (("utilization_target", _between_its_limits),)
 
 
-def _between_its_limits(values: Values) -> str | None:
-    inside = values["utilization_min"] <= values["utilization_target"] <= values["utilization_max"]
-    return None if inside else "utilization_min ≤ utilization_target ≤ utilization_max does not hold"
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One tick."""
+class _Sample(NamedTuple):
+    """One tick: rate and lag of the whole group."""
 
     at_s: float
     arrival_rate: float
-    """Σλ, events/s."""
     lag: int
-    """Σlag, events."""
     busy: float
     """Share of its time that the replica that stands for all needs to serve what arrives; above 1 it falls behind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
+class _Metrics(NamedTuple):
     """Averages over the window, and the newest lag."""
 
     arrival_rate: float
-    """Σλ, events/s."""
     lag: int
     true_rate: float
     """Events/s that the group serves when the replica that stands for all is never idle; infinite in silence."""
@@ -98,12 +89,12 @@ class Metrics:
         return math.floor(catch_up + self.arrival_rate / utilization + 0.5)
 
 
-class MetricWindow:
+class _Window:
     """Collects samples; has metrics once a window is full."""
 
     def __init__(self, options: FlinkDs2Settings) -> None:
         self.options = options
-        self._samples: deque[Sample] = deque()
+        self._samples: deque[_Sample] = deque()
         self._since_s = math.inf
 
     def restart(self, at_s: float) -> None:
@@ -111,22 +102,18 @@ class MetricWindow:
         self._samples.clear()
         self._since_s = at_s
 
-    def observe(self, observation: GroupObservation) -> None:
-        """Take in one tick."""
-        if self._since_s == math.inf:
-            self._since_s = observation.at_s
-        if observation.at_s <= self._since_s + self.options.stabilisation_s:
-            return
-        self._samples.append(_sample(observation))
-        while self._samples[0].at_s <= observation.at_s - self.options.metrics_window_s:
-            self._samples.popleft()
+    def observe(self, observation: GroupObservation) -> float:
+        """Take in one tick; return how long it takes until the window is full, 0 when it is."""
+        options, at_s = self.options, observation.at_s
+        self._since_s = at_s if self._since_s == math.inf else self._since_s
+        if at_s > self._since_s + options.stabilisation_s:
+            self._samples.append(_sample(observation))
+            while self._samples[0].at_s <= at_s - options.metrics_window_s:
+                self._samples.popleft()
+        missing_s = self._since_s + options.stabilisation_s + options.metrics_window_s - at_s
+        return missing_s if missing_s > 1e-6 else 0.0
 
-    def missing_s(self, at_s: float) -> float:
-        """Return how long it takes until the window is full; 0 when it is."""
-        full_s = self._since_s + self.options.stabilisation_s + self.options.metrics_window_s
-        return full_s - at_s if full_s - at_s > 1e-6 else 0.0
-
-    def metrics(self) -> Metrics:
+    def metrics(self) -> _Metrics:
         """Return the averages of a window that is full."""
         samples = self._samples
         oldest, newest = samples[0], samples[-1]
@@ -134,15 +121,11 @@ class MetricWindow:
         busy = sum(one.busy for one in samples) / len(samples)
         passed_s = newest.at_s - oldest.at_s
         served = max(0.0, arrival_rate - (newest.lag - oldest.lag) / passed_s) if passed_s else arrival_rate
-        return Metrics(
-            arrival_rate=arrival_rate,
-            lag=newest.lag,
-            true_rate=arrival_rate / busy if busy else math.inf,
-            backlog=newest.lag > served * self.options.backlog_lag_s,
-        )
+        true_rate = arrival_rate / busy if busy else math.inf
+        return _Metrics(arrival_rate, newest.lag, true_rate, newest.lag > served * self.options.backlog_lag_s)
 
 
-def _sample(observation: GroupObservation) -> Sample:
+def _sample(observation: GroupObservation) -> _Sample:
     """Return the tick as a sample: busy is λ/μ at the busiest replica; on average where owners are not known."""
     arrival_rate = sum(load.arrival_rate for load in observation.partitions)
     rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
@@ -154,17 +137,16 @@ def _sample(observation: GroupObservation) -> Sample:
         busy = max(held[name] / rate for name, rate in rates.items())
     else:
         busy = arrival_rate / sum(rates.values())
-    return Sample(observation.at_s, arrival_rate, sum(load.lag for load in observation.partitions), busy)
+    return _Sample(observation.at_s, arrival_rate, sum(load.lag for load in observation.partitions), busy)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A smaller count that was recommended."""
+class _Wish:
+    """A smaller count that was recommended, and whether the utilisation was outside its bounds."""
 
     at_s: float
     count: int
     outside: bool
-    """The utilisation was outside its bounds."""
 
 
 class FlinkDs2:
@@ -178,17 +160,16 @@ class FlinkDs2:
     def __init__(self, settings: PolicySettings, options: FlinkDs2Settings | None = None) -> None:
         self.settings = settings
         self.options = options or FlinkDs2Settings()
-        self._window = MetricWindow(self.options)
+        self._window = _Window(self.options)
         self._scalings = Scalings(0.0)
-        self._wishes: deque[Wish] = deque()
+        self._wishes: deque[_Wish] = deque()
         self._first_wish_s = math.inf
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Evaluate a full window; hold until there is one."""
         now, prefix = observation.requested_replicas, self.settings.replica_prefix
         if not now:
-            plan = counted_plan(observation, 1, prefix)
-            return change(observation, plan, "no replica is requested")
+            return change(observation, counted_plan(observation, 1, prefix), "no replica is requested")
         if why := self._not_ready(observation):
             return counted_hold(observation, prefix, f"{why}: hold {now}")
         wanted, why = self._evaluated(observation, self._window.metrics())
@@ -197,7 +178,6 @@ class FlinkDs2:
         return change(observation, counted_plan(observation, wanted, prefix), why)
 
     def _not_ready(self, observation: GroupObservation) -> str:
-        """Take in the tick; say what is waited for before anything can be evaluated."""
         rescaled_s = self._scalings.last_s
         self._scalings.observe(observation)
         starting = [one.name for one in observation.replicas if not one.ready]
@@ -206,11 +186,10 @@ class FlinkDs2:
             self._window.restart(observation.at_s if starting else self._scalings.last_s)
         if starting:
             return f"{', '.join(starting)} not ready"
-        self._window.observe(observation)
-        missing_s = self._window.missing_s(observation.at_s)
+        missing_s = self._window.observe(observation)
         return f"the window is full in {number(missing_s)} s" if missing_s else ""
 
-    def _evaluated(self, observation: GroupObservation, metrics: Metrics) -> tuple[int, str]:
+    def _evaluated(self, observation: GroupObservation, metrics: _Metrics) -> tuple[int, str]:
         """Return the count to ask for, and why."""
         now, options = observation.requested_replicas, self.options
         restart_s = observation.rebalance_time_s
@@ -228,7 +207,7 @@ class FlinkDs2:
         if wanted >= now:
             self._forget_wishes()
         if wanted < now:
-            wanted, outside, waiting = self._delayed(Wish(observation.at_s, wanted, outside))
+            wanted, outside, waiting = self._delayed(_Wish(observation.at_s, wanted, outside))
             if waiting:
                 return now, f"{why}: {wanted} wanted, but {waiting}"
         if wanted != now and not outside:
@@ -236,18 +215,15 @@ class FlinkDs2:
             return now, f"{why}: {wanted} wanted, but the utilisation is within its bounds{backlog}"
         return wanted, why
 
-    def _outside(self, metrics: Metrics, restart_s: float) -> bool:
-        """Tell whether the group serves less than `utilization_max` asks for, or more than `utilization_min` does."""
+    def _outside(self, metrics: _Metrics, restart_s: float) -> bool:
         options = self.options
         most, least = (1.0, 0.0) if metrics.backlog else (options.utilization_max, options.utilization_min)
         too_little = metrics.true_rate < metrics.capacity_for(options, most, 0.0)
         return too_little or metrics.true_rate > metrics.capacity_for(options, least, restart_s)
 
-    def _delayed(self, wish: Wish) -> tuple[int, bool, str]:
+    def _delayed(self, wish: _Wish) -> tuple[int, bool, str]:
         """Return the most that was wished in the interval, whether outside the bounds then, and what is waited for."""
         interval_s = self.options.scale_down_interval_s
-        if not interval_s:
-            return wish.count, wish.outside, ""
         self._first_wish_s = min(self._first_wish_s, wish.at_s)
         while self._wishes and self._wishes[-1].count <= wish.count:
             self._wishes.pop()

@@ -79,8 +79,7 @@ class KedaHpa:
         if not self._threshold:
             self._threshold = max(1, int(observation.service_rate * self.settings.latency_target_s + 1e-9))
         if not now:
-            plan = counted_plan(observation, 1, prefix)
-            return change(observation, plan, "no replica is requested")
+            return change(observation, counted_plan(observation, 1, prefix), "no replica is requested")
         wait_s = self._next_s - observation.at_s
         if wait_s > SLACK_S:
             return counted_hold(observation, prefix, f"the next sync is in {number(wait_s)} s: hold {now}")
@@ -149,6 +148,5 @@ class KedaHpa:
 
 
 def _next_divisor(number_of_partitions: int, *, at_least: float) -> int:
-    """Return the least divisor that is large enough, else the number itself."""
     divisors = (one for one in range(1, number_of_partitions + 1) if number_of_partitions % one == 0)
     return next((one for one in divisors if one >= at_least), number_of_partitions)

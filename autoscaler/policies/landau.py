@@ -8,6 +8,7 @@ to a packing of all partitions, from the owners before. Lag and handovers are no
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,13 @@ from autoscaler.packing.owners import fresh_names
 from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from autoscaler.policies.planning import change, hold, number, unowned
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 
 Speeds = NDArray[np.float64]
+
+
+def _unknown_packer(values: Values) -> str | None:
+    return None if values["packer"].lower() in PACKERS else f"known are {', '.join(PACKERS)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,32 +32,14 @@ class LandauSettings(Settings):
     """What the paper fixed, and which heuristic packs. Raises ValueError naming every mistake."""
 
     packer: str = setting("MWF")
-    """NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP of the paper, or least-loaded.
-    MWF is the paper's choice."""
+    """NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP of the paper, whose choice is MWF."""
     window_s: float = setting(30.0, "s", above=0)
     """A partition's write speed is the average over so many seconds, or as many as there were."""
     interval_s: float = setting(30.0, "s", least=0)
     """Seconds from one packing to the next where nothing asks for one earlier: the iteration of the paper's model."""
     fill: float = setting(0.75, "share", above=0, most=1)
     """Share of μ that a packing gives to a replica: C/C̄ is 100/133 in the paper. A load above it is alone."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return that the packer is known."""
-        return (("packer", _unknown_packer),)
-
-    @property
-    def packer_key(self) -> str:
-        """Name of the packer as `PACKERS` has it."""
-        return _key(self.packer)
-
-
-def _key(packer: str) -> str:
-    return packer.lower().replace("-", "_")
-
-
-def _unknown_packer(values: Values) -> str | None:
-    return None if _key(values["packer"]) in PACKERS else f"known are {', '.join(PACKERS)}"
+    RULES: ClassVar[Rules] = (("packer", _unknown_packer),)
 
 
 class Landau:
@@ -109,10 +96,10 @@ class Landau:
         numbers = _numbered(observation, self.settings.replica_prefix)
         partitions = [load.partition for load in observation.partitions]
         owners = {partition: numbers[owner] for partition, owner in observation.assignment.items() if owner in numbers}
-        order = self._chance.permutation(partitions).tolist() if self.options.packer_key in AS_THEY_COME else None
+        packer = self.options.packer.lower()
+        order = self._chance.permutation(partitions).tolist() if packer in AS_THEY_COME else None
         capacity = self.options.fill * observation.service_rate
-        packer = PACKERS[self.options.packer_key]
-        chosen = packer(dict(zip(partitions, speeds.tolist(), strict=True)), owners, capacity, order=order)
+        chosen = PACKERS[packer](dict(zip(partitions, speeds.tolist(), strict=True)), owners, capacity, order=order)
         names = {consumer: name for name, consumer in numbers.items()}
         taken = {*names.values(), *observation.assignment.values()}
         for consumer in sorted(set(chosen.values()) - names.keys()):

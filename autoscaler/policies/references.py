@@ -8,13 +8,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, spread
 from autoscaler.policies.planning import change, hold, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +52,15 @@ class PaperOptimal:
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
     def _holds(self, observation: GroupObservation, items: Iterable[Item]) -> bool:
-        """Tell whether every replica that serves several partitions has less than a bin holds."""
         held: dict[str, list[float]] = {}
         for item in items:
             held.setdefault(observation.assignment[item.partition], []).append(item.arrival_rate)
         return all(len(rates) == 1 or sum(rates) < self.options.bin_events_per_s for rates in held.values())
+
+
+def _told_once(values: Values) -> str | None:
+    told = bool(values["peak_rates"]) != bool(values["replicas"])
+    return None if told else "the peak must be told, as peak_rates or as replicas"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +74,7 @@ class OverprovisionedSettings(Settings):
     """Or the count itself; partitions are then spread by what they hold at the first decision."""
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
     """As of `paper-optimal`."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return that the peak is told in one of the two ways."""
-        return (("replicas", _told_once),)
+    RULES: ClassVar[Rules] = (("replicas", _told_once),)
 
 
 class Overprovisioned:
@@ -106,13 +107,7 @@ class Overprovisioned:
 
 
 def _packed(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:
-    """Pack by rate into bins that hold less than `less_than`; the items have no lag, so its capacity is any."""
     return least_loaded(tuple(items), Capacity(math.nextafter(less_than, 0.0), 1.0))
-
-
-def _told_once(values: Values) -> str | None:
-    told = bool(values["peak_rates"]) != bool(values["replicas"])
-    return None if told else "the peak must be told, as peak_rates or as replicas"
 
 
 Planned = tuple[int, tuple[str, ...], tuple[str, ...]]

@@ -127,15 +127,12 @@ class Upstream:
                 backlog = backlog * (1 - served)
 
     def _rates(self, seen: GroupObservation, names: Iterable[str]) -> list[float]:
-        """Return μ of each replica, events/s; of one that nobody has seen yet, that of the typical one."""
         known = {one.name: one.service_rate or seen.service_rate for one in seen.replicas}
         return [known.get(name) or seen.service_rate for name in names]
 
     def _arriving(self, interval: int) -> Floats:
-        """Return what will arrive here, by partition: as the stage before it says, where there is one."""
         return self._demand.told(self._last.observation.inflow if self._last else (), interval)
 
     def _ready_s(self, name: str, at_s: float) -> float:
-        """Return how long a replica still takes to start."""
         asked_s = self._asked_s.get(name)
         return 0.0 if asked_s is None else max(0.0, asked_s + self.startup_s - at_s)

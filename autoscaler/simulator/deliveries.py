@@ -50,7 +50,6 @@ class Owners:
         return [partition for partition, holder in enumerate(self._holder) if holder == replica]
 
     def _detach(self, partition: int) -> None:
-        """Detach `partition` now; an event of it in service is finished first."""
         owner = self._holder[partition]
         free_us = self._engine.in_service_until_us(partition)
         self._engine.detach(partition)
@@ -59,7 +58,6 @@ class Owners:
         self._busy_us[owner] = max(free_us, self._busy_us.get(owner, 0))
 
     def _attach(self, partition: int, owner: int) -> None:
-        """Attach `partition`, which is free, to `owner` now."""
         if owner in self._evicted_us:
             self._free_us[partition] = max(self._free_us[partition], self._evicted_us[owner])
             return
@@ -181,7 +179,6 @@ class Rounds(Owners, ABC):
         return self._busy_us.get(replica, 0)
 
     def _go_on(self) -> None:
-        """Begin a round if something is left to be delivered."""
         self._running = self._wanted != self._dealt
         if self._running:
             self._first_round()
@@ -191,7 +188,6 @@ class Rounds(Owners, ABC):
         """Begin to deliver what is wanted."""
 
     def _round(self, members: Iterable[int], joins_us: Callable[[int], int], end: Callable[[], None]) -> None:
-        """Let `members` join; `end` is called t_r after the last. joins_us: told who notices, returns when it joins."""
         self._awaited = set(members)
         for member in sorted(self._awaited):
             notices_us = self._heartbeats.next_us(member, self._engine.now_us)
@@ -221,7 +217,6 @@ class Rounds(Owners, ABC):
         end()
 
     def _finished_us(self, member: int) -> int:
-        """Return when `member` has finished what was taken from it."""
         return max(self._engine.now_us, self._busy_us.get(member, 0))
 
 
@@ -252,7 +247,6 @@ class CooperativeSticky(Rounds):
         self._round(self._dealt.members, lambda _: self._engine.now_us, self._take_away)
 
     def _take_away(self) -> None:
-        """End the first round."""
         holder, owners = self._holder, self._dealt.owners
         moved = [partition for partition, owner in enumerate(owners) if holder[partition] not in (owner, NOBODY)]
         members = self._dealt.members.union(holder[partition] for partition in moved)
@@ -325,10 +319,7 @@ def make_delivery(settings: DeliverySettings, engine: Engine, agenda: Agenda, se
         case Delivery.INCREMENTAL:
             pause_us = round(settings.pause_s * 1e6)
             return Handovers(
-                engine,
-                agenda,
-                stops_us=lambda _, now_us: now_us,
-                starts_us=lambda _, free_us: free_us + pause_us,
+                engine, agenda, stops_us=lambda _, now_us: now_us, starts_us=lambda _, free_us: free_us + pause_us
             )
         case Delivery.KIP848:
             return Handovers(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)

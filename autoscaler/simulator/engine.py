@@ -160,7 +160,6 @@ class Engine(EventServer):
             raise ValueError(f"replica {replica} does not live")
 
     def _concern(self, partition: int) -> None:
-        """What has not begun of `partition` is to be handed out again."""
         self._partitions["concerned"][partition] = True
         if self.owner(partition) != NOBODY:
             self._replicas["concerned"][self.owner(partition)] = True

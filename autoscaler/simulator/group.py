@@ -61,7 +61,7 @@ class SimulatedGroup:
         first = [self._request(name) for name in names]
         for member in first:
             self.members.make_ready(member, 0)
-        self._placement = first_placement(settings.assignor, partitions, first)
+        self._placement = first_placement(partitions, first)
         self._delivery.begin(self._placement.now, frozenset(member.number for member in first))
         self._write("start", "first plan: nothing is known yet", partitions)
         self._there: set[int] = set()
@@ -122,7 +122,6 @@ class SimulatedGroup:
         )
 
     def _late_of_others(self, late: list[int]) -> dict[str, int]:
-        """Return what those say that are not planned now: who was there at the observation before, or has news."""
         there, self._there = self._there, {one.number for one in (*self.members.planned, *self.members.leaving)}
         spoke = there.union(number for number, count in enumerate(late) if count)
         told = sorted(spoke.difference(one.number for one in self.members.planned))
@@ -193,8 +192,8 @@ class SimulatedGroup:
 
     def _place(self) -> None:
         members = self.members.planned
-        by = self._settings.assignor if self._plan.assignment is None else None
-        self._placement = placed(self._placement, members, by=by, dying=self._dying, dead=self._dead)
+        counted = self._plan.assignment is None
+        self._placement = placed(self._placement, members, counted=counted, dying=self._dying, dead=self._dead)
         ready = [member.number for member in members if member.ready]
         self._delivery.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 
@@ -217,14 +216,12 @@ class SimulatedGroup:
         self._agenda.at(evicted_us, partial(self._evict, victim))
 
     def _bury(self, victim: Member) -> None:
-        """The scaler sees that it is dead."""
         if victim in self.members:
             self.members.remove(victim, self._engine.now_us, ReplicaChange.DIED)
             names = tuple(name for name in self._plan.replicas if name != victim.name)
             self._plan = Plan(names, self._plan.assignment)
 
     def _evict(self, victim: Member) -> None:
-        """The group sees that it is dead, so others may have what it held."""
         self._bury(victim)
         self._dying -= {victim.number}
         self._dead |= {victim.number}
@@ -251,5 +248,4 @@ class SimulatedGroup:
 
 
 def _reporting(member: Member, replica: Replica, late: list[int]) -> Replica:
-    """Return the replica with what it says it has finished too late; one that was not there at the look has nothing."""
     return replace(replica, late=late[member.number] if member.number < len(late) else 0)

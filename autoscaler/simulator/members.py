@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from autoscaler.model import Plan
-from autoscaler.simulator.settings import Assignor
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.membership import ALIKE, ReplicaClass, class_of
 
@@ -95,7 +94,6 @@ N = TypeVar("N", int, float)
 
 
 def _from_now(course: list[tuple[int, N]], at_us: int, value: N) -> None:
-    """Take note of a value that holds from `at_us` on."""
     if course and course[-1][0] == at_us:
         course.pop()
     if not course or course[-1][1] != value:
@@ -117,9 +115,9 @@ class Placement:
     now: tuple[int, ...]
 
 
-def first_placement(assignor: Assignor, partitions: int, members: Sequence[Member]) -> Placement:
+def first_placement(partitions: int, members: Sequence[Member]) -> Placement:
     """Return where everything is at the start of a run."""
-    aim = assign(assignor, partitions, [member.name for member in members], {})
+    aim = assign(partitions, [member.name for member in members], {})
     number = {member.name: member.number for member in members}
     return Placement(aim, tuple(number[aim[partition]] for partition in range(partitions)))
 
@@ -138,20 +136,20 @@ def aimed_at(before: Placement, plan: Plan) -> Placement:
 
 
 def placed(
-    before: Placement, members: Sequence[Member], *, by: Assignor | None, dying: frozenset[int], dead: frozenset[int]
+    before: Placement, members: Sequence[Member], *, counted: bool, dying: frozenset[int], dead: frozenset[int]
 ) -> Placement:
     """Return who shall serve now, given who is ready.
 
-    members: those that are planned. by: the assignor that places the partitions, over the ready ones; None: a plan
-    does. dying, dead: numbers of replicas that died, before and after the others know it. What the plan gives to
-    nobody who is there, and what the dead have left, goes to the ready replica with the fewest partitions.
+    members: those that are planned. counted: the plan states a count only, so the assignor places the partitions over
+    the ready ones. dying, dead: numbers of replicas that died, before and after the others know it. What the plan gives
+    to nobody who is there, and what the dead have left, goes to the ready replica with the fewest partitions.
     """
     ready = [member for member in members if member.ready]
     names = [member.name for member in ready]
     if not ready:
         return before
     partitions = len(before.now)
-    aim = dict(before.aim) if by is None else assign(by, partitions, names, before.aim)
+    aim = assign(partitions, names, before.aim) if counted else dict(before.aim)
     present = {member.name: member for member in members}
     serving: dict[int, str] = {}
     now = list(before.now)
@@ -176,22 +174,11 @@ def moved(before: Placement, after: Placement) -> int:
     return sum(before.aim[partition] != owner for partition, owner in after.aim.items())
 
 
-def assign(assignor: Assignor, partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
-    """Return partition → replica for every partition. owners: who has what now; owners outside `replicas` are gone."""
-    return _range(partitions, replicas) if assignor is Assignor.RANGE else _sticky(partitions, replicas, owners)
+def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
+    """Return partition → replica under a plan that states a count only, as Kafka's sticky and uniform assignors do.
 
-
-def _range(partitions: int, replicas: Sequence[str]) -> dict[int, str]:
-    """Consecutive partitions; the first replicas get one more where it does not divide."""
-    each, more = divmod(partitions, len(replicas))
-    names = [name for index, name in enumerate(replicas) for _ in range(each + (index < more))]
-    return dict(enumerate(names))
-
-
-def _sticky(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
-    """Counts that differ by one at most, and the fewest moves that this allows.
-
-    Where it does not divide, those that hold most now may keep one more than the others: each of them saves a move.
+    Counts differ by one at most, with the fewest moves that this allows. Where it does not divide, those that hold most
+    now may keep one more than the others: each of them saves a move. owners: who has what now, the gone included.
     """
     each, more = divmod(partitions, len(replicas))
     held: dict[str, list[int]] = {name: [] for name in replicas}

@@ -105,11 +105,9 @@ class Pool(EventServer):
         return int(self._replicas["done_us"].max(initial=0))
 
     def _arrange(self, members: NDArray[np.int64]) -> None:
-        """Make `members` the heap: in order they are one."""
         self._free = members[np.lexsort((members, self._replicas["free_us"][members]))]
 
     def _serve(self, until_us: int) -> None:
-        """Let events be acquired before `until_us`, those that were given back first."""
         if not len(self._free):
             return
         state = (*self._state(), self._service, self._free)
@@ -206,7 +204,6 @@ def acquire(
 
 @compiled
 def _sooner(members: Rows, one: int, other: int) -> bool:
-    """Tell whether `one` is free before `other`."""
     if members[one].free_us != members[other].free_us:
         return bool(members[one].free_us < members[other].free_us)
     return one < other

@@ -250,5 +250,4 @@ class EventServer(ABC):
         self._collected.append(served)
 
     def _state(self) -> tuple[Rows, int, Rows, Rows]:
-        """Return what most loops work on."""
         return self._events.rows, self._events.base, self._replicas, self._partitions

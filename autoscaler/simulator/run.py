@@ -237,7 +237,6 @@ def simulate(
 
 
 def _watch(world: World, controller: Controller, settings: SimulationSettings, until_us: int) -> None:
-    """Look at what comes before the next tick, slot by slot, and decide where that cannot wait."""
     slot_us = round(settings.slot_s * 1e6)
     for at_us in range(world.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
         world.advance(at_us)

@@ -10,15 +10,6 @@ from contracts.membership import Speeds, Work
 from contracts.settings import Settings, setting
 
 
-class Assignor(StrEnum):
-    """Who gets what under a plan that states a count only."""
-
-    STICKY = "sticky"
-    """Equal counts, and as few moves as that allows; KIP-848's default, uniform, is the same for one topic."""
-    RANGE = "range"
-    """Consecutive partitions, counts that differ by one at most."""
-
-
 class Distribution(StrEnum):
     """Of the service time of an event."""
 
@@ -106,8 +97,6 @@ class Observing(Settings):
     """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
     poll_events: int = setting(1, "events", least=1)
     """Events polled and committed together at most; 1: each is committed when it is finished."""
-    assignor: Assignor = setting(Assignor.STICKY)
-    """Who gets what under a policy that states a count only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,5 +154,4 @@ class Change:
 
 
 def _told(planned_s: float | None, true_s: float) -> float:
-    """Return what policies are told of what is `true_s` in truth."""
     return true_s if planned_s is None else planned_s

@@ -116,7 +116,6 @@ class Sight:
         return RecentArrivals(self._slot_s, cells.reshape(count, SAMPLES, -1).sum(axis=1), begin_s), since_us
 
     def _edges_us(self, until_us: int, since_us: int) -> NDArray[np.int64]:
-        """Return where the slots of the time `since_us` that ends at `until_us` begin, and the end."""
         slot_us = self._interval_us / self._count
         first_us, count = until_us - since_us, max(1, round(since_us / slot_us))
         inner = first_us + np.arange(1, count) * slot_us
@@ -201,5 +200,4 @@ class LearnedRates:
         return None if own is None else self._told * own
 
     def _at_speed(self, number: int) -> float:
-        """Return what a replica serves in a second while it is not slow."""
         return self._at_speed_1 * self._faster.get(number, 1.0) * self._service.speed_of(number)

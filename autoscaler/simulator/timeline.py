@@ -44,7 +44,6 @@ def timeline(run: Run, started_us: int = 0) -> dict[str, NDArray[Any]]:
 
 
 def _offsets(partition: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the rank of each event in its partition."""
     order = np.argsort(partition, kind="stable")
     counts = np.bincount(partition)
     offsets = np.empty(len(partition), np.int64)
@@ -53,7 +52,6 @@ def _offsets(partition: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _records(run: Run, count: int) -> dict[str, NDArray[Any]]:
-    """Return how often each topic carried the event, and whether its records differ: they never do."""
     carried = {prefix: np.zeros(count, np.int64) for prefix in UNUSED_TOPICS}
     carried["requested"] = np.ones(count, np.int64)
     carried["settled"] = 1 + np.bincount(run.repeated, minlength=count)

@@ -120,7 +120,7 @@ def _simulator(scenario: Scenario, sent: Sent) -> Judge:
 def _first_owners(settings: SimulationSettings, partitions: int) -> tuple[tuple[int, ...], int]:
     """Return who has which partition before the first tick, and how many replicas there are."""
     names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
-    owners = assign(settings.assignor, partitions, names, {})
+    owners = assign(partitions, names, {})
     return tuple(names.index(owners[partition]) for partition in range(partitions)), len(names)
 
 

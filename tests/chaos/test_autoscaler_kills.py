@@ -18,39 +18,6 @@ PATIENCE = {"SESSION_S": "120", "REBALANCE_TIMEOUT_S": "120"}
 RATE = 120.0
 
 
-def test_a_replica_killed_in_mid_run_is_evicted_and_replaced_and_nothing_is_lost(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    with two_replicas(kafka, namespace, tmp_path, **PATIENCE) as autoscaler:
-        autoscaler.wait_for_plan(1)
-        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
-            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
-            psutil.Process(autoscaler.pids()["payment-1"]).kill()
-            autoscaler.wait_for_plan(3)
-            served = len(load.settled())
-            wait_for(lambda: len(load.settled()) > served + RATE, "served on, so evidence of death spared the session")
-        wait_for(lambda: not load.unserved(), "every payment served")
-        assert [len(plan.replicas) for plan in autoscaler.plans()] == [2, 1, 2]
-
-
-def test_the_group_serves_on_while_no_autoscaler_is_there(kafka: str, namespace: str, tmp_path: Path) -> None:
-    with two_replicas(kafka, namespace, tmp_path, **PATIENCE) as autoscaler:
-        autoscaler.wait_for_plan(1)
-        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
-            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
-            autoscaler.signal(signal.SIGKILL)
-            autoscaler.ended()
-            before = autoscaler.pids()
-            served = len(load.settled())
-            wait_for(lambda: len(load.settled()) > served + 2 * RATE, "two more seconds of load served")
-            autoscaler.start()
-            autoscaler.wait_for_tick(lambda tick: tick.tick >= 3 and tick.partitions, "its observations")
-            assert autoscaler.pids() == before
-        wait_for(lambda: not load.unserved(), "every payment served")
-        assert len(load.settled()) == len(load.orders), "nobody crashed, so nothing was served twice"
-        assert [plan.epoch for plan in autoscaler.plans()] == [1]
-
-
 def test_a_broker_that_is_killed_and_comes_back_costs_holds_and_no_payment(
     private_broker: Broker, namespace: str, tmp_path: Path
 ) -> None:

@@ -142,16 +142,6 @@ def assert_nothing_went_wrong(fault: Fault, *, crashed: str = "") -> None:
     assert repeats <= REPEATS
 
 
-def plan_then_kill(fault: Fault, node: int) -> None:
-    fault.group.plan(NAMES, SECOND)
-    fault.cluster.kill(node)
-
-
-def kill_then_plan(fault: Fault, node: int) -> None:
-    fault.cluster.kill(node)
-    fault.group.plan(NAMES, SECOND)
-
-
 def kill_amid_plans(fault: Fault, node: int) -> None:
     for number in range(20):
         fault.group.plan(NAMES, FIRST if number % 2 else SECOND)
@@ -168,7 +158,7 @@ def kill_while_a_member_is_awaited(fault: Fault, node: int) -> None:
     fault.group.signal("payment-1", signal.SIGCONT)
 
 
-@pytest.mark.parametrize("meet", [plan_then_kill, kill_then_plan, kill_amid_plans, kill_while_a_member_is_awaited])
+@pytest.mark.parametrize("meet", [kill_amid_plans, kill_while_a_member_is_awaited])
 def test_the_group_obeys_the_plan_although_its_coordinator_dies(
     fault: Fault, meet: Callable[[Fault, int], None]
 ) -> None:

@@ -90,7 +90,10 @@ def test_a_replica_killed_between_two_steps_of_a_transaction(
     kafka: str, namespace: str, tmp_path: Path, step: str, known: bool
 ) -> None:
     create_topics(kafka, namespace, PARTITIONS)
-    settings = ATOMIC | {"DIE_AFTER": step, "PYTHONPATH": f"{Path(__file__).parents[1]}:{Path(__file__).parents[2]}"}
+    settings = ATOMIC | {
+        "DIE_AFTER": step,
+        "PYTHONPATH": f"{Path(__file__).parents[1] / 'support'}:{Path(__file__).parents[2]}",
+    }
     with PaymentGroup(
         kafka, namespace, PARTITIONS, tmp_path, session_s=SESSION_S, settings=settings, module="dying_payment"
     ) as group:

@@ -8,7 +8,7 @@ import pytest
 from handover_trial import SPREAD, trial
 from kafka_helpers import wait_for
 
-from contracts.progress import Progress, ReplicaState
+from contracts.progress import ReplicaState
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
@@ -74,31 +74,3 @@ def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_
         run.wait_until_serving()
         assert group.owners() == rest, "whom no plan names, that owns nothing"
         run.finish(lost_at=lost_at)
-
-
-def test_of_two_incarnations_with_one_name_the_later_one_serves_until_it_ends(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    with trial(kafka, namespace, tmp_path) as run:
-        group = run.group
-        older = group.processes["payment-1"]
-        group.processes["the older payment-1"] = older
-
-        def newest_of(pid: int) -> Progress | None:
-            group.read_progress()
-            return next((one for one in reversed(group.history) if one.pid == pid), None)
-
-        def serves(pid: int, *partitions: int) -> None:
-            wait_for(
-                lambda: (report := newest_of(pid)) is not None and report.partitions == partitions,
-                f"process {pid} serves {partitions}",
-            )
-
-        group.start("payment-1")
-        later = group.processes["payment-1"]
-        serves(later.pid, 1, 4)
-        serves(older.pid)
-        run.wait_until_serving()
-        assert group.stop("payment-1") == 0
-        serves(older.pid, 1, 4)
-        run.finish()

@@ -56,7 +56,7 @@ def test_a_service_a_replica_and_the_autoscaler_are_killed_in_mid_run(run: LiveR
     assert not [pid for pid in replicas if psutil.pid_exists(pid)], "and are stopped with the run"
 
 
-@pytest.mark.parametrize(("second", "number"), [(None, signal.SIGINT), (4, signal.SIGINT), (4, signal.SIGTERM)])
+@pytest.mark.parametrize(("second", "number"), [(None, signal.SIGINT), (4, signal.SIGTERM)])
 def test_ctrl_c_leaves_no_process_behind(
     run: LiveRun, private_broker: Broker, second: int | None, number: signal.Signals
 ) -> None:

@@ -1,8 +1,8 @@
 """The embedded broker: starts, is found again, keeps its port and its data."""
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from kafka_helpers import create_topics, produce, read_all, wait_for
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from kafka_helpers import create_topics, produce, read_all
 
 from contracts.topics import Topic, qualified
 from tailpack.local.broker import Broker
@@ -37,19 +37,3 @@ def test_the_plan_topic_is_compacted(kafka: str, namespace: str) -> None:
     assert future.result(10)["cleanup.policy"].value == "compact"
     topics = admin.list_topics(timeout=10).topics
     assert len(topics[qualified(namespace, Topic.PAYMENTS_REQUESTED)].partitions) == 3
-
-
-@pytest.mark.parametrize("kind", ["consumer", "share"])
-def test_a_group_whose_times_the_broker_decides_may_be_quick(kafka: str, namespace: str, kind: str) -> None:
-    wanted = {f"{kind}.heartbeat.interval.ms": "100", f"{kind}.session.timeout.ms": "1000"}
-    changes = [ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET) for each in wanted.items()]
-    group = ConfigResource(ResourceType.GROUP, f"{namespace}.{kind}", incremental_configs=changes)
-    admin = AdminClient({"bootstrap.servers": kafka})
-    (done,) = admin.incremental_alter_configs([group]).values()
-    done.result(10)
-
-    def now() -> dict[str, str]:
-        (found,) = admin.describe_configs([ConfigResource(ResourceType.GROUP, f"{namespace}.{kind}")]).values()
-        return {name: found.result(10)[name].value for name in wanted}
-
-    wait_for(lambda: now() == wanted, "the group has the times it was given")

@@ -69,14 +69,13 @@ def test_a_position_is_found_although_another_broker_leads_than_the_client_belie
     assert asyncio.run(first_value()) == b"one"
 
 
-@pytest.mark.parametrize("node", [1, 2, 3])
-def test_with_any_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Broker, namespace: str, node: int) -> None:
+def test_with_a_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Broker, namespace: str) -> None:
     kafka = bootstrap(cluster)
     create_topics(kafka, namespace, 3)
     wait_until_whole(cluster)
     produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"before-%d" % number for number in range(30)])
 
-    cluster.kill(node)
+    cluster.kill(1)
     try:
         assert bootstrap(cluster) == kafka, "clients keep all addresses"
         produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"after-%d" % number for number in range(30)])

@@ -1,9 +1,6 @@
 """The comparators' replicas on a real Kafka: the same story for each runtime."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
@@ -23,23 +20,6 @@ PARTITIONS = 6
 class ComparatorGroup(PaymentGroup):
     """The Payment group under another runtime."""
 
-    runtime: str
-
-    def start(self, *names: str) -> None:
-        for name in names:
-            environment = os.environ | {
-                "TAILPACK_RUNTIME": self.runtime,
-                "TAILPACK_BOOTSTRAP_SERVERS": self.kafka,
-                "TAILPACK_NAMESPACE": self.namespace,
-                "TAILPACK_REPLICA": name,
-                "TAILPACK_HEARTBEAT_S": "0.2",
-                "TAILPACK_SERVICE_TIME_S": str(self.service_time_s),
-                "TAILPACK_PAYMENT_PARTITIONS": str(self.partitions),
-            }
-            with (self.folder / f"{name}.log").open("ab") as log:
-                command = [sys.executable, "-m", "services.comparators"]
-                self.processes[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-
     def wait_until_shared(self, *names: str) -> None:
         """Wait until all are members, and each has its part."""
         self.wait_until(ReplicaState.MEMBER, *names)
@@ -50,9 +30,9 @@ class ComparatorGroup(PaymentGroup):
 @pytest.fixture(params=RUNTIMES)
 def group(request, kafka, namespace, tmp_path):
     create_topics(kafka, namespace, PARTITIONS)
-    comparators = ComparatorGroup(kafka, namespace, PARTITIONS, tmp_path)
-    comparators.runtime = request.param
-    with comparators:
+    settings = {"TAILPACK_RUNTIME": request.param, "TAILPACK_HEARTBEAT_S": "0.2"}
+    module = "services.comparators"
+    with ComparatorGroup(kafka, namespace, PARTITIONS, tmp_path, settings=settings, module=module) as comparators:
         yield comparators
 
 

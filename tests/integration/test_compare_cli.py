@@ -31,16 +31,6 @@ def test_as_json_it_prints_one_object_and_goes_on_where_it_stopped(tmp_path: Pat
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 4
 
 
-def test_pages_are_written(tmp_path: Path) -> None:
-    shown = run(*SHORT, "--out", str(tmp_path / "out"))
-    assert shown.exit_code == 0
-    page = (tmp_path / "out" / "compare.md").read_text(encoding="utf-8")
-    assert "Nothing is left to chance here" in page
-    assert page.strip() in shown.stdout
-    assert (tmp_path / "out" / "compare.svg").exists()
-    assert json.loads((tmp_path / "out" / "compare.json").read_text())["rows"]
-
-
 def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:
     """One process computes long runs; as soon as the first is kept, the terminal's Ctrl-C reaches all of them."""
     words = ("compare", "w1", "--policy", "algorithm-2", "--seeds", "400", "--set", "split=random")

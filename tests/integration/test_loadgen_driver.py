@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -127,24 +126,6 @@ def test_payments_go_to_the_partitions_of_the_schedule_in_order(kafka: str, name
         assert (timeline.intended_us - started_us) % 1_000_000 == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_generator_accounts_for_what_it_sent(
-    kafka: str, namespace: str, tmp_path: Path, number: signal.Signals
-) -> None:
-    create_topics(kafka, namespace, 5)
-    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE, duration_s=15)) as generator:
-        started_us = generator.start()
-        wait_for(lambda: time.time() * 1e6 > started_us + 1_500_000, "two bursts are sent", every_s=0.01)
-        generator.process.send_signal(number)
-        assert generator.wait() == 1
-        assert "Traceback" not in generator.said()
-    result = generator.result
-    assert result.interrupted
-    assert result.scheduled == 400
-    assert result.acknowledged == result.produced == len(read_all(kafka, namespace, Topic.ORDERS_PLACED)) < 400
-    assert result.produced >= 20
-
-
 def test_a_broker_killed_and_started_again_loses_and_doubles_nothing(
     private_broker: Broker, namespace: str, tmp_path: Path
 ) -> None:
@@ -180,45 +161,6 @@ def test_the_web_page_shows_the_load_and_ends_with_it(kafka: str, namespace: str
         wait_for(lambda: requests_shown() >= 20, "two bursts are shown")
         assert generator.wait() == 0
     assert generator.result.complete
-
-
-def test_locusts_chart_follows_a_step_of_the_load(kafka: str, namespace: str, tmp_path: Path) -> None:
-    create_topics(kafka, namespace, 5)
-    low, high = 8 * 20, 12 * 200
-    rows = "".join(f"{second},{20 if second < 8 else 200}\n" for second in range(20))
-    (tmp_path / "step.csv").write_text("second,events\n" + rows)
-    spec = msgspec.structs.replace(
-        load(Topology.PAYMENT_ONLY), trace=str(tmp_path / "step.csv"), duration_s=20, spacing=Spacing.SMOOTH
-    )
-    port = str(free_port())
-    with Generator(tmp_path, kafka, namespace, spec, WEB_PORT=port) as generator:
-        generator.start()
-        shown: list[tuple[int, float]] = []
-
-        def look() -> bool:
-            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/stats/requests") as answer:
-                found = msgspec.json.decode(answer.read())
-                shown.append((found["stats"][-1]["num_requests"], found["current_rps"]))
-            return generator.process.poll() is not None
-
-        wait_for(look, "the load is sent", deadline_s=120, every_s=0.5)
-    assert generator.result.acknowledged == low + high
-    before = [rate for sent, rate in shown if 0 < sent <= low]
-    assert 0 < max(before) <= 30, "20 events/s"
-    assert max(rate for _, rate in shown) >= 100, "and then 200, averaged over ten seconds"
-
-
-def test_a_topic_with_other_partitions_is_refused_before_anything_is_sent(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    create_topics(kafka, namespace, 4)
-    spec = load(Topology.PAYMENT_ONLY)
-    with Generator(tmp_path, kafka, namespace, spec, CONNECT_DEADLINE_S="1") as generator:
-        assert generator.wait() == 1
-        said = generator.said()
-    assert f"topic {namespace}.payments.requested has 4 partitions, the load is made for 5" in said
-    assert len(said.splitlines()) == 1
-    assert not (tmp_path / READY_FILE).exists()
 
 
 def test_without_a_broker_it_says_so(tmp_path: Path, namespace: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -24,10 +24,6 @@ from services.consumer.interface import Later
 from tailpack.local.ports import free_port
 
 pytestmark = pytest.mark.kafka
-
-ONCE = Options(attempts=1)
-QUIET_S = 0.3
-"""How long is watched that something does not happen; an event that may be handled is handled within 20 ms."""
 
 
 @pytest.fixture
@@ -61,91 +57,6 @@ def test_batches_are_of_one_partition_and_follow_each_other(ground: Playground) 
         assert len({event.partition for event in batch}) == 1
         assert all(after.offset == before.offset + 1 for before, after in pairwise(batch))
     assert all(ground.committed(partition) == 25 for partition in range(3)), "what is done is committed at the stop"
-
-
-def test_partitions_are_handled_side_by_side_and_each_in_order(ground: Playground) -> None:
-    active: Counter[int] = Counter()
-    most_at_once: list[int] = []
-    done: dict[int, list[int]] = defaultdict(list)
-
-    async def handle(event: Event) -> None:
-        active[event.partition] += 1
-        most_at_once.append(sum(active.values()))
-        assert active[event.partition] == 1, "one at a time in a partition"
-        await asyncio.sleep(0.01)
-        active[event.partition] -= 1
-        done[event.partition].append(event.offset)
-
-    async def story() -> None:
-        for partition in range(3):
-            ground.put(partition, *map(str, range(20)))
-        async with running(consumer(ground, handle, options=Options(concurrency=3))):
-            await until(lambda: sum(map(len, done.values())) == 60, "all are handled")
-
-    asyncio.run(story())
-    assert max(most_at_once) == 3
-    assert all(offsets == list(range(20)) for offsets in done.values())
-
-
-def test_keys_of_one_partition_are_handled_side_by_side_and_each_in_order(ground: Playground) -> None:
-    active: set[bytes | None] = set()
-    most_at_once: list[int] = []
-    done: dict[bytes | None, list[int]] = defaultdict(list)
-
-    async def handle(event: Event) -> None:
-        assert event.key not in active, "events of one key never overlap"
-        active.add(event.key)
-        most_at_once.append(len(active))
-        await asyncio.sleep(0.01)
-        active.remove(event.key)
-        done[event.key].append(event.offset)
-
-    async def story() -> None:
-        for number in range(40):
-            ground.put(0, str(number), key=f"key-{number % 4}")
-        options = Options(concurrency=4, concurrency_per_partition=4)
-        async with running(consumer(ground, handle, options=options)):
-            await until(lambda: sum(map(len, done.values())) == 40, "all are handled")
-
-    asyncio.run(story())
-    assert max(most_at_once) >= 3
-    assert all(offsets == sorted(offsets) for offsets in done.values())
-    assert ground.committed(0) == 40
-
-
-def test_poison_goes_to_the_callback_and_the_next_events_are_handled(ground: Playground) -> None:
-    handled: list[str] = []
-    refused: list[tuple[str, str]] = []
-
-    async def handle(event: Event) -> None:
-        if text(event) == "poison":
-            raise ValueError("cannot be digested")
-        handled.append(text(event))
-
-    async def on_error(event: Event, wrong: Exception) -> None:
-        refused.append((text(event), str(wrong)))
-
-    async def story() -> None:
-        ground.put(0, "a", "poison", "b")
-        async with running(consumer(ground, handle, on_error=on_error, options=ONCE)):
-            await until(lambda: handled == ["a", "b"], "the good ones are handled")
-
-    asyncio.run(story())
-    assert refused == [("poison", "cannot be digested")]
-    assert ground.committed(0) == 3
-
-
-def test_without_anybody_to_hand_it_to_the_handlers_exception_ends_the_run_and_the_event_is_not_committed(
-    ground: Playground,
-) -> None:
-    async def handle(event: Event) -> None:
-        if text(event) == "poison":
-            raise ValueError("cannot be digested")
-
-    ground.put(0, "a", "poison", "b")
-    with pytest.raises(ValueError, match="cannot be digested"):
-        asyncio.run(asyncio.wait_for(consumer(ground, handle, options=ONCE).run(asyncio.Event()), 15))
-    assert ground.committed(0) <= 1
 
 
 def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partitions_are_served(
@@ -202,72 +113,6 @@ def test_a_group_that_others_hold_with_another_protocol_ends_the_replica_with_on
         assert len(str(ended.value).splitlines()) == 1
     finally:
         other.close()
-
-
-def test_an_event_is_committed_once_the_future_that_its_handler_returned_is_done(ground: Playground) -> None:
-    pending: list[asyncio.Future[None]] = []
-
-    async def handle(event: Event) -> "asyncio.Future[None]":
-        pending.append(asyncio.get_running_loop().create_future())
-        return pending[-1]
-
-    async def story() -> None:
-        ground.put(0, "a", "b", "c")
-        async with running(consumer(ground, handle)):
-            await until(lambda: len(pending) == 3, "the next event does not wait for the future")
-            pending[1].set_result(None)
-            await asyncio.sleep(QUIET_S)
-            assert ground.committed(0) < 1, "the first one is not done"
-            pending[0].set_result(None)
-            await until(lambda: ground.committed(0) == 2, "the first two are committed")
-            pending[2].set_result(None)
-
-    asyncio.run(story())
-    assert ground.committed(0) == 3
-
-
-def test_a_paused_partition_waits_while_the_others_are_handled(ground: Playground) -> None:
-    handled: list[str] = []
-
-    async def handle(event: Event) -> None:
-        handled.append(text(event))
-
-    async def story() -> None:
-        one = consumer(ground, handle)
-        async with running(one):
-            await until(lambda: one.partitions == (0, 1, 2), "it has all partitions")
-            one.pause(0)
-            ground.put(0, "held back")
-            ground.put(1, "first")
-            await until(lambda: handled == ["first"], "the other partition is handled")
-            await asyncio.sleep(QUIET_S)
-            assert handled == ["first"]
-            one.resume(0)
-            await until(lambda: handled == ["first", "held back"], "it is handled in the end")
-
-    asyncio.run(story())
-
-
-def test_a_slow_handler_does_not_fill_the_memory(ground: Playground) -> None:
-    gate = asyncio.Event()
-    handled: list[int] = []
-
-    async def handle(event: Event) -> None:
-        await gate.wait()
-        handled.append(event.offset)
-
-    async def story() -> None:
-        one = consumer(ground, handle)
-        ground.put(0, *("x" * 1000 for _ in range(2000)))
-        async with running(one):
-            await until(lambda: one.partitions and len(one._queues[0].waiting) >= 200, "it has something to do")
-            await asyncio.sleep(QUIET_S)
-            assert len(one._queues[0].waiting) < 400, "200, and the fetches that were under way"
-            gate.set()
-            await until(lambda: len(handled) == 2000, "all are handled in the end")
-
-    asyncio.run(story())
-    assert handled == list(range(2000))
 
 
 def test_health_and_metrics_are_told_to_the_program_and_over_http(ground: Playground) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
-from kafka_helpers import DEADLINE_S, admin, wait_for
+from kafka_helpers import DEADLINE_S, admin
 from pyarrow import parquet
 
 from tailpack.cli import run
@@ -82,31 +82,6 @@ def test_holes_aborted_transactions_and_what_a_group_has_read_are_left_out(
     assert found == Counter(row[1] for row in rows) - Counter({0: 100, 1: 40}) + Counter({3: 5})
     assert reader.committed([TopicPartition(namespace, 0)], DEADLINE_S)[0].offset == 100, "it is only read"
     reader.close()
-
-
-def test_of_a_compacted_topic_what_the_cleaner_has_left_is_recorded(kafka: str, namespace: str, tmp_path: Path) -> None:
-    quickly = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
-    asked = admin(kafka)
-    asked.create_topics([NewTopic(namespace, 1, 1, config=quickly)])[namespace].result(DEADLINE_S)
-    producer = Producer({"bootstrap.servers": kafka})
-    for number in range(4):  # ten seconds apart by their own times, so that each round closes the segment before
-        for key in range(1 if number == 3 else 50):
-            producer.produce(namespace, b"x", f"k{key}".encode(), timestamp=BEGAN_MS + 10_000 * number + key)
-        assert producer.flush(DEADLINE_S) == 0
-
-    def recorded() -> list[float]:
-        trace = tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet"
-        command_line.run("record", "--bootstrap-servers", kafka, "--topic", namespace, "--out", trace)
-        return parquet.read_table(trace)["at_s"].to_pylist()
-
-    def cleaned() -> list[float] | None:
-        at_s = recorded()
-        return at_s if len(at_s) == 51 else None
-
-    at_s = wait_for(cleaned, "the cleaner has left each key's last and what is still open", deadline_s=90, every_s=1)
-    begin_s = (BEGAN_MS + 20_000) // 1000
-    left = [BEGAN_MS + 20_000 + key for key in range(50)] + [BEGAN_MS + 30_000]
-    assert [round(1000 * (one + begin_s)) for one in at_s] == left
 
 
 def test_what_is_not_there_is_one_line_and_leaves_nothing(kafka: str, namespace: str, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The report job on a run that went wrong in every way that it must notice, and on input that it must refuse."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import msgspec
 import pytest
 from kafka_helpers import create_topics, produce, read_all
 from published_runs import PARTITIONS, MadeUpRun, made_up_run, publish, run_info
-from small_disk import PAGE, small_disk
 from spark_helpers import SPARK, spark
 from stored_runs import STARTED_US, stored_run
 
@@ -198,20 +196,6 @@ def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
         report_run(tmp_path, Cluster("local[2]", []))
 
     assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
-
-
-def test_a_disk_that_fills_while_events_are_gathered_keeps_nothing_of_them(
-    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
-) -> None:
-    damaged_run(kafka, namespace, tmp_path)
-    with small_disk(tmp_path / "disk", bytes_=5 * PAGE) as disk:
-        shutil.copy(tmp_path / "run.json", disk)
-
-        with pytest.raises(ReportError, match=r"could not read the run \(No space left on device\)") as refused:
-            report_run(disk, cluster)
-
-        assert "\n" not in str(refused.value)
-        assert {place.name for place in disk.iterdir()} <= {"run.json", "spark.log"}
 
 
 def test_a_kafka_that_goes_away_during_the_read_leaves_nothing_half_written(

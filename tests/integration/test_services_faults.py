@@ -1,7 +1,6 @@
 """Services that are killed, and a broker that is: nothing lost, no effect twice."""
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -13,16 +12,13 @@ from pathlib import Path
 import pytest
 from aiokafka.partitioner import murmur2
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka_helpers import admin, end_offsets, produce, read_all, wait_for
 from odd_headers import produce_odd
 from services_stack import Stack, a_stack, order, order_without_id, settled, shipment
 
-from contracts.events import DeadLetter
-from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
+from contracts.topics import Group, Topic, qualified
 from services.common.records import KEY_LIMIT, LETTER_LIMIT
 from services.common.stage import SPAN
-from services.order.status import MAX_ORDERS, tail
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -138,11 +134,8 @@ FOREIGN = [b"\xff\xfe", b"{}", b"[" * 30_000, b'{"shipment_id": 7, "v": 1}', b'{
 @pytest.mark.parametrize(
     ("service", "target"),
     [
-        ("order", Topic.PAYMENTS_REQUESTED),
         ("order", Topic.ORDERS_STATUS),
-        ("order", Topic.DEAD_LETTERS),
         ("shipment", Topic.SHIPMENTS_SCHEDULED),
-        ("notification", Topic.NOTIFICATIONS_SENT),
     ],
 )
 def test_foreign_records_in_its_own_topics_are_passed_over_and_counted(
@@ -200,25 +193,6 @@ def test_no_record_can_end_a_service(stack: Stack, service: str, source: Topic, 
     assert stack.get(service, "/healthz")[0] == 200
 
 
-def test_letters_fit_a_broker_that_takes_small_records_only(stack: Stack) -> None:
-    limit = ConfigEntry(
-        "max.message.bytes",
-        "4000",
-        incremental_operation=AlterConfigOpType.SET,
-    )
-    name = qualified(stack.namespace, Topic.DEAD_LETTERS)
-    topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[limit])
-    admin_client = admin(stack.kafka)
-    for done in admin_client.incremental_alter_configs([topic]).values():
-        done.result(60)
-    stack.start("order")
-    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [b'"' * 9000] * 100 + [order("o-1")], partition=0)
-    wait_for(lambda: len(stack.requests()) == 1, "the order behind them is accepted")
-    letters = stack.records(Topic.DEAD_LETTERS, DeadLetter)
-    assert len(letters) == 100
-    assert {letter.payload_bytes for letter in letters} == {9000}
-
-
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(stack: Stack) -> None:
@@ -263,26 +237,6 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
         "it takes no more than it can remember, and says so",
     )
     assert written() == len(of_one) + SPAN
-
-
-@pytest.mark.long
-def test_a_start_of_order_reads_the_end_of_its_memory_and_no_more(stack: Stack) -> None:
-    """Half as many orders again as it remembers: the newest are known, the oldest were never read."""
-    orders = 3 * MAX_ORDERS // 2
-    stages = [
-        status_record(number, status) for number in range(orders) for status in ("accepted", "settled", "notified")
-    ]
-    for partition in range(PIPELINE_PARTITIONS):
-        values = [value for number, value in stages if number % PIPELINE_PARTITIONS == partition]
-        produce(stack.kafka, stack.namespace, Topic.ORDERS_STATUS, values, partition=partition)
-    stack.start("order")
-    assert stack.get("order", "/healthz")[1]["read_back"] == PIPELINE_PARTITIONS * tail(PIPELINE_PARTITIONS)
-    assert [stack.status(f"o-{number}") for number in (orders - 1, orders - MAX_ORDERS)] == ["notified"] * 2
-    assert stack.status("o-0") is None
-
-
-def status_record(number: int, status: str) -> tuple[int, bytes]:
-    return number, json.dumps({"v": 1, "order_id": f"o-{number}", "status": status, "at_us": number}).encode()
 
 
 def test_a_copy_that_wakes_up_after_another_took_over_writes_nothing_more(stack: Stack) -> None:

@@ -44,17 +44,6 @@ def test_an_order_goes_through_every_stage_and_its_status_survives_a_restart(sta
     assert [stack.stop(service) for service in ("order", "shipment", "notification")] == [0, 0, 0]
 
 
-def test_a_declined_payment_is_notified_and_not_shipped(stack: Stack) -> None:
-    stack.start("order", "shipment", "notification")
-    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [order("o-1")], key=b"o-1")
-    (request,) = wait_for(stack.requests, "the payment is requested")
-    stack.settle(request, accepted=False)
-    wait_for(lambda: stack.status("o-1") == "notified", "the customer is notified")
-    (notification,) = stack.records(Topic.NOTIFICATIONS_SENT, NotificationSent)
-    assert (notification.accepted, notification.shipment_id) == (False, None)
-    assert read_all(stack.kafka, stack.namespace, Topic.SHIPMENTS_SCHEDULED) == []
-
-
 def test_repeats_are_dropped_and_refused_records_become_one_dead_letter_each(stack: Stack) -> None:
     stack.start("order")
     bad = [b"{", order("o-2", v=9), order("o-3", amount_minor=0, currency="XXX"), order("o-4", customer="x" * 20_000)]

@@ -9,7 +9,7 @@ import pytest
 from spark_helpers import SPARK, spark
 
 from contracts.topics import Topic
-from report.spark.events import event_rows, refused_records, typed_records
+from report.spark.events import event_rows, typed_records
 from report.stored import COLUMN_OF
 
 pytestmark = [*SPARK, pytest.mark.long]
@@ -80,13 +80,3 @@ def test_the_first_completion_counts_whatever_the_order_in_the_topic(session: An
     event = event_rows(records(session, late, early), None).collect()[0]
     assert (event.done_us, event.received_us, event.replica) == (400, 395, "payment-0")
     assert (event.settled_records, event.settled_differ) == (2, False)
-
-
-def test_a_refused_record_is_recognised_by_its_place(session: Any) -> None:
-    letters = session.createDataFrame(
-        [kafka_row("dead.letters", 0, '{"topic": "run.orders.placed", "partition": 0, "offset": 1, "stage": "order"}')],
-        KAFKA_ROW,
-    )
-    bad, good = kafka_row(PLACED, 1, "not json"), kafka_row(PLACED, 2, '{"order_id": "o-2"}')
-    events = event_rows(records(session, bad, good), refused_records(letters))
-    assert {row.event_id: row.dead_letters for row in events.collect()} == {"run.orders.placed/0/1": 1, "o-2": 0}

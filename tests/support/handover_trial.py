@@ -33,10 +33,10 @@ class Trial:
     extra: set[str] = field(default_factory=set)
     """Orders that were placed beside the load."""
 
-    def wait_until_serving(self, seconds: float = 0.5) -> None:
-        """Let the group serve that much of the load."""
+    def wait_until_serving(self) -> None:
+        """Let the group serve half a second of the load."""
         before = len(self.load.orders)
-        wait_for(lambda: len(self.load.orders) >= before + RATE * seconds, "the load goes on")
+        wait_for(lambda: len(self.load.orders) >= before + RATE / 2, "the load goes on")
         wait_for(lambda: self.group.read_progress() and self.served() >= before, "the group serves")
 
     def ask(self, count: int, partition: int) -> None:

@@ -140,7 +140,6 @@ class Demand:
             self._shares = self._shares + weight * (counts / total - self._shares)
 
     def _candidates(self, intervals: int) -> Floats:
-        """Return what each forecast says, shape (2 · FORECASTS, partitions), none below 0."""
         if intervals not in self._said:
             of_total = self._total.ahead(intervals) * self._shares[None, :]
             self._said[intervals] = np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total)))

@@ -266,7 +266,6 @@ class TailAware:
         )
 
     def _rates(self, observation: GroupObservation) -> tuple[float, Floats]:
-        """Return μ of a typical replica and of each, as far as they are not doubted."""
         least, slower = self._limit.least_rate, self._doubt.slower
         each = np.maximum(_told_rates(observation), least) * [slower(one.name) for one in observation.replicas]
         return max(observation.service_rate, least) * exp(-self._doubt.typical), each
@@ -378,7 +377,6 @@ def _told_rates(observation: GroupObservation) -> Floats:
 
 
 def _weighed_plans(now: Situation, kept: int = 0) -> list[Candidate]:
-    """Return each plan that could follow, once, with what it would bring. kept: replicas that must stay."""
     different = {(plan.owners.tobytes(), plan.replicas): plan for plan in proposals(now, kept)}
     return [predicted(now, plan) for plan in different.values()]
 
@@ -388,7 +386,6 @@ def _cost(one: Candidate) -> float:
 
 
 def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
-    """Yield what was chosen, then the cheapest with each other number of replicas."""
     cheapest: dict[int, Candidate] = {}
     for one in sorted(found, key=_cost):
         cheapest.setdefault(len(one.replicas), one)
@@ -398,13 +395,11 @@ def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Itera
 
 
 def _in_sla(now: Situation, one: Candidate) -> float:
-    """Return the share of the events looked at that would be in time."""
     events = max(1.0, float(now.waiting.sum() + now.expected[0].sum()))
     return min(1.0, max(0.0, 1 - one.late / events))
 
 
 def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
-    """Compare the plan with staying as it is; where it stays, with the best that has another number of replicas."""
     said = f"{number(float(now.sizes.sum()))} events expected per interval; {_told(now, chosen)}"
     staying = next((one for one in found if not one.moved and len(one.replicas) == len(now.rates)), None)
     if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != len(now.rates)):

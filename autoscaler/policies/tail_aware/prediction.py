@@ -36,14 +36,7 @@ def predicted(now: Situation, plan: Proposal) -> Candidate:
         len(replicas) * now.paid_s + coming * now.start_price_s + now.late_price_s * late * now.scarcity(late) + again
     )
     cost += now.move_price_s * np.count_nonzero(moves) + NEGLIGIBLE * float(now.sizes[moves].sum())
-    return Candidate(
-        owners,
-        replicas,
-        late,
-        _lasts(now, plan),
-        int(np.count_nonzero(moves)),
-        float(cost),
-    )
+    return Candidate(owners, replicas, late, _lasts(now, plan), int(np.count_nonzero(moves)), float(cost))
 
 
 def late_under(now: Situation, plan: Proposal) -> float:
@@ -59,7 +52,6 @@ def late_under(now: Situation, plan: Proposal) -> float:
 
 @lru_cache(maxsize=1)
 def _staying(now: Situation) -> tuple[Floats, Floats]:
-    """Return what each replica would have late in each way if all stayed as it is, and its μ then."""
     course = _course(now, Proposal(now.owners, tuple(range(len(now.rates)))))
     late = late_in_each_way(_all(now), np.arange(len(now.owners)), course, _pace(now))
     return late, course.service_rate
@@ -134,7 +126,6 @@ def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
 
 
 def _lasts(now: Situation, plan: Proposal) -> bool:
-    """Tell whether every replica with more than one partition can serve what they bring."""
     rates = now.rates_up_to(max(plan.replicas, default=-1))
     load = np.bincount(plan.owners, now.sizes, minlength=len(rates))
     shared = np.bincount(plan.owners, minlength=len(rates)) > 1

@@ -102,7 +102,6 @@ def _level(falling: Floats, count: int) -> float:
 
 
 def _halved(low: float, high: float) -> float:
-    """Return the last of the levels that are tried if all suffice."""
     for _ in range(HALVINGS):
         high = (low + high) / 2
     return high
@@ -147,7 +146,6 @@ def _placed(now: Situation, load: _Packed, limit: float, count: int) -> Proposal
 
 
 def _capacities(now: Situation, limit: float, numbers: Ints) -> Floats:
-    """Return how many events per interval replicas may hold, where typical ones hold `limit`."""
     return limit * now.rates_up_to(int(numbers.max()))[numbers] / now.typical_rate
 
 

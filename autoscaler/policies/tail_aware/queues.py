@@ -130,13 +130,7 @@ def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> 
 
 @compiled
 def late_of_change(
-    staying: Floats,
-    their_rates: Floats,
-    everything: bool,
-    planned: Ints,
-    events: Events,
-    course: Course,
-    pace: Pace,
+    staying: Floats, their_rates: Floats, everything: bool, planned: Ints, events: Events, course: Course, pace: Pace
 ) -> Floats:
     """Return `late_in_each_way` of all partitions, where only replicas are looked at for which something changes.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.scenario import load_scenario, scenario_names, scenario_text
+from bench.scenario import load_scenario, scenario_names
 from contracts.membership import Speeds
 from contracts.validation import InvalidSettingsError, from_environment
 from loadgen.schedule import Spacing, Split
@@ -49,12 +49,9 @@ def test_what_a_file_leaves_out_follows_from_its_name_and_workload(tmp_path: Pat
     assert (scenario.load.spacing, scenario.target.latency_target_s) == (Spacing.BURST, 0.5)
 
 
-def test_names_ignore_case_and_the_text_of_a_scenario_is_its_own() -> None:
+def test_names_ignore_case() -> None:
     assert load_scenario("W1").name == "w1"
     assert load_scenario("Sawtooth").name == "sawtooth"
-    assert scenario_text("sawtooth").startswith("[sawtooth]\ndescription")
-    assert "[" not in scenario_text("sawtooth")[1:]
-    assert scenario_text("w1").startswith("description")
 
 
 def test_lengths_of_time_take_a_unit_in_files_and_overrides(tmp_path: Path) -> None:
@@ -186,7 +183,7 @@ def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:
         ({"observation_loss": 2}, "w1.toml: simulation.observation_loss = 2"),
         ({"slow_from_s": 9, "slow_until_s": 5}, "w1.toml: simulation.slow_until_s = 5.0: is before slow_from_s = 9"),
         ({"failures_s": [600]}, "w1.toml: simulation.failures_s: 600 is not before the end at 600 s"),
-        ({"assignor": "luck"}, "w1.toml: simulation.assignor = 'luck': unknown; known are sticky"),
+        ({"distribution": "luck"}, "w1.toml: simulation.distribution = 'luck': unknown; known are deterministic"),
     ],
 )
 def test_what_cannot_be_simulated_is_named(changes: dict[str, object], problem: str) -> None:

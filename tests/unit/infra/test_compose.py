@@ -4,7 +4,7 @@ import importlib.util
 import json
 import re
 import subprocess
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 import jsonschema
@@ -18,7 +18,6 @@ from bench.scenario import load_scenario
 from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import from_environment
-from loadgen.spec import DriverSettings as GeneratorSettings
 from services.common.faust_app import ServiceSettings
 from services.order.__main__ import OrderSettings
 from services.payment.replica import ReplicaSettings
@@ -157,13 +156,6 @@ def test_a_process_is_told_the_same(service, on_one_machine):
 
 def test_no_process_of_the_demo_is_missing(on_one_machine):
     assert set(on_one_machine) == {*READ_BY, "locust"}
-
-
-@pytest.mark.parametrize("service", [*READ_BY, "load"])
-def test_no_variable_is_misspelt(service):
-    kinds = [*READ_BY.get(service, [GeneratorSettings]), ServiceSettings]  # HTTP_HOST and DATA_DIR are set for all
-    known = {f"TAILPACK_{field.name.upper()}" for kind in kinds for field in fields(kind)}
-    assert {name for name in in_a_container(service) if name.startswith("TAILPACK_")} <= known
 
 
 def test_the_broker_is_set_up_as_the_embedded_one():

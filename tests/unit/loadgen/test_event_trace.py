@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 from bench.scenario import load_scenario
 from bench.simulation.sent import sent_by
@@ -69,18 +69,6 @@ def test_the_first_mistake_is_named_by_file_and_row(tmp_path: Path, text: str | 
     with pytest.raises(InvalidSettingsError) as wrong:
         read_trace(written(tmp_path, text), 3)
     assert str(wrong.value).startswith(f"mine.csv: {problem}")
-
-
-def test_a_mistake_far_below_has_its_row_and_parquet_says_the_same(tmp_path: Path) -> None:
-    rows = trace_file.BATCH_ROWS + 100
-    at_s = np.arange(rows) / 1000
-    at_s[-1] = 0.5
-    table = pa.table({"at_s": at_s, "partition": np.zeros(rows, np.int32)})
-    csv.write_csv(table, tmp_path / "long.csv")
-    parquet.write_table(table, tmp_path / "long.parquet")
-    for name, row in (("long.csv", f"line {rows + 1}"), ("long.parquet", f"row {rows}")):
-        with pytest.raises(InvalidSettingsError, match=f"{name}: {row}: at_s = 0.5: is before the event above"):
-            read_trace(tmp_path / name)
 
 
 def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

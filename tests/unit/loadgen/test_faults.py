@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -10,7 +9,7 @@ from bench.scenario import load_scenario
 from bench.simulation.sent import sent_by
 from contracts.events import INTENDED_AT_HEADER
 from contracts.validation import InvalidSettingsError
-from loadgen.faults import UNREADABLE, Fault, due_us, struck
+from loadgen.faults import UNREADABLE, due_us, struck
 from loadgen.orders import Orders, events, send_numbers
 
 
@@ -84,13 +83,6 @@ def test_late_comers_keep_their_intended_times_and_are_sent_when_they_are_due() 
 def test_what_cannot_be_is_said(fault: str, said: str) -> None:
     with pytest.raises(InvalidSettingsError, match=f"load.faults: .*{said}"):
         asked(fault)
-
-
-def test_without_a_pipeline_nobody_drops_poison() -> None:
-    with pytest.raises(InvalidSettingsError, match="poison needs the pipeline"):
-        load_scenario("w1", {"faults": ["poison 1-2 1"]})
-    assert Fault.of("poison 1-2 1").amount == 1
-    assert msgspec.json.encode(load_scenario("w1", {"faults": ["burst 1-2 3"]}).load_spec())
 
 
 @pytest.mark.parametrize(

@@ -26,17 +26,6 @@ ACCOUNT = GeneratorResult(
 )
 
 
-def test_it_survives_its_file(tmp_path: Path) -> None:
-    ACCOUNT.save(tmp_path)
-    assert GeneratorResult.load(tmp_path) == ACCOUNT
-    assert [path.name for path in tmp_path.iterdir()] == ["generator.json"]
-
-
-def test_complete_means_that_every_scheduled_event_was_acknowledged() -> None:
-    assert ACCOUNT.complete
-    assert not msgspec.structs.replace(ACCOUNT, acknowledged=9).complete
-
-
 def test_percentiles_are_nearest_rank() -> None:
     lateness_us = np.array([40, 10, 30, 20])
     assert [lateness_percentile_us(lateness_us, p) for p in (0.25, 0.5, 0.51, 0.99, 1.0)] == [10, 20, 30, 40, 40]

@@ -115,10 +115,6 @@ def test_an_order_carries_its_times_and_its_partition_in_headers() -> None:
     }
 
 
-def test_without_explicit_grouping_nobody_is_told_a_partition() -> None:
-    assert all("partition" not in dict(made.headers) for made in records(spec(Topology.PIPELINE, Grouping.KG)))
-
-
 def test_in_payment_only_runs_the_generator_is_the_source() -> None:
     for made in records(spec(Topology.PAYMENT_ONLY, Grouping.KG)):
         request = msgspec.json.decode(made.value, type=PaymentRequested)

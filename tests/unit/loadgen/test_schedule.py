@@ -77,13 +77,6 @@ def test_bursts_at_other_times_carry_the_same_events_in_order(table, bursts, spl
         assert np.bincount(whole.partition, minlength=table.shape[1]).tolist() == table.sum(axis=0).tolist()
 
 
-def test_a_burst_carries_what_the_rate_brings_within_its_period() -> None:
-    bursts = Bursts(burst_period_s=0.5, burst_phase_s=0.25)
-    counts = np.array([4, 2])
-    schedule = build_schedule(counts, spacing=Spacing.BURST, split=Split.EVEN, partitions=1, seed=0, bursts=bursts)
-    assert schedule.offset_us.tolist() == [250_000] * 2 + [750_000] * 2 + [1_250_000, 1_750_000]
-
-
 def test_a_period_drifts_evenly_from_the_start_to_the_end() -> None:
     bursts = Bursts(burst_period_s=0.7, burst_drift_s=0.6)
     schedule = build_schedule(
@@ -117,23 +110,7 @@ def test_bursts_that_would_pass_each_other_are_refused(wrong) -> None:
         Bursts(**wrong)
 
 
-def test_a_burst_is_intended_at_the_start_of_its_second() -> None:
-    schedule = build_schedule(np.array([2, 0, 3]), spacing=Spacing.BURST, split=Split.EVEN, partitions=2, seed=0)
-    assert schedule.offset_us.tolist() == [0, 0, 2_000_000, 2_000_000, 2_000_000]
-
-
-def test_a_hot_partition_is_spread_among_the_others_of_its_second() -> None:
-    schedule = build_schedule(np.array([[1, 3]]), spacing=Spacing.SMOOTH, split=Split.TABLE, partitions=2, seed=0)
-    assert schedule.partition.tolist() == [1, 0, 1, 1]
-
-
 def test_poisson_gaps_are_exponential() -> None:
     schedule = build_schedule(np.full(200, 100), spacing=Spacing.POISSON, split=Split.EVEN, partitions=1, seed=3)
     gaps_us = np.diff(schedule.offset_us)
     assert gaps_us.std() == pytest.approx(gaps_us.mean(), rel=0.05)
-
-
-def test_counts_that_do_not_fit_the_split_are_refused() -> None:
-    for counts, split in ((np.array([1, 2]), Split.TABLE), (np.array([[1, 2]]), Split.EVEN)):
-        with pytest.raises(ValueError, match="does not fit counts of shape"):
-            build_schedule(counts, spacing=Spacing.BURST, split=split, partitions=3, seed=0)

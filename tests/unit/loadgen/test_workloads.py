@@ -35,25 +35,6 @@ def test_the_taxi_trips_are_those_of_the_fitted_curve() -> None:
     assert (skewed[:, 8] == np.ceil(counts / 14)).all()
 
 
-def test_w3_grows_one_partition_after_the_other() -> None:
-    counts = WORKLOADS["w3"].counts()
-    assert (counts.shape, counts.sum(), counts.sum(axis=1).max()) == ((600, 5), 89_460, 255)
-    assert counts[[0, 119, 120, 121, 164, 165, 479, 480], 0].tolist() == [15, 15, 15, 16, 59, 60, 60, 15]
-    assert [int(np.argmax(counts[:, partition] == 60)) for partition in (1, 2, 3)] == [165, 285, 405]
-    assert (counts[:, 4] == 15).all()
-
-
-def test_w4_puts_w1_mostly_into_two_partitions() -> None:
-    counts = WORKLOADS["w4"].counts()
-    assert (counts.shape, counts.sum()) == ((600, 5), 107_503)
-    assert counts[475].tolist() == [94, 94, 53, 53, 53]
-
-
-def test_other_rates_are_spread_by_the_rule_of_the_table() -> None:
-    assert WORKLOADS["w1-skew9"].spread(np.array([100])).tolist() == [[25, 25] + [8] * 7]
-    assert WORKLOADS["w4"].spread(np.array([100])).tolist() == [[27, 27, 15, 15, 15]]
-
-
 def test_without_a_rule_other_rates_are_spread_as_the_rows_are_and_the_table_begins_again() -> None:
     w3 = WORKLOADS["w3"]
     longer = w3.spread(np.full(601, 255))
@@ -88,22 +69,6 @@ def test_a_workload_is_cut_but_never_stretched() -> None:
     for wrong in (0, 601):
         with pytest.raises(ValueError, match=f"w1 lasts 600 s; {wrong} s"):
             WORKLOADS["w1"].events(wrong)
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_every_workload_is_what_it_says(name: str) -> None:
-    workload = WORKLOADS[name]
-    shape = (workload.duration_s,) if workload.partitions is None else (workload.duration_s, workload.partitions)
-    assert workload.name == name
-    assert workload.counts().shape == shape
-    assert workload.counts().min() >= 0
-
-
-def test_a_week_has_five_busy_days_and_two_quiet_ones_each_with_a_night() -> None:
-    days = WORKLOADS["diurnal-week"].counts().reshape(7, -1)
-    assert days[:5].sum(axis=1).min() > 1.5 * days[5:].sum(axis=1).max()
-    assert (np.argmin(days[:, : days.shape[1] // 2].reshape(7, 12, -1).sum(axis=2), axis=1) <= 4).all()
-    assert (np.argmax(days.reshape(7, 24, -1).sum(axis=2), axis=1) >= 18).all(), "the evening is the peak"
 
 
 def test_the_hot_key_moves_every_minute_and_its_events_are_never_lost() -> None:

@@ -11,7 +11,7 @@ from unit.autoscaler.simulator.worlds import decision
 from autoscaler.model import Action, Decision
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import Assignor, DeliverySettings, Failure, SimulationSettings
+from autoscaler.simulator.settings import DeliverySettings, Failure, SimulationSettings
 from contracts.delivery import Delivery
 
 PARTITIONS = 3
@@ -44,7 +44,6 @@ worlds = st.builds(
     delivery=st.just(DeliverySettings()),
     startup_s=st.sampled_from([0.0, 0.3, None]),
     decision_interval_s=st.sampled_from([0.05, 0.25]),
-    assignor=st.sampled_from(Assignor),
     initial_replicas=st.integers(1, 3),
     poll_events=st.sampled_from([1, 4]),
     failures=st.lists(st.builds(Failure, st.floats(0, 3.9), st.booleans()), max_size=2).map(tuple),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.scenario import FOLDER, load_scenario
+from bench.scenario import load_scenario
 from bench.simulation.chain import run_chain
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
@@ -28,7 +28,15 @@ def own(tmp_path, text):
     return str(path)
 
 
-DELIVERED = (FOLDER / "chain.toml").read_text(encoding="utf-8")
+SHIPMENT = """
+[load]
+workload = "spike"
+[[stages]]
+name = "shipment"
+partitions = 5
+service_time_s = 0.005
+share = 0.2
+"""
 
 
 def test_scaled_as_one_the_longest_latency_is_far_below_that_of_stages_that_see_themselves_only():
@@ -42,7 +50,7 @@ def test_scaled_as_one_the_longest_latency_is_far_below_that_of_stages_that_see_
 
 
 def test_a_third_stage_and_one_that_gets_nothing(tmp_path):
-    scenario = load_scenario(own(tmp_path, DELIVERED + THIRD), {"duration_s": 30, "stages.notification.branching": 0})
+    scenario = load_scenario(own(tmp_path, SHIPMENT + THIRD), {"duration_s": 30, "stages.notification.branching": 0})
     runs, _, found = run_chain(scenario)
     assert [one.stage for one in found.stages] == ["payment", "shipment", "notification"]
     assert found.stages[0].in_sla == (runs[0].latency_us <= round((1 - 0.2 - 1 / 3) * 1e6)).mean(), "its share of W"
@@ -71,10 +79,10 @@ def test_each_mistake_is_one_line(changes, said):
 
 def test_what_is_written_wrong_in_the_file_is_named(tmp_path):
     with pytest.raises(InvalidSettingsError) as wrong:
-        load_scenario(own(tmp_path, DELIVERED.replace("[[stages]]", "[stages]")))
+        load_scenario(own(tmp_path, SHIPMENT.replace("[[stages]]", "[stages]")))
     assert any("must be a list of sections, [[stages]]" in problem for problem in wrong.value.problems)
     with pytest.raises(InvalidSettingsError) as wrong:
-        load_scenario(own(tmp_path, DELIVERED + THIRD.replace("branching", "share").replace("0.5", "0.9")))
+        load_scenario(own(tmp_path, SHIPMENT + THIRD.replace("branching", "share").replace("0.5", "0.9")))
     assert any("leave nothing to payment" in problem for problem in wrong.value.problems)
 
 

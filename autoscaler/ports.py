@@ -1,6 +1,7 @@
 """What the controller needs from a world: something that can be observed and told, and something to write to."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.model import Decision, GroupObservation, RecentArrivals
@@ -48,11 +49,11 @@ def urgent_of(policy: Policy) -> Urgent | None:
     return urgent
 
 
+@dataclass(eq=False)
 class PolicyAround:
     """A policy around a policy: it goes by the name of the one inside, and decides when that wants to."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
+    policy: Policy
 
     @property
     def name(self) -> str:

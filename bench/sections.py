@@ -2,19 +2,35 @@
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import Observing, ServiceShape
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
-from contracts.settings import DAY_S, Rule, Settings, Target, Values, required, setting
+from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
 
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
+
+
+def _usable_name(values: Values) -> str | None:
+    good = NAME.fullmatch(values["name"])
+    return None if good else "must be small letters, digits and dashes, 41 at most, and begin with no dash"
+
+
+def _within_partitions(values: Values) -> str | None:
+    fits = values["initial_replicas"] <= values["partitions"]
+    return None if fits else f"is more than the {values['partitions']} partitions; the rest would own nothing"
+
+
+def _own_delivery(values: Values) -> str | None:
+    runtime = values["runtime"]
+    means_nothing = runtime and values["delivery"] not in (Delivery.INCREMENTAL, runtime)
+    return f"says nothing about {runtime}, which delivers in its own way" if means_nothing else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +48,7 @@ class Heading(KeyedTopics):
     """Seconds of the workload that are sent. In a file without it: all of them."""
     seed: int = setting(1, least=0, most=2**31 - 1)
     """Of the load and of all chance in a simulated world."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return what makes a name usable."""
-        return (("name", _usable_name),)
+    RULES: ClassVar[Rules] = (("name", _usable_name),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +87,7 @@ class Payment(Membership, Work):
     """Another runtime does the work instead of ours, and places the partitions itself: plans are counts only."""
     key_order: bool = setting(False)
     """Whether the events of a customer must come in their order; refuses groupings that split keys."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: events take some time, a runtime delivers in its own way."""
-        return (*super().rules(), ("service_time_s", takes_some_time), ("delivery", _own_delivery))
+    RULES: ClassVar[Rules] = (("service_time_s", takes_some_time), ("delivery", _own_delivery))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,16 +130,11 @@ class Stage(Work):
     """Replicas at the start."""
     share: float | None = setting(None, "share", above=0, below=1)
     """Of W that is its own in any case; None: all have the same. What others say goes from that of the scaled group."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: a usable name, some time for an event, no more replicas than partitions."""
-        return (
-            *super().rules(),
-            ("name", _usable_name),
-            ("service_time_s", takes_some_time),
-            ("initial_replicas", _within_partitions),
-        )
+    RULES: ClassVar[Rules] = (
+        ("name", _usable_name),
+        ("service_time_s", takes_some_time),
+        ("initial_replicas", _within_partitions),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,19 +163,3 @@ OPTIONS: Final = "policy"
 
 STAGES: Final = "stages"
 """And a list of tables: the groups behind the scaled one."""
-
-
-def _usable_name(values: Values) -> str | None:
-    good = NAME.fullmatch(values["name"])
-    return None if good else "must be small letters, digits and dashes, 41 at most, and begin with no dash"
-
-
-def _within_partitions(values: Values) -> str | None:
-    fits = values["initial_replicas"] <= values["partitions"]
-    return None if fits else f"is more than the {values['partitions']} partitions; the rest would own nothing"
-
-
-def _own_delivery(values: Values) -> str | None:
-    runtime = values["runtime"]
-    means_nothing = runtime and values["delivery"] not in (Delivery.INCREMENTAL, runtime)
-    return f"says nothing about {runtime}, which delivers in its own way" if means_nothing else None

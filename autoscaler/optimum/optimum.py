@@ -243,7 +243,6 @@ def _trivial(question: Question, began_s: float) -> Optimum:
 
 
 def _bounded(question: Question, began_s: float) -> Optimum:
-    """Return what is known of more partitions than have all their placements tried."""
     return Optimum(
         optimum_replica_minutes=None,
         late=0,

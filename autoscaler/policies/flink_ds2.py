@@ -9,14 +9,19 @@ flink-autoscaler: `JobVertexScaler`, `ScalingMetricEvaluator`, `AutoScalerUtils`
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 
 ALIGNMENTS: Final = ("none", "evenly-spread")
+
+
+def _between_its_limits(values: Values) -> str | None:
+    inside = values["utilization_min"] <= values["utilization_target"] <= values["utilization_max"]
+    return None if inside else "utilization_min ≤ utilization_target ≤ utilization_max does not hold"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +58,7 @@ class FlinkDs2Settings(Settings):
     """key-group.partitions.adjust.mode: evenly-spread goes up to a count that divides the partitions, which is the
     operator's default; none takes DS2's own count. With a prime number of partitions the first leaves nothing between 1
     and all, hence none here."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return: utilization_min ≤ utilization_target ≤ utilization_max."""
-        return (("utilization_target", _between_its_limits),)
-
-
-def _between_its_limits(values: Values) -> str | None:
-    inside = values["utilization_min"] <= values["utilization_target"] <= values["utilization_max"]
-    return None if inside else "utilization_min ≤ utilization_target ≤ utilization_max does not hold"
+    RULES: ClassVar[Rules] = (("utilization_target", _between_its_limits),)
 
 
 class _Sample(NamedTuple):
@@ -182,7 +178,6 @@ class FlinkDs2:
         return change(observation, counted_plan(observation, wanted, prefix), why)
 
     def _not_ready(self, observation: GroupObservation) -> str:
-        """Take in the tick; say what is waited for before anything can be evaluated."""
         rescaled_s = self._scalings.last_s
         self._scalings.observe(observation)
         starting = [one.name for one in observation.replicas if not one.ready]

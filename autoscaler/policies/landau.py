@@ -8,6 +8,7 @@ to a packing of all partitions, from the owners before. Lag and handovers are no
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,13 @@ from autoscaler.packing.owners import fresh_names
 from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from autoscaler.policies.planning import change, hold, number, unowned
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 
 Speeds = NDArray[np.float64]
+
+
+def _unknown_packer(values: Values) -> str | None:
+    return None if values["packer"].lower() in PACKERS else f"known are {', '.join(PACKERS)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,15 +39,7 @@ class LandauSettings(Settings):
     """Seconds from one packing to the next where nothing asks for one earlier: the iteration of the paper's model."""
     fill: float = setting(0.75, "share", above=0, most=1)
     """Share of μ that a packing gives to a replica: C/C̄ is 100/133 in the paper. A load above it is alone."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return that the packer is known."""
-        return (("packer", _unknown_packer),)
-
-
-def _unknown_packer(values: Values) -> str | None:
-    return None if values["packer"].lower() in PACKERS else f"known are {', '.join(PACKERS)}"
+    RULES: ClassVar[Rules] = (("packer", _unknown_packer),)
 
 
 class Landau:

@@ -8,13 +8,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, spread
 from autoscaler.policies.planning import change, hold, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Rules, Settings, Values, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,11 @@ class PaperOptimal:
         return all(len(rates) == 1 or sum(rates) < self.options.bin_events_per_s for rates in held.values())
 
 
+def _told_once(values: Values) -> str | None:
+    told = bool(values["peak_rates"]) != bool(values["replicas"])
+    return None if told else "the peak must be told, as peak_rates or as replicas"
+
+
 @dataclass(frozen=True, kw_only=True)
 class OverprovisionedSettings(Settings):
     """The peak, which must be told: rates or a count. Raises ValueError where it is not, or a value is out of range."""
@@ -68,11 +74,7 @@ class OverprovisionedSettings(Settings):
     """Or the count itself; partitions are then spread by what they hold at the first decision."""
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
     """As of `paper-optimal`."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return that the peak is told in one of the two ways."""
-        return (("replicas", _told_once),)
+    RULES: ClassVar[Rules] = (("replicas", _told_once),)
 
 
 class Overprovisioned:
@@ -106,11 +108,6 @@ class Overprovisioned:
 
 def _packed(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:
     return least_loaded(tuple(items), Capacity(math.nextafter(less_than, 0.0), 1.0))
-
-
-def _told_once(values: Values) -> str | None:
-    told = bool(values["peak_rates"]) != bool(values["replicas"])
-    return None if told else "the peak must be told, as peak_rates or as replicas"
 
 
 Planned = tuple[int, tuple[str, ...], tuple[str, ...]]

@@ -134,8 +134,6 @@ def policy_factory(name: str) -> PolicyFactory:
         raise _refused(offers[0], f"cannot be imported: {_in_short(wrong)}") from wrong
     if not isinstance(factory, PolicyFactory):
         raise _refused(offers[0], f"must be a PolicyFactory, not {type(factory).__name__}")
-    if not (isinstance(factory.options, type) and issubclass(factory.options, Settings)):
-        raise _refused(offers[0], "must have a class of Settings as its options")
     return replace(factory, build=partial(_made, offers[0], factory.build))
 
 
@@ -270,22 +268,6 @@ class Asked:
             PolicySettings(**told | {"static_replicas": self.scaling.initial_replicas}),
             GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
         )
-
-
-def configured_policy(
-    scaling: Scaling,
-    target: Target,
-    guards: Guards,
-    options: Mapping[str, Any],
-    *,
-    counts_only: bool,
-    fallback: bool = True,
-) -> Policy:
-    """Return the policy that is asked for, inside its guards. Raises ValueError naming what is wrong.
-
-    options: what the policy itself is told. counts_only, fallback: see GuardSettings.
-    """
-    return Asked(scaling, target, guards, options, counts_only, fallback).policy()
 
 
 def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:

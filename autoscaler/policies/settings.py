@@ -1,11 +1,37 @@
 """What policies and guards can be told, and who decides within which limits."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from contracts.settings import Rule, Settings, Target, Values, setting
+from contracts.settings import Rules, Settings, Target, Values, setting
 
 REPLICA_PREFIX: Final = "payment"
+
+
+def _down_below_up(values: Values) -> str | None:
+    up = values["f_up"]
+    return None if values["f_down"] <= up else f"is more than f_up = {up:g}: the group would shrink and grow in turn"
+
+
+def _minimum_below_maximum(values: Values) -> str | None:
+    most = values["max_replicas"]
+    return f"is more than max_replicas = {most}" if 0 < most < values["min_replicas"] else None
+
+
+def _safe_below_maximum(values: Values) -> str | None:
+    most = values["max_replicas"]
+    return f"is more than max_replicas = {most}" if 0 < most < values["safe_replicas"] else None
+
+
+def _tick_inside_interval(values: Values) -> str | None:
+    interval_s = values["decision_interval_s"]
+    return None if values["tick_offset_s"] < interval_s else f"is not less than decision_interval_s = {interval_s:g}"
+
+
+def _initial_within_bounds(values: Values) -> str | None:
+    least, most = values["min_replicas"], values["max_replicas"]
+    fits = least <= values["initial_replicas"] and (not most or values["initial_replicas"] <= most)
+    return None if fits else f"is outside {least} to {most or 'the number of partitions'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,11 +43,7 @@ class Factors(Settings):
     f_down: float = setting(0.4, "share", above=0, most=1)
     """Share of a replica that a smaller group may use before replicas are removed; far below f_up, so that a group that
     has just shrunk does not grow again at once."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: f_down ≤ f_up."""
-        return (*super().rules(), ("f_down", _down_below_up))
+    RULES: ClassVar[Rules] = (("f_down", _down_below_up),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +74,7 @@ class Limits(Settings):
     """After any scaling no replica is added for so long; the experiments of CLOSER 2024 ran with 10."""
     cool_down_down_s: float = setting(0.0, "s", least=0)
     """After any scaling no replica is removed for so long."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: min_replicas ≤ max_replicas."""
-        return (*super().rules(), ("min_replicas", _minimum_below_maximum))
+    RULES: ClassVar[Rules] = (("min_replicas", _minimum_below_maximum),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +106,7 @@ class GuardSettings(Limits, Guards):
     """The group places its partitions itself: decisions name a count and no owners."""
     fallback: bool = True
     """Where the policy fails, a count stands in for it; off, its error ends the loop, as experiments want it."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: safe_replicas ≤ max_replicas."""
-        return (*super().rules(), ("safe_replicas", _safe_below_maximum))
+    RULES: ClassVar[Rules] = (("safe_replicas", _safe_below_maximum),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,38 +128,4 @@ class Scaling(Factors, Limits):
     """Policies plan for the t_r that this very group shows (p99); off where a published experiment is repeated."""
     absence_grace_s: float = setting(0.0, "s", least=0)
     """For so long the partitions of a replica that died wait for its return; 0: others take them at once."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: ticks within the interval, the initial count within its bounds."""
-        return (
-            *super().rules(),
-            ("tick_offset_s", _tick_inside_interval),
-            ("initial_replicas", _initial_within_bounds),
-        )
-
-
-def _down_below_up(values: Values) -> str | None:
-    up = values["f_up"]
-    return None if values["f_down"] <= up else f"is more than f_up = {up:g}: the group would shrink and grow in turn"
-
-
-def _minimum_below_maximum(values: Values) -> str | None:
-    most = values["max_replicas"]
-    return f"is more than max_replicas = {most}" if 0 < most < values["min_replicas"] else None
-
-
-def _safe_below_maximum(values: Values) -> str | None:
-    most = values["max_replicas"]
-    return f"is more than max_replicas = {most}" if 0 < most < values["safe_replicas"] else None
-
-
-def _tick_inside_interval(values: Values) -> str | None:
-    interval_s = values["decision_interval_s"]
-    return None if values["tick_offset_s"] < interval_s else f"is not less than decision_interval_s = {interval_s:g}"
-
-
-def _initial_within_bounds(values: Values) -> str | None:
-    least, most = values["min_replicas"], values["max_replicas"]
-    fits = least <= values["initial_replicas"] and (not most or values["initial_replicas"] <= most)
-    return None if fits else f"is outside {least} to {most or 'the number of partitions'}"
+    RULES: ClassVar[Rules] = (("tick_offset_s", _tick_inside_interval), ("initial_replicas", _initial_within_bounds))

@@ -26,7 +26,7 @@ from autoscaler.live.loop import Loop
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.troubles import LASTING, Troubles, refuse
 from autoscaler.live.web import Source, serving
-from autoscaler.policies.registry import configured_policy
+from autoscaler.policies.registry import Asked
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from autoscaler.shadow import settings as declared
@@ -48,8 +48,7 @@ def main(config: Path | None = None) -> int:
     policies: list[Policy] = []
 
     def make(told: ShadowSettings, file: ConfigFile) -> None:
-        made = partial(configured_policy, told, told, told)
-        policies.append(told.made(file, lambda: made(told.options(), counts_only=False)))
+        policies.append(told.made(file, lambda: Asked(told, told, told, told.options()).policy()))
 
     try:
         logs.configure(log.name, os.environ)

@@ -247,7 +247,6 @@ class CooperativeSticky(Rounds):
         self._round(self._dealt.members, lambda _: self._engine.now_us, self._take_away)
 
     def _take_away(self) -> None:
-        """End the first round."""
         holder, owners = self._holder, self._dealt.owners
         moved = [partition for partition, owner in enumerate(owners) if holder[partition] not in (owner, NOBODY)]
         members = self._dealt.members.union(holder[partition] for partition in moved)

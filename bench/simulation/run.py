@@ -10,7 +10,7 @@ import msgspec
 from autoscaler.jit import compiling_s, load_compiler
 from autoscaler.model import Action
 from autoscaler.optimum.optimum import EXACT
-from autoscaler.policies.registry import configured_policy, make_policy
+from autoscaler.policies.registry import Asked, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
@@ -162,7 +162,7 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
         options = told(scenario, sent) | scenario.policy
         if scenario.autoscaler.policy == CLAIRVOYANT:
             return make_policy(CLAIRVOYANT, options=options)
-        return configured_policy(
+        asked = Asked(
             scenario.autoscaler,
             scenario.target,
             scenario.guards,
@@ -170,6 +170,7 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
             counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
             fallback=False,  # a policy that fails shall be seen to fail here
         )
+        return asked.policy()
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
 

@@ -1,6 +1,6 @@
 """What the group must survive: partitions that are stuck, a policy that fails."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import eq
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import MostWanted, change, hold, number, replicas_for
+from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy, PolicyAround
 
 
@@ -71,6 +72,7 @@ class SetStuckAside(PolicyAround):
         )
 
 
+@dataclass(eq=False, kw_only=True)
 class CountByLoad:
     """Decides while the policy cannot, in plain Python, for a compiler may be what failed.
 
@@ -80,45 +82,37 @@ class CountByLoad:
     down_s: for so long fewer must have sufficed before a replica is stopped.
     """
 
-    def __init__(
-        self,
-        *,
-        latency_target_s: float,
-        share: float,
-        minimum: int = 1,
-        maximum: int = 0,
-        down_s: float = 60.0,
-        counts_only: bool = False,
-        replica_prefix: str = "payment",
-    ) -> None:
-        self._latency_target_s = latency_target_s
-        self._share = share
-        self._minimum = minimum
-        self._maximum = maximum
-        self._counts_only = counts_only
-        self._prefix = replica_prefix
-        self._needed = MostWanted(down_s)
+    latency_target_s: float
+    share: float
+    minimum: int = 1
+    maximum: int = 0
+    down_s: float = 60.0
+    counts_only: bool = False
+    replica_prefix: str = REPLICA_PREFIX
+
+    def __post_init__(self) -> None:
+        self._needed = MostWanted(self.down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
         """Return the plan, and why. Replicas and owners stay where the count does and every partition has an owner."""
-        rate = observation.service_rate * self._share
+        rate = observation.service_rate * self.share
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
-        needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * self._latency_target_s))
+        needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * self.latency_target_s))
         count = self._bounded(self._needed.note(observation, needed), len(observation.partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag ask for {needed} by count"
         names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
         kept = [name for name in observation.replica_names if name in names]
-        new = islice(fresh_names(self._prefix, {*kept, *observation.assignment.values()}), count - len(kept))
+        new = islice(fresh_names(self.replica_prefix, {*kept, *observation.assignment.values()}), count - len(kept))
         replicas = (*kept, *new)
-        return Plan(replicas, None if self._counts_only else _placed(observation, replicas)), why
+        return Plan(replicas, None if self.counts_only else _placed(observation, replicas)), why
 
     def rest(self) -> None:
         """Forget what was needed: the policy decides again."""
         self._needed.forget()
 
     def _bounded(self, count: int, partitions: int) -> int:
-        return max(1, min(max(count, self._minimum), self._maximum or partitions, partitions))
+        return max(1, min(max(count, self.minimum), self.maximum or partitions, partitions))
 
 
 def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int, str]:
@@ -145,15 +139,14 @@ def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[in
     return dict(sorted(owners.items()))
 
 
+@dataclass(eq=False)
 class Fallback(PolicyAround):
     """Has a count by rate and lag stand in for a policy that raises or whose plan cannot be carried out.
 
     The policy is asked again at every tick; each decision that is not its own says what was wrong (`fault`).
     """
 
-    def __init__(self, policy: Policy, stand_in: CountByLoad) -> None:
-        super().__init__(policy)
-        self._stand_in = stand_in
+    stand_in: CountByLoad
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision if it can be carried out, else what stands in for it."""
@@ -164,13 +157,13 @@ class Fallback(PolicyAround):
         holds = wanted.action is Action.HOLD  # it changes nothing, so it can always be carried out
         if not holds and (wrong := invalid(observation, wanted.plan)):
             return self._stand_in_for(observation, f"{self.name} made a plan that cannot be carried out: {wrong}")
-        self._stand_in.rest()
+        self.stand_in.rest()
         return wanted
 
     def _stand_in_for(self, observation: GroupObservation, fault: str) -> Decision:
         if not observation.partitions:
             return replace(hold(observation, fault), fault=fault)
-        plan, why = self._stand_in.plan(observation)
+        plan, why = self.stand_in.plan(observation)
         why, now = f"{fault}; {why}", observation.requested_replicas
         if plan.count == now and (plan.assignment is None or plan.assignment == observation.assignment):
             decision = hold(observation, f"{why}: hold {now}", counts_only=plan.assignment is None)

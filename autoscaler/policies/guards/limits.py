@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -14,7 +14,8 @@ from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.packing.owners import fresh_names, name_bins
 from autoscaler.policies.planning import MostWanted, change, counted_plan, hold, items_of, number, plan_for, unowned
-from autoscaler.ports import Policy, PolicyAround
+from autoscaler.policies.settings import REPLICA_PREFIX
+from autoscaler.ports import PolicyAround
 
 WORTH_MOVING: Final = 0.1
 """At the cap, partitions move only if the busiest replica loses this share of its arrival rate: an overloaded group
@@ -34,15 +35,14 @@ class CountsOnly(PolicyAround):
         return replace(wanted, plan=Plan(wanted.plan.replicas, None))
 
 
+@dataclass(eq=False, kw_only=True)
 class Bounds(PolicyAround):
     """Keeps the count within [minimum, maximum] and never above the partitions: a replica without one serves nobody."""
 
-    def __init__(self, policy: Policy, *, minimum: int = 1, maximum: int = 0, replica_prefix: str = "payment") -> None:
-        """maximum 0: as many as there are partitions."""
-        super().__init__(policy)
-        self.minimum = minimum
-        self.maximum = maximum
-        self.replica_prefix = replica_prefix
+    minimum: int = 1
+    maximum: int = 0
+    """0: as many as there are partitions."""
+    replica_prefix: str = REPLICA_PREFIX
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, or the nearest one within the bounds."""
@@ -69,6 +69,7 @@ class Bounds(PolicyAround):
         return count, ""
 
 
+@dataclass(eq=False, kw_only=True)
 class StabiliseDown(PolicyAround):
     """Scales down only to the most that was wanted at any time within a window, as Kubernetes' HPA does with counts.
 
@@ -76,11 +77,11 @@ class StabiliseDown(PolicyAround):
     but waits until nothing larger has been wanted for `window_s`.
     """
 
-    def __init__(self, policy: Policy, *, window_s: float, replica_prefix: str = "payment") -> None:
-        super().__init__(policy)
-        self.window_s = window_s
-        self.replica_prefix = replica_prefix
-        self._wishes = MostWanted(window_s)
+    window_s: float
+    replica_prefix: str = REPLICA_PREFIX
+
+    def __post_init__(self) -> None:
+        self._wishes = MostWanted(self.window_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, a smaller change, or a hold while the window holds larger wishes."""
@@ -96,16 +97,15 @@ class StabiliseDown(PolicyAround):
         return change(observation, plan, f"{wanted.reason}; {why}")
 
 
+@dataclass(eq=False, kw_only=True)
 class HoldWhileChanging(PolicyAround):
     """No DOWN and no REASSIGN while a requested replica is not ready or silent; UP passes, for load does not wait.
 
     limit_s: a replica of which that is so for so long no longer holds the group back.
     """
 
-    def __init__(self, policy: Policy, *, limit_s: float = 30.0) -> None:
-        super().__init__(policy)
-        self.limit_s = limit_s
-        self._awaited_since_s: dict[str, float] = {}
+    limit_s: float = 30.0
+    _awaited_since_s: dict[str, float] = field(default_factory=dict)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, or a hold that names the replicas that are awaited."""
@@ -123,14 +123,13 @@ class HoldWhileChanging(PolicyAround):
         return veto(observation, wanted, f"{', '.join(awaited)} {why}")
 
 
+@dataclass(eq=False, kw_only=True)
 class CoolDown(PolicyAround):
     """After any scaling, no UP for `up_s` and no DOWN for `down_s`. Reassigning is not scaling."""
 
-    def __init__(self, policy: Policy, *, up_s: float = 0.0, down_s: float = 0.0) -> None:
-        super().__init__(policy)
-        self.up_s = up_s
-        self.down_s = down_s
-        self._scaled_at_s = -math.inf
+    up_s: float = 0.0
+    down_s: float = 0.0
+    _scaled_at_s: float = -math.inf
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, or a hold while it is too early for its action."""

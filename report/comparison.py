@@ -207,7 +207,6 @@ def _difference(pairs: Sequence[Pair], name: str) -> Against | None:
 
 
 def _pairs(runs: Sequence[Entrant], reference: Sequence[Entrant]) -> list[Pair]:
-    """Return runs of both with the same seed; the k-th of a seed meets the k-th."""
     unmet, found = list(reference), []
     for one in runs:
         if other := next((each for each in unmet if each.info.seed == one.info.seed), None):
@@ -217,7 +216,6 @@ def _pairs(runs: Sequence[Entrant], reference: Sequence[Entrant]) -> list[Pair]:
 
 
 def _front(sides: Mapping[str, Sequence[Entrant]], means: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Return the labels that nobody beats by their means: live among live, simulated among simulated."""
     front: set[str] = set()
     first = {label: runs[0].info for label, runs in sides.items()}
     for world in {info.world for info in first.values()}:

@@ -201,7 +201,6 @@ def addresses(master: str) -> list[tuple[str, int]]:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Let a child started inside write its stderr to `log`: the JVM warns there before any logging is configured."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:

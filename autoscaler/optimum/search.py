@@ -12,8 +12,25 @@ from typing import NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.optimum.labels import DOMINATED, Labels, best_label, keep_label, labels_for, merge, place_label
-from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NOBODY, Ints, Load, Prices, serve
+from autoscaler.optimum.serving import (
+    BUSY,
+    DOMINATED,
+    ELIGIBLE,
+    FOLLOWING,
+    FREE,
+    NEVER,
+    NOBODY,
+    Ints,
+    Labels,
+    Load,
+    Prices,
+    best_label,
+    keep_label,
+    labels_for,
+    merge,
+    place_label,
+    serve,
+)
 
 
 class States(NamedTuple):
@@ -29,7 +46,6 @@ class _Served(NamedTuple):
     """What replicas do until the next tick. By partitions (bit mask) and by the bin before + 1; 0: another replica."""
 
     label: Ints
-    """For which it was computed."""
     late: Ints
     """-1: more than none, and none may be."""
     at: Ints
@@ -99,9 +115,7 @@ def _serve_all(
                     then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + prices.pause_us
             free_us = labels.at[state, way, FREE, old] if old >= 0 else begin_us
             of = bins.partitions[mask, : bins.size[mask]]
-            served.late[mask, at], then[FREE, 0] = serve(
-                load, prices, of, begin_us, end_us, free_us, then[FOLLOWING], then[BUSY], then[ELIGIBLE]
-            )
+            served.late[mask, at], then[FREE, 0] = serve(load, prices, of, begin_us, end_us, free_us, then)
 
 
 @compiled
@@ -180,7 +194,7 @@ def _begin(load: Load, states: States, prices: Prices, bins: _Bins, initial: int
     for one in range(bins.many[initial]):
         mask = bins.mask[initial, one]
         of = bins.partitions[mask, : bins.size[mask]]
-        late, first[FREE, one] = serve(load, prices, of, 0, first_us, 0, first[FOLLOWING], first[BUSY], first[ELIGIBLE])
+        late, first[FREE, one] = serve(load, prices, of, 0, first_us, 0, first)
         if late < 0:
             return False
         now.late[initial, 0] += late

@@ -140,7 +140,6 @@ class ModifiedAnyFit(Packer):
     """A Packer in three stages: rank the consumers before, rebuild each in that order, place what is left over."""
 
     rule: int
-    """BEST or WORST."""
     by_largest: bool = False
     """Rank consumers by their largest partition; else by the sum of their partitions. Both with the new loads."""
 

@@ -48,9 +48,8 @@ def counted_hold(observation: GroupObservation, prefix: str, reason: str) -> Dec
     if observation.assignment:
         return hold(observation, reason, counts_only=True)
     now = observation.requested_replicas
-    plan = counted_plan(observation, now, prefix)
     why = f"nobody owns a partition yet: the group's assignor places all on {now}"
-    return Decision(Action.REASSIGN, plan, why)
+    return Decision(Action.REASSIGN, counted_plan(observation, now, prefix), why)
 
 
 def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:

@@ -147,21 +147,17 @@ class Run:
     """From the intended time to the first completion."""
     replica_names: tuple[str, ...]
     changes: tuple[Change, ...]
-    """Decisions that were carried out."""
     requested: tuple[tuple[int, int], ...]
     """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
     paid: tuple[tuple[int, float], ...]
     """(µs, sum of the prices of their classes)."""
     drained_us: int
-    """When the last event was finished."""
     repeated: NDArray[np.int64]
     """Numbers of events that were served again after they had been finished; each as often as that happened."""
     policy_s: float
     """Spent in Policy.decide, by the caller's clock; 0 without one."""
     plans: tuple[PlanWritten, ...]
-    """at_us: µs since the start."""
     replica_changes: tuple[ReplicaChanged, ...]
-    """at_us: µs since the start."""
     _journal: SimulatedJournal | None = field(repr=False)
     """None where only latencies are kept."""
 

@@ -73,7 +73,6 @@ class Failure:
     """A replica dies."""
 
     at_s: float
-    """Seconds since the start."""
     known: bool = True
     """The scaler sees it at once and the others evict it after `eviction_s`; else its session must expire."""
 
@@ -133,12 +132,13 @@ class SimulationSettings(Observing):
     @property
     def told_rebalance_time_s(self) -> float:
         """t_r that policies are told, seconds."""
-        return _told(self.planned_rebalance_time_s, self.delivery.own_rebalance_time_s)
+        planned_s = self.planned_rebalance_time_s
+        return self.delivery.own_rebalance_time_s if planned_s is None else planned_s
 
     @property
     def told_startup_s(self) -> float:
         """Start-up that policies are told, seconds."""
-        return _told(self.planned_startup_s, self.startup_s or 0.0)
+        return (self.startup_s or 0.0) if self.planned_startup_s is None else self.planned_startup_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,4 @@ class Change:
     at_s: float
     action: Action
     replicas: int
-    """Planned count from then on."""
     moved: int
-    """Partitions that change their owner by it."""
-
-
-def _told(planned_s: float | None, true_s: float) -> float:
-    return true_s if planned_s is None else planned_s

@@ -27,7 +27,6 @@ class Seen(NamedTuple):
     loads: tuple[PartitionLoad, ...]
     """By partition."""
     recent: RecentArrivals
-    """Of the interval before it."""
     late: NDArray[np.int64]
     """Events finished too late since the look that was seen before, by replica."""
 
@@ -53,7 +52,6 @@ class Sight:
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._looks: deque[_Look] = deque()
         self._seen_us: int | None = None
-        """When the look that was seen last was made."""
         self._late = np.zeros(0, np.int64)
         """Of the look that was seen last."""
         self._commits: deque[list[NDArray[np.int64]]] = deque()
@@ -151,7 +149,6 @@ class LearnedRates:
         self._faster: dict[int, float] = {}
         """By replica number: how many times as fast as the first class its own is."""
         self._served: dict[int, int] = {}
-        """Events by replica number."""
         self._lost_s: dict[int, float] = {}
         """By replica number: seconds that its events took longer because it alone was slow."""
 

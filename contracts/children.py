@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import psutil
 
@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_DEADLINE_S: Final = 10.0
-RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 LOG_TAIL_BYTES: Final = 4096
 
 
@@ -35,14 +34,8 @@ def python_module(module: str) -> list[str]:
 def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
     """Start a command. A Ctrl-C in the terminal reaches its starter alone. Raises OSError."""
     with log.open("ab") as out:
-        return subprocess.Popen(
-            command,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
+        streams: Any = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        return subprocess.Popen(command, env=dict(environ), start_new_session=True, **streams)
 
 
 def identity(pid: int) -> str:
@@ -59,7 +52,6 @@ def identity(pid: int) -> str:
 
 
 def _identity_elsewhere(pid: int) -> str:
-    """Return the same where there is no /proc: macOS keeps the time at which a process started as it was then."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.6f}"
@@ -74,8 +66,8 @@ def _boot() -> str:
         return ""
 
 
-def wait_for_end(process: "subprocess.Popen[bytes]", deadline_s: float) -> None:
-    """Wait until it is gone; by force after `deadline_s`."""
+def wait_for_end(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S) -> None:
+    """Wait until it is gone; kill it after `deadline_s` seconds."""
     try:
         process.wait(max(0.0, deadline_s))
     except subprocess.TimeoutExpired:
@@ -134,9 +126,7 @@ class Child:
     log: Path
     stop_signal: signal.Signals = signal.SIGTERM
     """The signal that asks the process, and all that it has started, to end."""
-    restarts: int = 0
     _process: "subprocess.Popen[bytes] | None" = None
-    _restart_at: float | None = None
 
     def start(self) -> None:
         """Start the command. A Ctrl-C waits until the process is known, so that it can be stopped."""
@@ -153,33 +143,11 @@ class Child:
         """Exit status once it has ended; negative for a signal."""
         return self._process.poll() if self._process else None
 
-    def last_words(self) -> str:
-        """Return the last line of its log."""
-        return last_log_line(self.log) or "it said nothing"
-
     def ending(self) -> str:
         """Return how it ended, and the last line of its log."""
         status = self.exit_status
-        return f"{'it runs' if status is None else how_it_ended(status)}: {self.last_words()}"
-
-    def supervise(self, now: float) -> str | None:
-        """Start it again, with growing pauses, when it has ended. Return a sentence when something happened.
-
-        now: monotonic seconds.
-        """
-        status = self.exit_status
-        if status is None:
-            return None
-        if self._restart_at is None:
-            pause = RESTART_BACKOFF_S[min(self.restarts, len(RESTART_BACKOFF_S) - 1)]
-            self._restart_at = now + pause
-            return f"{self.name} ended ({self.ending()}); starting it again in {pause:g} s"
-        if now < self._restart_at:
-            return None
-        self._restart_at = None
-        self.restarts += 1
-        self.start()
-        return f"{self.name} started again ({self.restarts})"
+        how = "it runs" if status is None else how_it_ended(status)
+        return f"{how}: {last_log_line(self.log) or 'it said nothing'}"
 
     def terminate(self) -> None:
         """Ask it to stop."""
@@ -214,22 +182,3 @@ class Child:
             return found
 
         return until(ready, within_s, f"{self.name}: {what}")
-
-
-def family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
-    """Return the process and all that it has started, itself first; nothing once it is gone."""
-    try:
-        found = psutil.Process(process.pid)
-        return [found, *found.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def end_family(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S) -> None:
-    """Ask a process to end that has others of its own, as Python has a JVM; end by force what is still there then."""
-    others = family(process)[1:]
-    if process.poll() is None:
-        process.terminate()
-    wait_for_end(process, deadline_s)
-    for left in psutil.wait_procs(others, timeout=1)[1]:
-        left.kill()

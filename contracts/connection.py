@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
-from contracts.settings import Rule, Settings, Values, declaration, setting
+from contracts.settings import Rules, Settings, Values, declaration, setting
 from contracts.validation import ConfigFile, InvalidSettingsError, parse
 
 T = TypeVar("T", bound=Settings)
@@ -15,6 +15,11 @@ T = TypeVar("T", bound=Settings)
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Mechanisms that librdkafka, aiokafka, Faust and Java's clients all know, by the same names."""
+
+
+def _needed(name: str, values: Values) -> str | None:
+    protocol, told = values["security_protocol"], values[name] or values.get(f"{name}_file")
+    return f"{protocol} needs it" if protocol.startswith("SASL") and not told else None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -35,10 +40,9 @@ class Security(Settings):
     sasl_password: str = setting("", key="sasl.password")
     sasl_password_file: str = setting("", key="sasl.password.file")
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return: SASL needs a mechanism, a name and a password."""
-        return tuple((name, partial(_needed, name)) for name in ("sasl_mechanism", "sasl_username", "sasl_password"))
+    RULES: ClassVar[Rules] = tuple(
+        (name, partial(_needed, name)) for name in ("sasl_mechanism", "sasl_username", "sasl_password")
+    )
 
     def with_secrets(self) -> "Security":
         """Return the same with the passwords that files hold, without the line's end. Raises InvalidSettingsError."""
@@ -167,8 +171,3 @@ def _ssl_context(security: Security) -> ssl.SSLContext:
         key, password = security.ssl_key_location or None, security.ssl_key_password or None
         context.load_cert_chain(security.ssl_certificate_location, key, password)
     return context
-
-
-def _needed(name: str, values: Values) -> str | None:
-    protocol, told = values["security_protocol"], values[name] or values.get(f"{name}_file")
-    return f"{protocol} needs it" if protocol.startswith("SASL") and not told else None

@@ -7,23 +7,19 @@ from typing import Final
 class Delivery(StrEnum):
     """How a plan reaches the replicas, and what stops while it does. All replicas of a group use the same."""
 
-    INCREMENTAL = "incremental"
-    """Our consumer: only the partitions that move stop being served."""
-    EAGER = "eager"
-    """Our consumer: every round stops every replica, and one round is enough."""
+    INCREMENTAL = "incremental"  # our consumer: only the partitions that move stop being served
+    EAGER = "eager"  # our consumer: every round stops every replica, and one round is enough
     COOPERATIVE_STICKY = "cooperative-sticky"
     """confluent-kafka, classic protocol, incremental cooperative rebalancing (KIP-429)."""
     KIP848 = "kip848"
     """confluent-kafka, consumer protocol: the broker assigns (KIP-848)."""
-    SHARE = "share"
-    """Share group: any replica takes events of any partition, in no order (KIP-932). Only simulated."""
+    SHARE = "share"  # share group: any replica takes events of any partition, in no order (KIP-932). Only simulated
 
 
 class Guarantee(StrEnum):
     """How often an event has its effect, whatever ends in mid-work; Kafka Streams calls it processing.guarantee."""
 
-    AT_LEAST_ONCE = "at_least_once"
-    """Outputs are written at once; who reads them drops repeats by their ids."""
+    AT_LEAST_ONCE = "at_least_once"  # outputs are written at once; who reads them drops repeats by their ids
     EXACTLY_ONCE = "exactly_once"
     """Outputs and offsets are written in one transaction: who reads with read_committed sees each once."""
 

@@ -13,13 +13,11 @@ import msgspec
 
 SCHEMA_VERSION: Final = 1
 MAX_ID_LENGTH: Final = 64
-MAX_TEXT_LENGTH: Final = 1024
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 """A longer one is refused by each stage that decodes it, so no field can grow from stage to stage."""
-Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_LENGTH)]
-Moment = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
-"""Microseconds since the epoch, up to the year 2286."""
+Text = Annotated[str, msgspec.Meta(max_length=1024)]
+Moment = Annotated[int, msgspec.Meta(ge=0, le=10**16)]  # microseconds since the epoch, up to the year 2286
 Amount = Annotated[int, msgspec.Meta(ge=-(10**16), le=10**16)]
 """In the currency's minor unit (cents). What may be ordered is Order's to say."""
 
@@ -157,27 +155,17 @@ PARTITION_HEADER: Final = "partition"
 
 
 class Grouping(StrEnum):
-    """The rule that chooses the payment partition of an event: the load, or its source (Order, or in payment-only runs
-    the generator) by a hash of the customer and by what it has sent itself. docs/grouping.md says more."""
+    """The rule that chooses the payment partition of an event. docs/grouping.md has the meaning of each."""
 
     EXPLICIT = "explicit"
-    """The load; in the pipeline by the header `partition`, without which an order goes as under `kg`."""
     KG = "kg"
-    """Key grouping: CRC-32 of the key, modulo the partitions."""
     PKG = "pkg"
-    """Partial key grouping: the less loaded of two partitions that the key names."""
     POTC = "potc"
-    """Power of two choices: the less loaded of two partitions that chance names."""
     PORC = "porc"
-    """Power of random choices: the first of those that the key names, one after the other, that is not too full."""
     CH = "ch"
-    """Consistent hashing with bounded loads: the next partition on a ring that is not too full."""
     SG = "sg"
-    """Shuffle grouping: in turn."""
     CG = "cg"
-    """Consistent grouping: PoRC over virtual workers, which move from busy to idle partitions."""
     STICKY_SPLIT = "sticky_split"
-    """Key grouping, but a key that is too much for one partition has several."""
 
     @classmethod
     def _missing_(cls, value: object) -> "Grouping | None":
@@ -185,7 +173,7 @@ class Grouping(StrEnum):
 
     @property
     def keeps_key_order(self) -> bool:
-        """Whether all events of a key lie in one partition, and so in their order. Of `explicit` nobody knows."""
+        """Whether all events of a key are in one partition, and so in their order; unknown of `explicit`."""
         return self is Grouping.KG
 
 
@@ -211,10 +199,8 @@ MERCHANTS: Final = (
     "bakery", "bicycles", "books", "cinema", "electronics", "florist", "furniture", "games", "garden", "grocery",
     "hardware", "jewellery", "music", "opticians", "pharmacy", "shoes", "stationery", "toys", "travel", "wine",
 )  # fmt: skip
-MAX_AMOUNT_MINOR: Final = 10_000_000
-"""Largest order, in minor units."""
-MAX_ORDER_BYTES: Final = 16_384
-"""Largest accepted order record or request body."""
+MAX_AMOUNT_MINOR: Final = 10_000_000  # largest order, in minor units
+MAX_ORDER_BYTES: Final = 16_384  # largest accepted order record or request body
 
 
 def luhn_digit(digits: str) -> str:

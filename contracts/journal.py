@@ -109,11 +109,9 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="k
 
 JournalEntry = TickRecord | PlanWritten | ReplicaChanged
 """An entry. `Folder` makes records of entries, `Unfolder` entries of records."""
-JournalRecord = JournalEntry | TickChanges | Piece
-"""A record of the journal topic, and of journal.parquet."""
+JournalRecord = JournalEntry | TickChanges | Piece  # a record of the journal topic, and of journal.parquet
 
-LARGEST: Final = 200_000
-"""Characters of a record: 800 kB at worst. Brokers take 1 MB unless they are told otherwise."""
+LARGEST: Final = 200_000  # characters of a record: 800 kB at worst. Brokers take 1 MB unless they are told otherwise
 
 RECORD: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(JournalRecord)
 
@@ -128,10 +126,14 @@ class Folder:
         self._changes = 0
 
     def records(self, entry: JournalEntry) -> list[bytes]:
-        """Return the records that say `entry`."""
-        if isinstance(entry, TickRecord) and entry.partitions:
-            return _bounded(self._tick(entry), entry.at_us)
-        return _bounded(msgspec.json.encode(entry), entry.at_us)
+        """Return the records that say `entry`: one, or its pieces where that is too large."""
+        record = self._tick(entry) if isinstance(entry, TickRecord) and entry.partitions else msgspec.json.encode(entry)
+        if len(record) <= LARGEST:
+            return [record]
+        text, at_us = record.decode(), entry.at_us
+        texts = [text[begin : begin + LARGEST] for begin in range(0, len(text), LARGEST)]
+        pieces = (Piece(at_us=at_us, part=part, parts=len(texts), text=some) for part, some in enumerate(texts))
+        return [msgspec.json.encode(piece) for piece in pieces]
 
     def lost(self) -> None:
         """A record has not reached the journal: the next tick tells everything again."""
@@ -140,9 +142,8 @@ class Folder:
     def _tick(self, tick: TickRecord) -> bytes:
         last, self._last = self._last, tick
         if last is not None and len(last.partitions) == len(tick.partitions) and self._changes < self._whole:
-            pairs = zip(tick.partitions, last.partitions, strict=True)
-            changed = tuple(now for now, before in pairs if now != before)
-            said = {name: getattr(tick, name) for name in tick.__struct_fields__} | {"partitions": changed}
+            changed = tuple(now for now, before in zip(tick.partitions, last.partitions, strict=True) if now != before)
+            said = msgspec.structs.asdict(tick) | {"partitions": changed}
             record = msgspec.json.encode(TickChanges(**said, since_us=last.at_us))
             self._changes += len(record)
             return record
@@ -170,20 +171,17 @@ class Unfolder:
         """Do what `entry` does with a record that was decoded already."""
         if isinstance(record, Piece):
             return self._piece(record)
-        if isinstance(record, TickChanges):
-            record = self._whole(record)
+        record = self._whole(record) if isinstance(record, TickChanges) else record
         if isinstance(record, TickRecord) and record.partitions:
             self._last = record
         return record
 
     def _whole(self, changes: TickChanges) -> TickRecord:
-        said = {name: getattr(changes, name) for name in TickRecord.__struct_fields__}
-        if self._last is None or self._last.at_us != changes.since_us:
-            return TickRecord(**said | {"partitions": ()})
-        partitions = self._last.partitions
-        if changes.partitions:
-            seen = {one.partition: one for one in (*partitions, *changes.partitions)}
+        partitions: tuple[PartitionSeen, ...] = ()
+        if self._last is not None and self._last.at_us == changes.since_us:
+            seen = {one.partition: one for one in (*self._last.partitions, *changes.partitions)}
             partitions = tuple(seen[number] for number in sorted(seen))
+        said = {name: getattr(changes, name) for name in TickRecord.__struct_fields__}
         return TickRecord(**said | {"partitions": partitions})
 
     def _piece(self, piece: Piece) -> JournalEntry | None:
@@ -205,15 +203,3 @@ def entries(texts: Iterable[bytes | str]) -> Iterator[JournalEntry]:
     for text in texts:
         if (entry := unfolder.entry(text)) is not None:
             yield entry
-
-
-def _bounded(record: bytes, at_us: int) -> list[bytes]:
-    """Return the record, or, where it is too large, its pieces."""
-    if len(record) <= LARGEST:
-        return [record]
-    text = record.decode()
-    texts = [text[begin : begin + LARGEST] for begin in range(0, len(text), LARGEST)]
-    return [
-        msgspec.json.encode(Piece(at_us=at_us, part=part, parts=len(texts), text=some))
-        for part, some in enumerate(texts)
-    ]

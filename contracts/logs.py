@@ -5,10 +5,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from math import inf
+from typing import Final
 
 import msgspec
 
@@ -38,20 +39,18 @@ class LogSettings(Settings):
     """How a process writes its log: `text`, for people, or `json`, one object a line for what collects logs."""
 
 
-class _Lines(logging.Formatter):
+class TextLines(logging.Formatter):
+    """A message of the process itself follows its name alone; an exception is its last line."""
+
     def __init__(self, process: str) -> None:
         super().__init__()
-        self._process = process
-
-
-class TextLines(_Lines):
-    """A message of the process itself follows its name alone; an exception is its last line."""
+        self.process = process
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and where `WHOLE` says so a traceback."""
-        if record.name == self._process:
+        if record.name == self.process:
             warning = "warning: " if record.levelno == logging.WARNING else ""
-            return f"{self._process}: {warning}{record.getMessage()}"
+            return f"{self.process}: {warning}{record.getMessage()}"
         message = " ".join(record.getMessage().split())
         failure = record.exc_info[1] if record.exc_info else None
         line = f"{self.formatTime(record)} {record.levelname} {record.name}: {message}"
@@ -62,45 +61,37 @@ class TextLines(_Lines):
         return line + " ".join(f" ({type(failure).__name__}: {failure})".splitlines())
 
 
-class JsonLines(_Lines):
+class JsonLines(TextLines):
     """One object a line: time (UTC), level, process, logger, thread, message; error and traceback after a failure."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object."""
-        told: dict[str, Any] = {
+        said: dict[str, str | None] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
             "level": record.levelname.lower(),
-            "process": self._process,
+            "process": self.process,
             "logger": record.name,
             "thread": record.threadName,
             "message": record.getMessage(),
         }
         if record.exc_info and (failure := record.exc_info[1]) is not None:
-            told |= {
-                "error": f"{type(failure).__name__}: {failure}",
-                "traceback": "".join(traceback.format_exception(failure)),
-            }
-        return msgspec.json.encode(told).decode()
+            said["error"] = f"{type(failure).__name__}: {failure}"
+            said["traceback"] = "".join(traceback.format_exception(failure))
+        return msgspec.json.encode(said).decode()
 
 
-class Repeats(logging.Filter):
-    """Lets the same complaint (by its template) through once in REPEAT_S; all that the process itself says."""
+def once_in_a_while(process: str) -> Callable[[logging.LogRecord], bool]:
+    """Return a filter: the same complaint (by its template) once in REPEAT_S; all that the process itself says."""
+    shown: dict[tuple[str, str], float] = {}
 
-    def __init__(self, process: str) -> None:
-        super().__init__()
-        self._process = process
-        self._shown: dict[tuple[str, str], float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether this complaint was not shown just now."""
-        if record.name == self._process:
-            return True
-        kind = (record.name, str(record.msg))
-        now = time.monotonic()
-        if now - self._shown.get(kind, float("-inf")) < REPEAT_S:
+    def is_shown(record: logging.LogRecord) -> bool:
+        kind, now = (record.name, str(record.msg)), time.monotonic()
+        if record.name != process and now - shown.get(kind, -inf) < REPEAT_S:
             return False
-        self._shown[kind] = now
+        shown[kind] = now
         return True
+
+    return is_shown
 
 
 def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
@@ -110,7 +101,7 @@ def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
     """
     handler = logging.StreamHandler()
     handler.setFormatter(TextLines(process))
-    handler.addFilter(Repeats(process))
+    handler.addFilter(once_in_a_while(process))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name, level in (LEVELS | {process: logging.INFO}).items():
         logging.getLogger(name).setLevel(level)

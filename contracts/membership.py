@@ -1,27 +1,67 @@
-"""Settings of a replica's group and work, from a scenario, an environment or a program."""
+"""Settings of a replica's group and work, from a scenario, an environment or a program; classes of replicas."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final
 
 from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
-from contracts.replica_classes import ReplicaClass, class_of, read_classes
 from contracts.settings import Rules, Settings, Values, setting
 
 LEAST_SERVICE_TIME_S: Final = 0.00001
+_CLASS: Final = re.compile(r"([a-z][a-z0-9]{0,19}) (\d{1,6}(?:\.\d{1,6})?) (\d{1,6}(?:\.\d{1,6})?)")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaClass:
+    """A kind of machine or pod: how many times as much it serves as one that takes the service time itself, and the
+    price of a minute, in any unit."""
+
+    name: str = ""
+    speed: float = 1.0
+    price: float = 1.0
+
+
+ALIKE: Final = (ReplicaClass(),)
+"""The classes where all replicas are alike."""
+
+
+def read_classes(text: str) -> tuple[ReplicaClass, ...]:
+    """Read `NAME SPEED PRICE, NAME SPEED PRICE …`; of an empty text `ALIKE`. Raises ValueError."""
+    found: dict[str, ReplicaClass] = {}
+    for part in text.split(",") if text.strip() else ():
+        if not (match := _CLASS.fullmatch(" ".join(part.split()))):
+            raise ValueError(f"{part.strip()!r} is no class of replicas; write for example 'small 1 1, large 2.5 2.2'")
+        one = ReplicaClass(match[1], float(match[2]), float(match[3]))
+        if not one.speed * one.price:
+            raise ValueError(f"{part.strip()!r}: speed and price must be above 0")
+        if found.setdefault(one.name, one) is not one:
+            raise ValueError(f"{one.name!r} stands there twice")
+    return tuple(found.values()) or ALIKE
+
+
+def class_of(replica: str, classes: Sequence[ReplicaClass]) -> ReplicaClass:
+    """Return the class of `payment-large-3`, which is large; a name that says nothing has the first one."""
+    before_ordinal = replica.rpartition("-")[0]
+    return next((one for one in classes if one.name and before_ordinal.endswith(f"-{one.name}")), classes[0])
 
 
 def takes_some_time(values: Values) -> str | None:
-    """Refuse what nothing serves: the rule of whoever divides by a service time."""
-    return (
-        None if values["service_time_s"] >= LEAST_SERVICE_TIME_S else f"must be at least {LEAST_SERVICE_TIME_S:.5f} s"
-    )
+    """Refuse a service time of nothing, where the settings divide by it."""
+    enough = values["service_time_s"] >= LEAST_SERVICE_TIME_S
+    return None if enough else f"must be at least {LEAST_SERVICE_TIME_S:.5f} s"
 
 
 def obeys_plans(values: Values) -> str | None:
-    """Refuse another runtime's delivery: the rule of whoever runs our own consumer."""
+    """Refuse another runtime's delivery, where the settings are for our own consumer."""
     known = ", ".join(OUR_DELIVERIES)
     return None if values["delivery"] in OUR_DELIVERIES else f"is another runtime's; known are {known}"
+
+
+def _heartbeats_in_session(values: Values) -> str | None:
+    session_s = values["session_s"]
+    return None if values["heartbeat_s"] < session_s else f"is not less than session_s = {session_s:g}"
 
 
 def _wrong_classes(values: Values) -> str | None:
@@ -46,11 +86,6 @@ def _slow_from_when(values: Values) -> str | None:
     return None if knows else "is from a second of the load; needs start_file, in which the load says when it began"
 
 
-def _heartbeats_in_session(values: Values) -> str | None:
-    session_s = values["session_s"]
-    return None if values["heartbeat_s"] < session_s else f"is not less than session_s = {session_s:g}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Membership(Settings):
     """How a replica takes part in its consumer group."""
@@ -69,6 +104,7 @@ class Membership(Settings):
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """Whether an event whose replica ends may have its output written twice, to be dropped by its id, or never. Our own
     consumer's; outputs of exactly_once are seen at its next commit."""
+
     RULES: ClassVar[Rules] = (("heartbeat_s", _heartbeats_in_session),)
 
 
@@ -81,6 +117,7 @@ class Work(Settings):
     classes: str = setting("")
     """Classes of replicas, `NAME SPEED PRICE` each: `small 1 1, large 2.5 2.2`. Of the first the group begins with;
     `tail-aware` chooses among all, other policies take the first. Empty: all replicas are alike."""
+
     RULES: ClassVar[Rules] = (("classes", _wrong_classes),)
 
     @cached_property
@@ -117,6 +154,7 @@ class Speeds(Settings):
     """How many times as long serving takes in [slow_from_s, slow_until_s)."""
     slow_replicas: tuple[int, ...] = setting((), least=0)
     """Numbers of those that become slow then; none named: all do. What replicas say of their work tells policies."""
+
     RULES: ClassVar[Rules] = (("speeds", _some_speed), ("slow_until_s", _slow_in_order))
 
     def speed_of(self, number: int) -> float:
@@ -134,4 +172,5 @@ class LiveSpeeds(Speeds):
 
     start_file: str = setting("")
     """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""
+
     RULES: ClassVar[Rules] = (("slow_factor", _slow_from_when),)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import ModuleType
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -65,21 +65,9 @@ def labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric
         yield metric
 
 
-def counter(name: str, unit: str, meaning: str, *labels: str) -> Declared:
-    """Declare a counter."""
-    return Declared(name, Kind.COUNTER, unit, meaning, labels)
+def _declared(kind: Kind, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:
+    return Declared(name, kind, unit, meaning, labels, tuple(bounds))
 
 
-def gauge(name: str, unit: str, meaning: str, *labels: str) -> Declared:
-    """Declare a gauge."""
-    return Declared(name, Kind.GAUGE, unit, meaning, labels)
-
-
-def histogram(name: str, unit: str, meaning: str, bounds: Iterable[float]) -> Declared:
-    """Declare a histogram."""
-    return Declared(name, Kind.HISTOGRAM, unit, meaning, bounds=tuple(bounds))
-
-
-def declared_in(module: ModuleType) -> tuple[Declared, ...]:
-    """Return what a module declares, in its order."""
-    return tuple(one for one in vars(module).values() if isinstance(one, Declared))
+counter, gauge, histogram = (partial(_declared, kind) for kind in Kind)
+"""Declare a metric of this kind by its name, unit, meaning and labels; a histogram also by its bounds."""

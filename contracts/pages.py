@@ -14,11 +14,8 @@ from urllib.parse import unquote
 import msgspec
 
 JSON: Final = "application/json"
-READ_ONLY: Final = ("GET", "HEAD")
-LONGEST_PATH: Final = 80
-"""Characters of an unknown path that are repeated in the answer."""
-POLL_S: Final = 0.1
-"""How long `close` may wait for the thread that listens."""
+LONGEST_PATH: Final = 80  # characters of an unknown path that are repeated in the answer
+POLL_S: Final = 0.1  # how long `close` may wait for the thread that listens
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -57,12 +54,11 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*connection)
 
     def do_GET(self) -> None:
-        if self.command in READ_ONLY:
-            path, _, query = self.path.partition("?")
+        path, _, query = self.path.partition("?")
+        if self.command in ("GET", "HEAD"):
             answer = self._respond(unquote(path), query)
         else:
-            what = f"{self.command} is not possible here; everything is read only"
-            answer = refused("405 Method Not Allowed", what)
+            answer = refused("405 Method Not Allowed", f"{self.command} is not possible here; everything is read only")
         code, _, phrase = answer.status.partition(" ")
         self.send_response(int(code), phrase)
         self.send_header("Content-Type", answer.content_type)
@@ -103,11 +99,9 @@ class WebServer:
         try:
             self._server = ThreadedServer((host, port), partial(_Handler, respond))
         except OSError as why:
-            if why.errno == errno.EADDRINUSE:
-                raise PortTakenError(f"port {port} is taken; set TAILPACK_HTTP_PORT to a free one") from why
-            raise PortTakenError(
-                f"cannot listen on {host}:{port} ({why.strerror}); set TAILPACK_HTTP_HOST and TAILPACK_HTTP_PORT"
-            ) from why
+            taken = f"port {port} is taken; set TAILPACK_HTTP_PORT to a free one"
+            other = f"cannot listen on {host}:{port} ({why.strerror}); set TAILPACK_HTTP_HOST and TAILPACK_HTTP_PORT"
+            raise PortTakenError(taken if why.errno == errno.EADDRINUSE else other) from why
         self.port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_S,), name="web", daemon=True)
 

@@ -5,8 +5,7 @@ from typing import Final
 import msgspec
 
 PLAN_VERSION: Final = 1
-ASSIGNOR: Final = "plan"
-"""By this name the members of a group agree that plans say who owns what."""
+ASSIGNOR: Final = "plan"  # by this name the members of a group agree that plans say who owns what
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):

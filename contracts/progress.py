@@ -7,36 +7,27 @@ import msgspec
 
 PROGRESS_VERSION: Final = 1
 PROGRESS_INTERVAL_S: Final = 0.25
-LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
-"""Of `Progress.latencies`, as multiples of W."""
-IN_TIME: Final = LATENCY_BOUNDS.index(1.0) + 1
-"""So many of its counts are of events that were done within W."""
+LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of `Progress.latencies`, as multiples of W
+IN_TIME: Final = LATENCY_BOUNDS.index(1.0) + 1  # so many of its counts are of events that were done within W
 
 
 class ReplicaState(StrEnum):
     """Where a replica stands in its life."""
 
-    WARM = "warm"
-    """Connected and up to date with the plan, owning nothing: the plan does not name it yet."""
-    MEMBER = "member"
-    """In the group, with what the plan gives it."""
+    WARM = "warm"  # connected and up to date with the plan, owning nothing: the plan does not name it yet
+    MEMBER = "member"  # in the group, with what the plan gives it
     DRAINING = "draining"
     """Asks to be drained: it was told to stop, and serves until others have taken its partitions."""
-    DRAINED = "drained"
-    """Was a member, gave everything back and left the group."""
-    STOPPING = "stopping"
-    """About to exit."""
+    DRAINED = "drained"  # was a member, gave everything back and left the group
+    STOPPING = "stopping"  # about to exit
 
 
 class RoundKind(StrEnum):
     """Why the group rebalanced."""
 
-    PLAN = "plan"
-    """A new plan."""
-    DEATH = "death"
-    """A plan that evicts a dead member."""
-    MEMBERSHIP = "membership"
-    """A member came, left or was lost, and no plan said so."""
+    PLAN = "plan"  # a new plan
+    DEATH = "death"  # a plan that evicts a dead member
+    MEMBERSHIP = "membership"  # a member came, left or was lost, and no plan said so
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,29 +4,23 @@ Whoever needs a setting inherits the record that declares it, so scenario files,
 and live processes share name, default and check. Pure: the decision core may import this module.
 """
 
-import ast
 import difflib
-import inspect
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import Enum, EnumMeta
-from itertools import pairwise
 from math import inf, isfinite
 from typing import Any, ClassVar, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-Values = Mapping[str, Any]
-"""Name → value of everything that is known and well-formed."""
+Values = Mapping[str, Any]  # name → value of everything that is known and well-formed
 Rule = Callable[[Values], str | None]
 """Says what cannot be true together; None where all is well. KeyError: a value that it needs is not there."""
 Rules = tuple[tuple[str, Rule], ...]
 
 DAY_S: Final = 86_400.0
-UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
-"""Unit of a length of time → seconds."""
+UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}  # unit of a length of time → seconds
 _DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
 _KEY: Final = "setting"
 
@@ -83,21 +77,20 @@ def required(unit: str = "", *, least: float = -inf, most: float = inf) -> Any:
 class Settings:
     """Base of all records of settings. Raises ValueError naming everything that is wrong, not only the first."""
 
+    RULES: ClassVar[Rules] = ()
+    """(the setting that is blamed, rule) for what concerns several settings; those of the bases hold, too."""
+
     def __post_init__(self) -> None:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        said = {one.name: declaration(one).problem(values[one.name]) for one in fields(self)}
-        wrong = [told(name, values[name], problem) for name, problem in said.items() if problem]
-        wrong += [told(name, values[name], problem) for name, problem in contradictions(values, self.rules())]
-        if wrong:
-            raise ValueError("; ".join(wrong))
-
-    RULES: ClassVar[Rules] = ()
-    """(The setting that is blamed, rule) for what concerns several settings of this class."""
+        wrong = [(one.name, declaration(one).problem(values[one.name])) for one in fields(self)]
+        wrong += contradictions(values, self.rules())
+        if sentences := [told(name, values[name], problem) for name, problem in wrong if problem]:
+            raise ValueError("; ".join(sentences))
 
     @classmethod
     def rules(cls) -> Rules:
-        """Return the rules of all base classes, then those of this class."""
-        return tuple(rule for base in reversed(cls.__mro__) for rule in vars(base).get("RULES", ()))
+        """Return the rules of the class and of all that it inherits from."""
+        return tuple(one for base in reversed(cls.__mro__) for one in vars(base).get("RULES", ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,25 +105,7 @@ class Target(Settings):
 
 def declaration(one: "Field[Any]") -> Setting:
     """Return what is declared of a field."""
-    return one.metadata.get(_KEY, _PLAIN)  # type: ignore[no-any-return]
-
-
-def is_required(one: "Field[Any]") -> bool:
-    """Tell whether it has no default."""
-    return one.default is MISSING and one.default_factory is MISSING
-
-
-def sentences(record: type) -> dict[str, str]:
-    """Return name → the text below each field, in one line; of inherited fields too."""
-    found: dict[str, str] = {}
-    for base in reversed(record.__mro__[:-1]):
-        (of_class,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        body = of_class.body  # type: ignore[attr-defined]
-        for one, after in pairwise(body):
-            match one, after:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = " ".join(text.split())
-    return found
+    return one.metadata.get(_KEY, Setting())  # type: ignore[no-any-return]
 
 
 def contradictions(values: Values, rules: Sequence[tuple[str, Rule]]) -> list[tuple[str, str]]:
@@ -186,9 +161,6 @@ def picked(source: object, into: type) -> dict[str, Any]:
     """Return name → value of the fields of `source` that `into` has, too."""
     names = [one.name for one in fields(into)]
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
-
-
-_PLAIN: Final = Setting()
 
 
 def unknown(name: str, known: Iterable[str]) -> str:

@@ -35,10 +35,7 @@ CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)
 """Those between an autoscaler and the group that it scales, whatever service that is."""
 AUTO_OFFSET_RESET: Final = "earliest"
 """For all groups: with `latest` the first events of a new partition would be lost to the group."""
-
-
-LARGEST: Final = "max.message.bytes"
-"""Property of a topic: bytes of the largest batch that its brokers take."""
+LARGEST: Final = "max.message.bytes"  # property of a topic: bytes of the largest batch that its brokers take
 DEFAULT_LARGEST: Final = 1_048_576
 
 
@@ -47,16 +44,15 @@ def qualified(namespace: str, name: str) -> str:
     return f"{namespace}.{name}" if namespace else str(name)
 
 
+PIPELINE_PARTITIONS: Final = 4  # where nothing else is told
+
+
 @dataclass(frozen=True, kw_only=True)
 class KeyedTopics(Settings):
     """How finely the topics between Order, Shipment and Notification are divided."""
 
-    pipeline_partitions: int = setting(4, "partitions", least=1, most=1_000)
+    pipeline_partitions: int = setting(PIPELINE_PARTITIONS, "partitions", least=1, most=1_000)
     """Of every topic keyed by order id: so many instances of Order, Shipment or Notification can work side by side."""
-
-
-PIPELINE_PARTITIONS: Final = KeyedTopics().pipeline_partitions
-"""Where nothing else is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,5 +77,4 @@ def partitions_of(topic: Topic, payment_partitions: int, pipeline_partitions: in
     """Return how many partitions `topic` has in a run whose Payment group owns `payment_partitions`."""
     if topic is Topic.PAYMENTS_REQUESTED:
         return payment_partitions
-    single = {Topic.DEAD_LETTERS, Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS}
-    return 1 if topic in single else pipeline_partitions
+    return 1 if topic in (Topic.DEAD_LETTERS, *CONTROL) else pipeline_partitions

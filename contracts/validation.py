@@ -17,7 +17,6 @@ from contracts.settings import (
     choices,
     contradictions,
     declaration,
-    is_required,
     kinds,
     told,
     unknown,
@@ -30,8 +29,7 @@ UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 SECRETS: Final = ("password", "secret", "token")
 
 T = TypeVar("T", bound=Settings)
-Spelling = Callable[["Field[Any]"], str]
-"""Field → its name where it is written."""
+Spelling = Callable[["Field[Any]"], str]  # field → its name where it is written
 
 
 class InvalidSettingsError(ValueError):
@@ -74,7 +72,7 @@ def well_formed(
     problems = [f"{name}: {unknown(name, keys)}" for name in values if name not in keys]
     for key, one in keys.items():
         if key not in values:
-            if is_required(one):
+            if one.default is one.default_factory is MISSING:
                 problems.append(f"{key}: missing")
             else:
                 good[one.name] = one.default if one.default_factory is MISSING else one.default_factory()

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.replica_classes import class_of, read_classes
+from contracts.membership import class_of, read_classes
 from report import history
 from report.measures import IntArray, per_second_packing, percentile_us
 from report.result import Cost, Starts

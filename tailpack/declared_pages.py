@@ -15,8 +15,8 @@ from autoscaler.shadow.settings import ShadowSettings
 from bench.sections import SECTIONS, STAGES, Stage
 from contracts.connection import Connection
 from contracts.logs import LogSettings
-from contracts.metrics import Declared, declared_in
-from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
+from contracts.metrics import Declared
+from contracts.settings import DAY_S, Settings, choices, declaration, kinds
 from loadgen.drivers import sender as of_generator
 from loadgen.spec import DriverSettings
 from services.common import process as of_services
@@ -27,6 +27,7 @@ from services.consumer import metrics as of_replicas
 from services.consumer.environment import ConsumerSettings
 from services.order.__main__ import OrderSettings
 from services.payment.replica import ReplicaSettings
+from tailpack.cli.catalogue import is_required, sentences
 
 SETTINGS: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "every process: the way to Kafka": (Connection, None),
@@ -129,6 +130,11 @@ def _default(value: object, unit: str) -> str:
             return f"{value:g}{f' {unit}' if unit in ('s', 'events/s') else ''}"
         case _:
             return str(value) or "empty"
+
+
+def declared_in(module: ModuleType) -> tuple[Declared, ...]:
+    """Return the metrics that a module declares, in its order."""
+    return tuple(one for one in vars(module).values() if isinstance(one, Declared))
 
 
 def metrics() -> dict[str, Declared]:

@@ -13,7 +13,7 @@ from typing import IO, Final
 
 import psutil
 
-from contracts.children import STOP_DEADLINE_S, end_family, family, uninterrupted
+from contracts.children import uninterrupted, wait_for_end
 from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure, java
 
@@ -71,13 +71,32 @@ def write_report(
                     if job.wait(0.5):
                         raise TailpackError(f"the report failed: {_last_line(output)}")
                     return
-                while_waiting(_named(family(job)))
+                while_waiting(_named(_family(job)))
             raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:
                 with uninterrupted():
-                    end_family(job, STOP_DEADLINE_S)
+                    _end_family(job)
             _keep(output, log)
+
+
+def _family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    """Return the process and all that it has started, itself first; nothing once it is gone."""
+    try:
+        found = psutil.Process(process.pid)
+        return [found, *found.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _end_family(process: "subprocess.Popen[bytes]") -> None:
+    """Ask a process to end that has others of its own, as Python has a JVM; end by force what is still there then."""
+    others = _family(process)[1:]
+    if process.poll() is None:
+        process.terminate()
+    wait_for_end(process)
+    for left in psutil.wait_procs(others, timeout=1)[1]:
+        left.kill()
 
 
 def _named(members: Sequence[psutil.Process]) -> dict[str, int]:

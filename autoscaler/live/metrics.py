@@ -55,10 +55,10 @@ PLAN_TAKEN: Final = histogram(
     "tailpack_plan_taken_seconds",
     "seconds",
     "From the write of a plan until every member serves by it",
-    (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
+    bounds=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
 )
 TICK: Final = histogram(
-    "tailpack_tick_seconds", "seconds", "Wall time of one tick", (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
+    "tailpack_tick_seconds", "seconds", "Wall time of one tick", bounds=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
 )
 LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, since the epoch")
 

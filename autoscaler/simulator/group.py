@@ -17,7 +17,7 @@ from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from autoscaler.simulator.sight import LearnedRates, Sight
 from contracts.journal import PlanWritten, ReplicaChange
-from contracts.replica_classes import class_of
+from contracts.membership import class_of
 
 REPAIR: Final = "repair"
 """Action of a plan that no policy asked for."""

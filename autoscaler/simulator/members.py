@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from autoscaler.model import Plan
 from contracts.journal import ReplicaChange, ReplicaChanged
-from contracts.replica_classes import ALIKE, ReplicaClass, class_of
+from contracts.membership import ALIKE, ReplicaClass, class_of
 
 
 @dataclass(slots=True)

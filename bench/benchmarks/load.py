@@ -84,7 +84,7 @@ class Loads:
         sent = all_exist(folder, RESULT_FILE, self.workers)
         result = GeneratorResult.load(folder, self.workers) if sent else None
         if result is None or result.first_error:
-            why = result.first_error if result else "; ".join(part.last_words() for part in parts)
+            why = result.first_error if result else "; ".join(part.ending() for part in parts)
             raise BenchError(f"the generator did not send {rate:,} events/s: {why}")
         return result
 

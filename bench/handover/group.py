@@ -218,7 +218,7 @@ class ServedGroup:
         try:
             sent = msgspec.json.decode(self._sent.read_bytes(), type=Sent)
         except (OSError, msgspec.DecodeError) as missing:
-            raise BenchError(f"the load did not write what it sent: {self._load.last_words()}") from missing
+            raise BenchError(f"the load did not write what it sent: {self._load.ending()}") from missing
         until_s = time.monotonic() + (QUICK_DRAIN_S if soon else DRAIN_S)
         wanted = len(sent.acknowledged_us)
         while len({row.intended_us for row in self.seen.rows}) < wanted and time.monotonic() < until_s:

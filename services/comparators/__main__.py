@@ -3,14 +3,14 @@
 import signal
 import sys
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from confluent_kafka import KafkaException
 
 from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.preflight import Needed, NotThereError, check_topics
-from contracts.settings import Rule, Values
+from contracts.settings import Rules, Values
 from contracts.topics import Topic, qualified
 from services.common.records import ServiceError
 from services.comparators.client import Client
@@ -22,6 +22,10 @@ START_DEADLINE_S: Final = 30.0
 NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
 
 
+def _another_runtime(values: Values) -> str | None:
+    return None if values["runtime"] in RUNTIMES else f"must be one of {', '.join(RUNTIMES)}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparatorSettings(ReplicaSettings):
     """As for `services.payment`, and TAILPACK_RUNTIME."""
@@ -29,15 +33,7 @@ class ComparatorSettings(ReplicaSettings):
     runtime: Delivery
     """The rebalance protocol of the group."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: the runtime is not our own consumer."""
-        return (*super().rules(), ("runtime", _another_runtime))
-
-
-def _another_runtime(values: Values) -> str | None:
-    known = ", ".join(RUNTIMES)
-    return None if values["runtime"] in RUNTIMES else f"must be one of {known}"
+    RULES: ClassVar[Rules] = (("runtime", _another_runtime),)
 
 
 def run(settings: ComparatorSettings, connection: Connection) -> None:

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from contracts.connection import Connection, read_settings
-from contracts.settings import Rule, picked
+from contracts.settings import Rules, picked
 from contracts.topics import ScaledGroup, Topic, qualified
 from services.consumer.interface import Options, Topics
 from services.consumer.plan_consumer import PlanConsumer
@@ -19,10 +19,7 @@ class ConsumerSettings(Options, ScaledGroup):
     replica: str
     """Name in the plan, such as payment-0. Of two live processes of one name the later one owns the partitions."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: a replica has a name."""
-        return (*super().rules(), ("replica", lambda values: None if values["replica"] else "must not be empty"))
+    RULES: ClassVar[Rules] = (("replica", lambda values: None if values["replica"] else "must not be empty"),)
 
 
 def topics_of(connection: Connection, scaled: ScaledGroup, **more: Any) -> Topics:

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from contracts.membership import Membership, obeys_plans
 from contracts.progress import ReplicaState
-from contracts.settings import Rule, Target, Values, setting
+from contracts.settings import Rules, Target, Values, setting
 
 
 class ReplicaError(Exception):
@@ -52,6 +52,11 @@ class Topics:
     """Further topics that must be there before it starts, with the least number of partitions they must have."""
 
 
+def _not_below_the_first(values: Values) -> str | None:
+    first_s = values["retry_backoff_s"]
+    return None if values["retry_backoff_max_s"] >= first_s else f"is less than retry_backoff_s = {first_s:g}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(Membership, Target):
     """Options of a consumer. Raises ValueError naming everything that is wrong."""
@@ -82,10 +87,7 @@ class Options(Membership, Target):
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """What happens to a partition whose log was created anew, truncated, or deleted before it was served."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: a delivery that is ours, a longest pause that is not below the first."""
-        return (*super().rules(), ("delivery", obeys_plans), ("retry_backoff_max_s", _not_below_the_first))
+    RULES: ClassVar[Rules] = (("delivery", obeys_plans), ("retry_backoff_max_s", _not_below_the_first))
 
     def backoff_s(self, failures: int) -> float:
         """Return the pause after so many failed attempts (s)."""
@@ -139,11 +141,6 @@ BatchHandler = Callable[[Sequence[Event]], Awaitable[Later]]
 """Handles events of one partition that follow each other."""
 OnError = Callable[[Event, Exception], Awaitable[None]]
 """Gets an event that has failed for good and what its last attempt raised. What it raises itself ends the consumer."""
-
-
-def _not_below_the_first(values: Values) -> str | None:
-    first_s = values["retry_backoff_s"]
-    return None if values["retry_backoff_max_s"] >= first_s else f"is less than retry_backoff_s = {first_s:g}"
 
 
 Told = Callable[[Sequence[int]], Awaitable[None]]

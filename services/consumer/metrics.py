@@ -12,7 +12,7 @@ LATENCY: Final = histogram(
     "seconds",
     "From the moment an event was intended to be sent (own handlers: from its timestamp) until it was done; "
     "one of the bounds is W. What was served twice counts twice",
-    (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+    bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events done within W; of those in the histogram")
 TARGET: Final = gauge("tailpack_consumer_latency_target_seconds", "seconds", "W")
@@ -21,7 +21,7 @@ PAUSE: Final = histogram(
     "tailpack_consumer_handover_pause_seconds",
     "seconds",
     "Of each partition taken over from another replica: from the moment that one stopped until this one could start",
-    (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
+    bounds=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
 EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Events that are done, failed ones included")
 FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events given up after their last attempt")

@@ -5,12 +5,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from contracts.clock import now_us
 from contracts.connection import Connection, secret_in
 from contracts.events import DEMO_TOKEN_KEY, Grouping, NotificationSent, OrderStatus, PaymentSettled, Status
-from contracts.settings import Rule, Values, required, setting
+from contracts.settings import Rules, Values, required, setting
 from contracts.topics import Group, Topic, qualified
 from contracts.validation import InvalidSettingsError
 from services.common.faust_app import ServiceSettings
@@ -24,6 +24,26 @@ from services.order.status import StatusBoard, of_notification, of_payment, tail
 
 MIN_SECRET_LENGTH: Final = 16
 log = logging.getLogger("order")
+
+
+def _held(name: str, values: Values) -> str | None:
+    """Say what is wrong with a file of a secret, if one is named."""
+    try:
+        long = not values[name] or len(secret_in(values[name])) >= MIN_SECRET_LENGTH
+    except InvalidSettingsError as wrong:
+        return wrong.problems[0]
+    return None if long else f"must hold {MIN_SECRET_LENGTH} characters or more"
+
+
+def _secret(values: Values) -> str | None:
+    """Say what to do where the key is none. The key itself is never told: this is said of another setting."""
+    key = values["card_token_key"]
+    if values["demo"] or values["card_token_key_file"] or (len(key) >= MIN_SECRET_LENGTH and key != DEMO_TOKEN_KEY):
+        return None
+    return (
+        f"card tokens need a secret; set TAILPACK_CARD_TOKEN_KEY to {MIN_SECRET_LENGTH} random characters or more, "
+        "TAILPACK_CARD_TOKEN_KEY_FILE to a file that holds them, or TAILPACK_DEMO=true where no card is real"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +66,10 @@ class OrderSettings(ServiceSettings):
     demo: bool = setting(False)
     """Whether these orders are made up: card numbers then get tokens of a key that everybody knows."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: real cards need a secret, and files of secrets hold one."""
-        files = tuple((name, partial(_held, name)) for name in ("card_token_key_file", "api_token_file"))
-        return (*super().rules(), *files, ("demo", _secret))
+    RULES: ClassVar[Rules] = (
+        *((name, partial(_held, name)) for name in ("card_token_key_file", "api_token_file")),
+        ("demo", _secret),
+    )
 
     @property
     def token_key(self) -> str:
@@ -58,26 +77,6 @@ class OrderSettings(ServiceSettings):
         return (
             self.card_token_key or (self.card_token_key_file and secret_in(self.card_token_key_file)) or DEMO_TOKEN_KEY
         )
-
-
-def _held(name: str, values: Values) -> str | None:
-    """Say what is wrong with a file of a secret, if one is named."""
-    try:
-        long = not values[name] or len(secret_in(values[name])) >= MIN_SECRET_LENGTH
-    except InvalidSettingsError as wrong:
-        return wrong.problems[0]
-    return None if long else f"must hold {MIN_SECRET_LENGTH} characters or more"
-
-
-def _secret(values: Values) -> str | None:
-    """Say what to do where the key is none. The key itself is never told: this is said of another setting."""
-    key = values["card_token_key"]
-    if values["demo"] or values["card_token_key_file"] or (len(key) >= MIN_SECRET_LENGTH and key != DEMO_TOKEN_KEY):
-        return None
-    return (
-        f"card tokens need a secret; set TAILPACK_CARD_TOKEN_KEY to {MIN_SECRET_LENGTH} random characters or more, "
-        "TAILPACK_CARD_TOKEN_KEY_FILE to a file that holds them, or TAILPACK_DEMO=true where no card is real"
-    )
 
 
 def build(connection: Connection, settings: OrderSettings) -> Service:

@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from contracts.clock import now_us
 from contracts.events import Grouping, splits_keys
 from contracts.membership import LiveSpeeds, Work
-from contracts.settings import Rule, picked, setting
+from contracts.settings import Rules, picked, setting
 from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 
@@ -30,10 +30,7 @@ class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
     grouping: Grouping = setting(Grouping.EXPLICIT)
     """The setting of Order of the same name."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: who needs order per key gets it."""
-        return (*super().rules(), ("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])))
+    RULES: ClassVar[Rules] = (("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])),)
 
     @cached_property
     def own_service_time_s(self) -> float:

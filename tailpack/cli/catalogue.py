@@ -1,17 +1,38 @@
 """`tailpack list` and `tailpack show`: scenarios, policies and settings; the reference pages made of them."""
 
+import ast
+import inspect
 import sys
-from dataclasses import fields
-from typing import Annotated
+import textwrap
+from dataclasses import MISSING, Field, fields
+from itertools import pairwise
+from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from contracts.settings import declaration, is_required, sentences
+from contracts.settings import declaration
 from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
 from tailpack.errors import TailpackError
+
+
+def is_required(one: "Field[Any]") -> bool:
+    """Tell whether a setting has no default."""
+    return one.default is one.default_factory is MISSING
+
+
+def sentences(record: type) -> dict[str, str]:
+    """Return name → the text below each setting, in one line; of inherited ones too."""
+    found: dict[str, str] = {}
+    for base in reversed(record.__mro__[:-1]):
+        (of_class,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        for one, after in pairwise(of_class.body):  # type: ignore[attr-defined]
+            match one, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
+    return found
 
 
 def list_scenarios(as_json: AsJson = False) -> None:

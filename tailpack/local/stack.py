@@ -25,7 +25,34 @@ from tailpack.local.ports import free_port
 HEALTH_TIMEOUT_S: Final = 1.0
 REPLICA_DEADLINE_S: Final = 5.0
 START_ATTEMPTS: Final = 3
+RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
+
+
+@dataclass(slots=True)
+class Supervised(Child):
+    """A process that is started again when it has ended."""
+
+    restarts: int = 0
+    _restart_at: float | None = None
+
+    def supervise(self, now: float) -> str | None:
+        """Start it again, with growing pauses, when it has ended. Return a sentence when something happened.
+
+        now: monotonic seconds.
+        """
+        if self.exit_status is None:
+            return None
+        if self._restart_at is None:
+            pause = RESTART_BACKOFF_S[min(self.restarts, len(RESTART_BACKOFF_S) - 1)]
+            self._restart_at = now + pause
+            return f"{self.name} ended ({self.ending()}); starting it again in {pause:g} s"
+        if now < self._restart_at:
+            return None
+        self._restart_at = None
+        self.restarts += 1
+        self.start()
+        return f"{self.name} started again ({self.restarts})"
 
 
 @dataclass(slots=True)
@@ -37,10 +64,10 @@ class Stack:
     folder: Path
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """Environment of every process, before its settings."""
-    children: list[Child] = field(default_factory=list)
+    children: list[Supervised] = field(default_factory=list)
     """In the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
-    load_parts: list[Child] = field(default_factory=list)
+    load_parts: list[Supervised] = field(default_factory=list)
     """The processes of the load generator."""
 
     @property
@@ -100,7 +127,7 @@ class Stack:
         """Return the names of the processes that do not (yet) report that they are healthy."""
         return [name for name, port in self.ports.items() if not _is_healthy(port)]
 
-    def failed(self) -> Child | None:
+    def failed(self) -> Supervised | None:
         """Return a process that starting again does not help, None where there is none."""
         ended = [child for child in self.children if child.exit_status is not None]
         return next((child for child in ended if self._once(child) or child.restarts >= START_ATTEMPTS), None)
@@ -109,7 +136,7 @@ class Stack:
         """Start services and autoscaler again when they have ended; return what happened, in sentences."""
         return [event for one in self.children if not self._once(one) and (event := one.supervise(now))]
 
-    def _once(self, child: Child) -> bool:
+    def _once(self, child: Supervised) -> bool:
         """Whether it sends load, which cannot start again."""
         return any(child is one for one in self.load_parts)
 
@@ -134,12 +161,12 @@ class Stack:
 
     def _start(
         self, name: str, module: str, settings: dict[str, str], stop_signal: signal.Signals = signal.SIGTERM
-    ) -> Child:
+    ) -> Supervised:
         for folder in (self.folder / "logs", self.replica_folder):
             folder.mkdir(parents=True, exist_ok=True)
         own = {f"TAILPACK_{key}": value for key, value in settings.items()}
         environ = {**self.environ, **as_environment(self.connection), **own}
-        child = Child(name, python_module(module), environ, self.folder / "logs" / f"{name}.log", stop_signal)
+        child = Supervised(name, python_module(module), environ, self.folder / "logs" / f"{name}.log", stop_signal)
         self.children.append(child)
         child.start()
         return child

@@ -11,23 +11,27 @@ from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
 from kafka_helpers import DEADLINE_S, wait_for
 
-from contracts.children import Child, python_module, uninterrupted
+from contracts.children import Child, last_log_line, python_module, uninterrupted
+from tailpack.local.stack import Supervised
+
+C = TypeVar("C", bound=Child)
 
 
-def child(folder: Path, body: str) -> Child:
+def child(folder: Path, body: str, kind: type[C] = Child) -> C:
     """A child whose module runs `body`."""
     (folder / "a_child.py").write_text(body)
     environ = os.environ | {"PYTHONPATH": str(folder)}
-    return Child("a child", python_module("a_child"), environ, folder / "a.log")
+    return kind("a child", python_module("a_child"), environ, folder / "a.log")
 
 
 def test_a_child_that_ends_is_started_again_after_a_pause(tmp_path: Path) -> None:
-    one = child(tmp_path, "print('no broker'); raise SystemExit(3)")
+    one = child(tmp_path, "print('no broker'); raise SystemExit(3)", Supervised)
     one.start()
     wait_for(lambda: one.exit_status is not None, "the first end")
     now = time.monotonic()
@@ -42,7 +46,7 @@ def test_a_child_that_ignores_sigterm_is_ended_by_force(tmp_path: Path) -> None:
     body = "from signal import *\nsignal(SIGTERM, SIG_IGN)\nprint('up', flush=True)\nwhile True: pause()"
     one = child(tmp_path, body)
     one.start()
-    wait_for(lambda: one.last_words() == "up", "the child's start")
+    wait_for(lambda: last_log_line(one.log) == "up", "the child's start")
     one.terminate()
     one.wait(deadline_s=0.3)
     assert one.exit_status == -9

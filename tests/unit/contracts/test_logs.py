@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from contracts.logs import JsonLines, Repeats
+from contracts.logs import JsonLines, once_in_a_while
 
 PROCESSES = (
     "autoscaler.live",
@@ -41,13 +41,13 @@ def test_as_json_an_exception_with_its_traceback_takes_one_line() -> None:
 def test_the_same_complaint_is_held_back_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
     monkeypatch.setattr("contracts.logs.time.monotonic", lambda: now_s)
-    repeats = Repeats("order")
-    assert repeats.filter(complaint("away"))
-    assert not repeats.filter(complaint("away"))
-    assert repeats.filter(complaint("another"))
-    assert [repeats.filter(complaint("ends", logger="order")) for _ in range(2)] == [True, True]
+    is_shown = once_in_a_while("order")
+    assert is_shown(complaint("away"))
+    assert not is_shown(complaint("away"))
+    assert is_shown(complaint("another"))
+    assert [is_shown(complaint("ends", logger="order")) for _ in range(2)] == [True, True]
     now_s += 11.0
-    assert repeats.filter(complaint("away"))
+    assert is_shown(complaint("away"))
 
 
 @pytest.mark.parametrize("module", PROCESSES)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from contracts.membership import Work
-from contracts.replica_classes import ALIKE, ReplicaClass, class_of, read_classes
+from contracts.membership import ALIKE, ReplicaClass, Work, class_of, read_classes
 
 SMALL, LARGE = ReplicaClass("small", 1.0, 1.0), ReplicaClass("large", 2.5, 2.2)
 TEXT = "small 1 1,  large 2.5  2.2"

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Settings, Values, setting
 from contracts.validation import InvalidSettingsError, from_environment, parse
+
+
+def _gently(values: Values) -> str | None:
+    return "mode fast needs 5 at most" if values["mode"] == "fast" and values["pressure_bar"] > 5 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +37,7 @@ class Pump(Settings):
     inlet: str = setting("", known=("", "north", "south"), key="inlet.valve")
     """Where it draws from."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        return (("pressure_bar", _gently),)
-
-
-def _gently(values: Values) -> str | None:
-    return "mode fast needs 5 at most" if values["mode"] == "fast" and values["pressure_bar"] > 5 else None
+    RULES = (("pressure_bar", _gently),)
 
 
 def problems_of(values: dict[str, Any], **how: Any) -> list[str]:

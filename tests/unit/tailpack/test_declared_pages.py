@@ -14,12 +14,13 @@ from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.settings import GuardSettings
 from bench.sections import SECTIONS, Stage
 from contracts.delivery import Delivery
-from contracts.metrics import Kind, declared_in
-from contracts.settings import Settings, declaration, sentences
+from contracts.metrics import Kind
+from contracts.settings import Settings, declaration
 from contracts.validation import InvalidSettingsError, parse
 from services.consumer import Options
 from services.payment.replica import ReplicaSettings
-from tailpack.declared_pages import METRICS, metrics, metrics_page, settings_page
+from tailpack.cli.catalogue import sentences
+from tailpack.declared_pages import METRICS, declared_in, metrics, metrics_page, settings_page
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -14,10 +14,10 @@ from kafka_helpers import wait_for
 
 from autoscaler.live.launchers.processes import PidFile
 from bench.scenario import load_scenario
-from contracts.children import Child, identity, python_module
+from contracts.children import identity, python_module
 from contracts.connection import Connection
 from tailpack.local.ports import free_port
-from tailpack.local.stack import Stack
+from tailpack.local.stack import Stack, Supervised
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_service_that_ends_is_started_again_but_not_the_generator(stack: Stack
     (tmp_path / "ends.py").write_text("raise SystemExit(1)")
     environ = os.environ | {"PYTHONPATH": str(tmp_path)}
     for name in ("order", "locust"):
-        stack.children.append(Child(name, python_module("ends"), environ, tmp_path / f"{name}.log"))
+        stack.children.append(Supervised(name, python_module("ends"), environ, tmp_path / f"{name}.log"))
         stack.children[-1].start()
     stack.load_parts = stack.children[1:2]
     wait_for(lambda: all(child.exit_status is not None for child in stack.children), "both ends")

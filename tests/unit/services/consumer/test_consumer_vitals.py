@@ -10,7 +10,6 @@ import pytest
 from aiohttp import ClientSession
 from consumer_fakes import TOPIC
 
-from contracts.metrics import declared_in
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.settings import Target
 from services.consumer import metrics, vitals
@@ -19,6 +18,7 @@ from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.vitals import LONGEST_TOLD, MOST_TOLD, Pages, Vitals
+from tailpack.declared_pages import declared_in
 
 
 class Replica:

@@ -12,25 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.optimum.serving import (
-    BUSY,
-    DOMINATED,
-    ELIGIBLE,
-    FOLLOWING,
-    FREE,
-    NEVER,
-    NOBODY,
-    Ints,
-    Labels,
-    Load,
-    Prices,
-    best_label,
-    keep_label,
-    labels_for,
-    merge,
-    place_label,
-    serve,
-)
+from autoscaler.optimum.labels import DOMINATED, Labels, best_label, keep_label, labels_for
+from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NOBODY, Ints, Load, Prices, serve
 
 
 class States(NamedTuple):
@@ -286,14 +269,10 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
                     value += rest_us if more < 0 else 0
                 made.value[0, 0] = value + prices.late_us * late
                 made.late[0, 0] = now.late[state, way] + late
-                to, replaces = place_label(then, target, made, end_us, event_us, optimistic)
-                if to == DOMINATED:
-                    continue
-                if replaces and optimistic:
-                    merge(then, target, to, made)
-                before[tick, target, to] = carried
-                inherited[tick, target, to] = heirs
-                keep_label(then, target, to, made)
+                to = keep_label(then, target, made, end_us, event_us, optimistic)
+                if to != DOMINATED:
+                    before[tick, target, to] = carried
+                    inherited[tick, target, to] = heirs
         now, then = then, now
 
     state, way = best_label(now)

@@ -139,7 +139,7 @@ def as_one(
     before_s = 0.0
     for inner, guard, target in zip(policies, guards, targets, strict=True):
         within_s, link = target.latency_target_s, Link()
-        chained = Chained(inner, before, within_s=within_s, before_s=before_s) if before else None
+        chained = Chained(inner, before, within_s=within_s, before_s=before_s) if before is not None else None
         made.append(Reporting(guard(chained or inner), link, inner, chained))
         before, before_s = link, within_s
     return made

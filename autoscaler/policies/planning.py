@@ -134,10 +134,6 @@ class Scalings:
         while self._changes and self._changes[0][0] <= at_s - self._memory_s:
             self._changes.popleft()
 
-    def added(self, since_s: float) -> int:
-        """Return how many replicas came after `since_s`, those that left again included."""
-        return sum(change for at_s, change in self._changes if at_s > since_s and change > 0)
-
-    def removed(self, since_s: float) -> int:
-        """Return how many replicas left after `since_s`."""
-        return -sum(change for at_s, change in self._changes if at_s > since_s and change < 0)
+    def since(self, since_s: float) -> int:
+        """Return how many more replicas came than left after `since_s`."""
+        return sum(change for at_s, change in self._changes if at_s > since_s)

@@ -114,7 +114,6 @@ class SimulatedGroup:
             assignment=self._placement.aim,
             service_rate=self._rates.group,
             rebalance_time_s=self._settings.told_rebalance_time_s,
-            overhead_s=self._settings.planned_overhead_s,
             startup_s=self._settings.told_startup_s,
             commit_age_s=self._settings.commit_age_s,
             stops_all=self._settings.delivery.stops_all,

@@ -278,7 +278,6 @@ class _Timed(PolicyAround):
         self.spent_s = 0.0
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision."""
         if self._clock is None:
             return self.policy.decide(observation)
         began_s = self._clock()

@@ -92,8 +92,6 @@ class Observing(Settings):
     """The μ that policies are told is so much too high; negative: too low."""
     planned_startup_s: float | None = setting(None, "s", least=0)
     """Start-up that policies are told; None: the true one, 0 where that is sampled."""
-    planned_overhead_s: float = setting(0.0, "s", least=0)
-    """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
     poll_events: int = setting(1, "events", least=1)
     """Events polled and committed together at most; 1: each is committed when it is finished."""
 

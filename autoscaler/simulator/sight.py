@@ -17,7 +17,8 @@ from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
 
 SAMPLES: Final = 4
 """In a slot: as often end offsets are read live."""
-Slots = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+Ints = NDArray[np.int64]
+Slots = Callable[[Ints], Ints]
 """Edges (µs) → events between each and the next, shape (slots, partitions)."""
 
 
@@ -27,15 +28,15 @@ class Seen(NamedTuple):
     loads: tuple[PartitionLoad, ...]
     """By partition."""
     recent: RecentArrivals
-    late: NDArray[np.int64]
+    late: Ints
     """Events finished too late since the look that was seen before, by replica."""
 
 
 class _Look(NamedTuple):
     at_us: int
-    lag: NDArray[np.int64]
+    lag: Ints
     """By partition."""
-    late: NDArray[np.int64]
+    late: Ints
     """By replica, since the start of the run."""
 
 
@@ -54,7 +55,7 @@ class Sight:
         self._seen_us: int | None = None
         self._late = np.zeros(0, np.int64)
         """Of the look that was seen last."""
-        self._commits: deque[list[NDArray[np.int64]]] = deque()
+        self._commits: deque[list[Ints]] = deque()
         """For each look to come that sees commits late: the commits, once they are read."""
 
     def expect(self, look_us: int, agenda: Agenda, *, first: bool = False) -> None:
@@ -63,7 +64,7 @@ class Sight:
         first: the look is earlier than all those.
         """
         if self._commit_age_us:
-            notes: list[NDArray[np.int64]] = []
+            notes: list[Ints] = []
             (self._commits.appendleft if first else self._commits.append)(notes)
             read_us = max(self._counters.now_us, look_us - self._commit_age_us)
             agenda.at(read_us, lambda: notes.append(self._counters.committed()))
@@ -113,13 +114,13 @@ class Sight:
         begin_s = soonest_s((samples_us[:-1] - until_us) / 1e6 - starts_s, cells.sum(axis=1), slots)
         return RecentArrivals(self._slot_s, cells.reshape(count, SAMPLES, -1).sum(axis=1), begin_s), since_us
 
-    def _edges_us(self, until_us: int, since_us: int) -> NDArray[np.int64]:
+    def _edges_us(self, until_us: int, since_us: int) -> Ints:
         slot_us = self._interval_us / self._count
         first_us, count = until_us - since_us, max(1, round(since_us / slot_us))
         inner = first_us + np.arange(1, count) * slot_us
         return np.concatenate(([first_us], np.ceil(inner), [until_us])).astype(np.int64)
 
-    def _committed(self) -> NDArray[np.int64]:
+    def _committed(self) -> Ints:
         return self._commits.popleft()[0] if self._commits else self._counters.committed()
 
 
@@ -153,12 +154,7 @@ class LearnedRates:
         """By replica number: seconds that its events took longer because it alone was slow."""
 
     def observe(
-        self,
-        members: Sequence[Member],
-        owners: Sequence[int],
-        committed: NDArray[np.int64],
-        at_s: float,
-        busy_us: Sequence[int] | None,
+        self, members: Sequence[Member], owners: Sequence[int], committed: Ints, at_s: float, busy_us: list[int] | None
     ) -> None:
         """Take in one reading: who is planned, and owner (replica number) and events committed by partition.
 

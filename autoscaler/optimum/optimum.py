@@ -210,14 +210,10 @@ def _placements(items: int) -> Iterator[tuple[int, ...]]:
 
 
 def _initial(question: Question, states: States) -> int:
-    placement = _first_bins(question)
+    bins: dict[int, int] = {}
+    placement = np.array([bins.setdefault(owner, len(bins)) for owner in question.owners], np.int64)
     here = (states.member == placement).all(axis=1) & (states.replicas >= min(question.replicas, len(placement)))
     return int(np.flatnonzero(here)[0])
-
-
-def _first_bins(question: Question) -> Ints:
-    bins: dict[int, int] = {}
-    return np.array([bins.setdefault(owner, len(bins)) for owner in question.owners], np.int64)
 
 
 def _unsearched(question: Question, began_s: float) -> Optimum:

@@ -51,9 +51,7 @@ class SimulatedGroup:
         self._dead: frozenset[int] = frozenset()
         self.members = Members(settings.service.replica_classes, keep=keep)
         self.epoch = 0
-        """Of the plan in force."""
         self.plans: list[PlanWritten] = []
-        """at_us: µs since the start of the run."""
         self.changes: list[Change] = []
         self.kills: list[Kill] = []
         names = tuple(f"{settings.replica_prefix}-{ordinal}" for ordinal in range(settings.initial_replicas))

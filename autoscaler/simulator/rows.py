@@ -101,7 +101,6 @@ class Window:
         self._skip = 0
         """Events at the start of the first chunk fed that were loaded."""
         self.rows: Rows = np.empty(0, EVENT)
-        """Event e lies in row e − base."""
         self.base = 0
         self.loaded = 0
         self.next_us = NEVER

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import merge
 from math import ceil
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -159,7 +160,6 @@ class Run:
     plans: tuple[PlanWritten, ...]
     replica_changes: tuple[ReplicaChanged, ...]
     _journal: SimulatedJournal | None = field(repr=False)
-    """None where only latencies are kept."""
 
     @property
     def duplicates(self) -> int:
@@ -175,8 +175,8 @@ class Run:
             raise ValueError("this run kept latencies only: it has no journal")
         own: list[PlanWritten | ReplicaChanged] = [*self.plans, *self.replica_changes]
         shifted = [msgspec.structs.replace(entry, at_us=started_us + entry.at_us) for entry in own]
-        shifted.sort(key=_at_us)
-        yield from merge(shifted, self._journal.ticks(started_us), key=_at_us)
+        shifted.sort(key=attrgetter("at_us"))
+        yield from merge(shifted, self._journal.ticks(started_us), key=attrgetter("at_us"))
 
 
 def simulate(
@@ -263,10 +263,6 @@ def _replace_the_dead(world: World, controller: Controller, settings: Simulation
         controller.tick()
         world.finish_changes()
     raise ValueError("all replicas died and the policy asks for no other: what is left cannot be served")
-
-
-def _at_us(entry: JournalEntry) -> int:
-    return entry.at_us
 
 
 class _Timed(PolicyAround):

@@ -54,7 +54,6 @@ class Sight:
         self._looks: deque[_Look] = deque()
         self._seen_us: int | None = None
         self._late = np.zeros(0, np.int64)
-        """Of the look that was seen last."""
         self._commits: deque[list[Ints]] = deque()
         """For each look to come that sees commits late: the commits, once they are read."""
 
@@ -72,7 +71,7 @@ class Sight:
     def look(self) -> None:
         """Read the offsets as they are now; commits as they were noted, where they were."""
         counters = self._counters
-        lag = counters.produced() - self._committed()
+        lag = counters.produced() - (self._commits.popleft()[0] if self._commits else counters.committed())
         self._looks.append(_Look(counters.now_us, lag, counters.late()))
 
     def see(self) -> Seen:
@@ -119,9 +118,6 @@ class Sight:
         first_us, count = until_us - since_us, max(1, round(since_us / slot_us))
         inner = first_us + np.arange(1, count) * slot_us
         return np.concatenate(([first_us], np.ceil(inner), [until_us])).astype(np.int64)
-
-    def _committed(self) -> Ints:
-        return self._commits.popleft()[0] if self._commits else self._counters.committed()
 
 
 class LearnedRates:

@@ -105,9 +105,7 @@ class Proposal:
     """A plan that could follow."""
 
     owners: Ints
-    """Replica of each partition."""
     replicas: tuple[int, ...]
-    """Indices of those that stay or come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

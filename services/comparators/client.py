@@ -23,10 +23,8 @@ from services.payment.replica import ReplicaSettings
 
 log = logging.getLogger(__name__)
 
-DRAIN_S: Final = 2.0
-"""How long outputs are waited for before partitions are given away."""
-IDLE_WAIT_S: Final = 0.05
-"""A poll ends as soon as there is an event; a signal is noticed after it."""
+DRAIN_S: Final = 2.0  # how long outputs are waited for before partitions are given away
+IDLE_WAIT_S: Final = 0.05  # a poll ends as soon as there is an event; a signal is noticed after it
 ANSWER_S: Final = 10.0
 SHARED: Final = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 1000}
 OUTPUT: Final = {

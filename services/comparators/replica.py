@@ -16,10 +16,8 @@ from services.consumer.server import letter, service_times
 from services.payment.domain import settled_payment
 from services.payment.replica import Pace, ReplicaSettings, ServiceTimes
 
-NO_PLAN: Final = 0
-"""Epoch of an assignment that no plan made."""
-UNKNOWN_GENERATION: Final = -1
-"""librdkafka does not return its member's generation."""
+NO_PLAN: Final = 0  # epoch of an assignment that no plan made
+UNKNOWN_GENERATION: Final = -1  # librdkafka does not return its member's generation
 
 
 class Replica:

@@ -22,8 +22,7 @@ from services.consumer.server import told
 
 log = logging.getLogger(__name__)
 
-POLL_MS: Final = 1000
-"""A poll ends as soon as something is there."""
+POLL_MS: Final = 1000  # a poll ends as soon as something is there
 TROUBLE_S: Final = 0.2
 """aiokafka has waited for its own retries already; this keeps a lasting trouble from turning into a busy loop."""
 PATIENCE_S: Final = 30.0

@@ -28,13 +28,11 @@ from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
 
-OVERDUE_S: Final = 1.0
-"""How long after its time-out a handler may still be ending."""
+OVERDUE_S: Final = 1.0  # how long after its time-out a handler may still be ending
 MOST_TOLD: Final = 5
 LONGEST_TOLD: Final = 300
 """Reasons in a report, and characters of each: all partitions may be cut off, and four reports a second go out."""
-ANSWER_S: Final = 5.0
-"""An event loop that has not come to a page for so long does not turn."""
+ANSWER_S: Final = 5.0  # an event loop that has not come to a page for so long does not turn
 UNAVAILABLE: Final = "503 Service Unavailable"
 ALIVE: Final = Answer(b'{"alive":true}')
 

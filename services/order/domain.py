@@ -186,8 +186,7 @@ _RULES: Final[tuple[tuple[str, Callable[[Any], str | None]], ...]] = (
     ("amount_minor", _amount),
     ("card_number", _card),
 )
-_TYPES: Final = get_type_hints(OrderPlaced)
-"""Without their limits: of those the rules tell in plainer words."""
+_TYPES: Final = get_type_hints(OrderPlaced)  # without their limits: of those the rules tell in plainer words
 
 
 def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -109,7 +109,6 @@ class Fence:
 
 
 def _place(served: Timeline) -> tuple[int, int, int, int] | None:
-    """Return partition, offset, generation and epoch; None without a token."""
     if served.partition is None or served.offset is None or served.generation is None:
         return None
     return served.partition, served.offset, served.generation, served.epoch or 0

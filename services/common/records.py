@@ -195,7 +195,6 @@ def mask_cards(text: str) -> str:
 
 
 def _character(token: str) -> str:
-    """Return what a token stands for; a space for any escape that is no letter or digit."""
     if len(token) == 1:
         return token
     return chr(int(token[-4:], 16)) if "u" in token else " "
@@ -208,6 +207,5 @@ def _order_id(order_id: str | None) -> str | None:
 
 
 def _fitted(text: str, limit: int) -> str:
-    """Return `text` masked and cut to `limit` bytes of UTF-8."""
     shown = mask_cards(text[: limit + _LOOK_AHEAD]).translate(_UNPRINTABLE)
     return shown.encode(errors="replace")[:limit].decode(errors="ignore")

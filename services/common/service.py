@@ -244,7 +244,6 @@ class _Letter(msgspec.Struct):
 
 
 def _letters(stage: str) -> IdOf:
-    """Return the function that finds the ids of `stage`'s own among all dead letters."""
     decode = msgspec.json.Decoder(_Letter).decode
 
     def identity(value: bytes) -> str | None:

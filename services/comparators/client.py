@@ -123,8 +123,7 @@ class Client:
             self._serve_until(stopped)
         finally:
             self._consumer.close()  # calls on_revoke, then leaves the group
-        self._replica.stop()
-        self._report()
+        self._report(stopping=True)
         self._producer.flush(DRAIN_S)
 
     def _serve_until(self, stopped: Callable[[], bool]) -> None:
@@ -175,8 +174,8 @@ class Client:
 
         self._producer.produce(topic, value=value, key=key, on_delivery=delivered)
 
-    def _report(self) -> None:
-        report = self._replica.report()
+    def _report(self, *, stopping: bool = False) -> None:
+        report = self._replica.report(stopping=stopping)
         self._send(self._named(Topic.PROGRESS), report.replica.encode(), msgspec.json.encode(report))
 
     def _on_assign(self, consumer: Consumer, taken: Sequence[TopicPartition]) -> None:
@@ -203,7 +202,6 @@ class Client:
         self._report()
 
     def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
-        """Return the offsets of `partitions` that the group does not have yet."""
         topic, owned = self._named(Topic.PAYMENTS_REQUESTED), self._offsets
         done = {partition: owned[partition].committable for partition in partitions if partition in owned}
         return [TopicPartition(topic, partition, at) for partition, at in done.items() if at is not None]

@@ -118,7 +118,6 @@ class Poller:
 
 
 def _has_failed(fetched: Any) -> bool:
-    """Return whether an exception ended the reading of what was fetched of a partition."""
     records = getattr(fetched, "_partition_records", None)
     iterator = records._records_iterator if records is not None else None
     return iterator is not None and inspect.getgeneratorstate(iterator) == inspect.GEN_CLOSED

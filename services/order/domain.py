@@ -21,7 +21,6 @@ from contracts.events import (
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     SCHEMA_VERSION,
-    Grouping,
     OrderPlaced,
     PaymentRequested,
     PaymentSettled,
@@ -30,6 +29,7 @@ from contracts.events import (
     luhn_digit,
 )
 from contracts.validation import UNDECODABLE
+from grouping import Grouping
 from grouping.source import Source
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 

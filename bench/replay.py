@@ -320,7 +320,6 @@ def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, 
 
 
 def _flat(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield dotted key and value of a scenario's record; [simulation] last, for other sections' values replace its."""
     nested = [*(name for name in (*SECTIONS, OPTIONS) if name and name != SIMULATION), SIMULATION]
     yield from ((key, value) for key, value in recorded.items() if key not in (*nested, STAGES))  # a run has none
     for section in nested:

@@ -155,7 +155,6 @@ def closer() -> Iterator[Printed]:
 def _pair(
     table: str, scenario: str, rows: Sequence[tuple[str, str, Changes, dict[str, float]]], contrast: str
 ) -> Iterator[Printed]:
-    """Yield two rows of (what, policy, what the row sets, printed figures), and that the second is better."""
     worse, better = (
         _run(table, what, scenario, printed, _readings(policy, row=row)) for what, policy, row, printed in rows
     )
@@ -207,7 +206,6 @@ def iccbdc() -> Iterator[Printed]:
 
 
 def _placed(assigned: str, row: Changes) -> tuple[Reading, ...]:
-    """Return the interpretations, those in which chance decides what moves last; alike where no assignor places."""
     every = {name: {**ON_A_CLUSTER, **one} for name, one in ICCBDC_READINGS.items()}
     by_chance = {f"{name}, by chance": one for name, one in every.items()}
     sticky = assigned == STICKY
@@ -223,7 +221,6 @@ def totals(workload: str) -> IntArray:
 
 
 def _packed_minutes(scenario: str) -> float:
-    """Return the replica-minutes of Least-Loaded second by second, ⌈n/5⌉ events in each of five partitions."""
     bins = Capacity(math.nextafter(BIN_EVENTS, 0.0), 1.0)
     each = np.ceil(totals(scenario) / 5)
     found = {

@@ -147,7 +147,6 @@ class Contrast:
         }
 
     def _off(self, differences: Sequence[float]) -> float:
-        """Return by how much the nearest difference is above (+) or below (−) the printed one."""
         printed = self.better.printed["in_sla"] - self.worse.printed["in_sla"]
         return min((one - printed for one in differences), key=abs)
 

@@ -109,7 +109,6 @@ def _planned(step: Step, move: Move, first: Served, mine: IntArray) -> Handover 
 
 
 def _observed(step: Step, number: int, first: Served, mine: IntArray) -> list[Handover]:
-    """Return every change of owner of one partition within the step."""
     done = first.done_us[mine]
     begin, end = int(np.searchsorted(done, step.at_us)), int(np.searchsorted(done, step.until_us, side="right"))
     owners = first.replica[mine]

@@ -15,10 +15,10 @@ from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.events import Grouping, splits_keys
 from contracts.membership import Speeds
 from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, told, unknown
 from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
+from grouping import Grouping, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with
 from loadgen.trace import EventTrace, Trace

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from bench.matrix import Job, Row, sorted_changes
-from contracts.events import Grouping
+from grouping import Grouping
 from grouping.source import EPSILON, VIRTUAL
 from report.measures import paired_difference
 from studies.grouped_streams import KEYS, Arrivals, Stream, play

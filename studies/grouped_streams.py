@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from contracts.events import Grouping
+from grouping import Grouping
 from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, hear, mixed
 from grouping.source import EPSILON, RULES, VIRTUAL, new_state
 

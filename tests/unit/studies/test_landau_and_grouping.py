@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.packing.packers import PACKERS
-from contracts.events import Grouping
+from grouping import Grouping
 from studies import consistent_grouping
 from studies.consistent_grouping import CAPACITY, CG, GROUPINGS, KG, SG, SKEW, Cell, statements
 from studies.grouped_streams import imbalance

@@ -12,12 +12,6 @@ from bench.cluster import Cluster, Namespace, namespace, run_there
 from bench.scenario import load_scenario
 
 
-def test_without_kubectl_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BenchError, match="kubectl is not installed"):
-        run_there(load_scenario("w1"), Cluster(), tmp_path, lambda _: None)
-
-
 @pytest.mark.parametrize(
     ("scenario", "why"),
     [
@@ -52,16 +46,6 @@ def test_the_first_refusal_is_the_one_that_is_told(kubectl: Path, refused: str, 
         place.apply()
 
 
-def test_without_a_kubeconfig_it_is_said_before_anything_is_made(
-    kubectl: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kubectl.write_text("#!/bin/sh\necho The connection to the server localhost:8080 was refused >&2; exit 1\n")
-    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    no_config = r"^no kubeconfig leads to a cluster \(/nowhere/config\): set KUBECONFIG$"
-    with pytest.raises(BenchError, match=no_config), namespace(Cluster()):
-        pytest.fail("nothing may be made")
-
-
 def pod(**state: Any) -> dict[str, Any]:
     about = {"name": "order-x", "uid": "", "resourceVersion": "", "creationTimestamp": ""}
     return {"metadata": about, "spec": {}, "status": {"containerStatuses": [{"name": "one", "state": {}} | state]}}
@@ -90,21 +74,3 @@ def test_obstacles_are_named_and_given_up_when_nothing_gets_ready(
         place.until_ready(0, lambda _: None)
     order["status"] = {"readyReplicas": 1}
     place.until_ready(0, lambda _: None)
-
-
-def test_a_service_may_crash_while_its_broker_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = {"metadata": {"name": "order"}, "spec": {}, "status": {}}
-    broker = {"metadata": {"name": "kafka"}, "spec": {}, "status": {}}
-    found = {"pods": [pod(lastState=ENDED)], "deployments": [order], "statefulsets": [broker]}
-    place, said = Namespace(Cluster(), "test"), list[str]()
-
-    def announce(text: str) -> None:
-        said.append(text)
-        if len(said) == 3:
-            order["status"] = broker["status"] = {"readyReplicas": 1}
-
-    monkeypatch.setattr(place, "get", lambda what, *_: found.get(what, []))
-    monkeypatch.setattr(cluster, "STUCK_S", 0.2)
-    monkeypatch.setattr(cluster, "POLL_S", 0.15)
-    place.until_ready(0, announce)
-    assert len(said) == 3

@@ -5,9 +5,7 @@ import subprocess
 import sys
 from collections import namedtuple
 from contextlib import nullcontext
-from pathlib import Path
 
-import msgspec
 import psutil
 import pytest
 
@@ -44,18 +42,6 @@ def test_cores_are_cpu_seconds_over_the_time_watched_and_restarts_count_as_one(r
         meter.sample({"order": pid}, now)
     assert meter.usages["order"] == Usage(name="order", cpu_s=1.5, watched_s=4.0, peak_mib=100.0)
     assert meter.usages["order"].cores == 0.375, "what it used before it was watched is not counted"
-
-
-def test_the_peak_is_that_of_all_together_at_one_moment(running: Running, tmp_path: Path) -> None:
-    meter = ResourceMeter()
-    running |= {1: (0.0, 300.0), 2: (0.0, 100.0)}
-    assert meter.sample({"kafka": 1, "order": 2}, 0.0) == 400.0
-    running |= {1: (0.1, 200.0), 2: (1.9, 150.0)}
-    assert meter.sample({"kafka": 1, "order": 2}, 2.0) == 350.0
-    assert (meter.peak_mib, meter.usages["order"].peak_mib) == (400.0, 150.0)
-    meter.save(tmp_path / "processes.json")
-    found = msgspec.json.decode((tmp_path / "processes.json").read_bytes(), type=list[Usage])
-    assert [usage.name for usage in found] == ["order", "kafka"], "the largest consumer of CPU first"
 
 
 def test_real_processes_have_memory_and_dead_ones_do_not() -> None:

@@ -81,13 +81,6 @@ def test_late_events_are_told_since_the_observation_before() -> None:
     assert late_seen(world)["payment-0"] is None, "it has said nothing since"
 
 
-def test_what_was_late_before_anybody_observed_is_not_told() -> None:
-    world = started(2)
-    for late in (3, 7):
-        world.tell("payment-0", late=late)
-    assert late_seen(world)["payment-0"] == 0
-
-
 def test_an_incarnation_that_began_since_the_observation_before_is_late_from_0_on() -> None:
     world = started(2)
     world.tell("payment-0", late=100, busy_us=10**9)

@@ -187,23 +187,6 @@ def test_a_client_that_keeps_failing_is_replaced() -> None:
     assert lags(reader) == [10, 50]
 
 
-def test_a_login_that_takes_longer_than_readings_do_gets_its_time() -> None:
-    """It goes on while readings fail; a client made anew begins it anew."""
-    silent = [FakeConsumer() for _ in range(3)]
-    for one in silent:
-        one.ends = failure(KafkaError._TRANSPORT)
-    reader = reader_of(*silent)
-    lasted = []
-    for one in silent[:2]:
-        readings = 0
-        while not one.closed:
-            readings += 1
-            with pytest.raises(NotReadyError):
-                reader.read()
-        lasted.append(readings)
-    assert lasted == [RECONNECT_AFTER, 2 * RECONNECT_AFTER]
-
-
 def test_a_topic_that_grows_is_read_whole_from_the_next_count_on(consumer: FakeConsumer) -> None:
     clock = FakeClock()
     reader = reader_of(consumer, clock=clock)

@@ -45,26 +45,6 @@ def context_of(headers: list[tuple[str, bytes]] | None) -> tuple[str, str]:
     return trace, span
 
 
-async def test_one_event_goes_on_with_its_trace_and_so_does_what_it_writes(exporter: InMemorySpanExporter) -> None:
-    written: list[Any] = []
-
-    async def handle(_: Sequence[Event]) -> None:
-        written.append(traces.headers())
-
-    kitchen = Kitchen(handle)
-    kitchen.queues.put(0, [Record(0, headers=CARRIED), Record(1)], 1)
-    await kitchen.serve(lambda: kitchen.server.processed == 2)
-    with_parent, alone = exporter.get_finished_spans()
-    assert (trace_of(with_parent), linked(with_parent)) == (TRACE, [])
-    assert with_parent.parent is not None
-    assert format_span_id(with_parent.parent.span_id) == PARENT
-    assert alone.parent is None
-    assert trace_of(alone) != TRACE
-    assert with_parent.context is not None
-    assert context_of(written[0]) == (TRACE, format_span_id(with_parent.context.span_id))
-    assert context_of(written[1])[0] == trace_of(alone)
-
-
 async def test_another_attempt_is_linked_with_the_one_before(exporter: InMemorySpanExporter) -> None:
     refused: list[Any] = []
 

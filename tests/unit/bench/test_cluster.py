@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench import BenchError, cluster
-from bench.cluster import Cluster, Namespace, namespace, run_there
+from bench.cluster import Cluster, Namespace, run_there
 from bench.scenario import load_scenario
 
 
@@ -22,28 +22,6 @@ from bench.scenario import load_scenario
 def test_what_pods_cannot_run_is_said(scenario: object, why: str, tmp_path: Path) -> None:
     with pytest.raises(BenchError, match=why):
         run_there(scenario, Cluster(), tmp_path, lambda _: None)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in whose shell is written by the test; `$1` is what is asked for."""
-    (tmp_path / "kubectl").touch(mode=0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return tmp_path / "kubectl"
-
-
-@pytest.mark.parametrize(
-    ("refused", "said"),
-    [
-        ("apply", "^kubectl apply: no apply"),
-        ("apply|delete", "^kubectl apply: no apply"),
-        ("version", "^kubectl version: no version"),
-    ],
-)
-def test_the_first_refusal_is_the_one_that_is_told(kubectl: Path, refused: str, said: str) -> None:
-    kubectl.write_text(f'#!/bin/sh\ncase $1 in {refused}) echo "no $1" >&2; exit 1;; esac\n')
-    with pytest.raises(BenchError, match=said), namespace(Cluster()) as place:
-        place.apply()
 
 
 def pod(**state: Any) -> dict[str, Any]:

@@ -103,14 +103,6 @@ def test_five_mistakes_are_five_problems_each_with_file_and_key(tmp_path: Path) 
     assert all(problem.startswith(f"own.toml: {start}") for problem, start in zip(problems, starts, strict=True))
 
 
-def test_options_of_a_policy_are_a_section_and_one_line_each(tmp_path: Path) -> None:
-    path = write(tmp_path, GOOD + '[policy]\nsync_s = 15\nbusy = "max"\n')
-    assert load_scenario(path).policy == {"sync_s": 15, "busy": "max"}
-    changed = load_scenario(path, {"policy.sync_s": 30, "policy": "linear"})
-    assert (changed.policy["sync_s"], changed.autoscaler.policy) == (30, "linear")
-    assert "policy = 3: must be a section, [policy]" in problems_of(write(tmp_path, "policy = 3\n" + GOOD))[0]
-
-
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

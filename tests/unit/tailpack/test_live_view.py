@@ -8,7 +8,7 @@ from rich.console import Console
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from tailpack.live_view import Moment, line, render
-from tailpack.watch import SECONDS, LiveState
+from tailpack.watch import LiveState
 
 
 def timeline(latency_s: float) -> Timeline:
@@ -60,33 +60,6 @@ def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int)
     for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
-
-
-@pytest.fixture
-def minute() -> LiveState:
-    """A minute and more of quick events, with two handovers in it."""
-    state = LiveState(latency_target_s=0.5)
-    for second in range(1000, 1000 + SECONDS + 10):
-        done_us = second * 1_000_000
-        state.finish(str(second), Timeline(intended_us=done_us - 60_000, placed_us=0, done_us=done_us), now=second)
-    for epoch, at_s, moved in ((1, 1030, 3), (2, 1050, 12)):
-        plan = {"action": "up", "reason": "p0 is hot", "replicas": (), "assignment": None, "moved": moved}
-        state.note(PlanWritten(at_us=at_s * 1_000_000, epoch=epoch, **plan))  # type: ignore[arg-type]
-    state.handovers.pauses_s = {1: 0.021}
-    return state
-
-
-def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState) -> None:
-    moment = Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0)
-    rows = drawn(minute, moment, 80)
-    latency = next(row for row in rows if " worst " in row and "▁" in row)
-    moves = next(row for row in rows if " moved " in row and "·" in row)
-    assert latency.count("▁") == SECONDS, "60 ms of 500"
-    assert moves.index("3") - latency.index("▁") == 1030 - 1010
-    assert moves.index("9") - latency.index("▁") == 1050 - 1010, "nine and more"
-    assert any("15 partitions moved by 2 plans, not served for at most 21 ms" in row for row in rows)
-    assert any("3 moved, 21 ms" in row for row in rows)
-    assert "moved 15, pause ≤ 21 ms" in line(minute, moment), "and in a few words in the log"
 
 
 def test_what_is_wrong_with_the_autoscaler_is_loud_in_both_views_until_it_is_over(state: LiveState) -> None:

@@ -1,8 +1,6 @@
 """`tailpack report` and `tailpack report compare`, as somebody at a terminal or a script meets them; Spark aside."""
 
-import csv
 import functools
-import io
 import json
 import re
 import subprocess
@@ -87,15 +85,6 @@ def test_a_full_disk_behind_standard_output_is_one_line(folder: Path) -> None:
     said = "tailpack: standard output does not take the report: No space left on device"
     assert ended.stderr.splitlines()[-1] == said
     assert "Traceback" not in ended.stderr
-
-
-def test_csv_is_a_file_for_each_table_or_one_on_standard_output(folder: Path) -> None:
-    ended = run(folder, "--kept", "--format", "csv")
-    assert ended.stdout == ""
-    assert "tables" in ended.stderr
-    one = run(folder, "--kept", "--format", "csv", "--table", "partitions").stdout
-    assert one == (folder / "tables" / "partitions.csv").read_text()
-    assert [row["late"] for row in csv.DictReader(io.StringIO(one))] == ["2", "0"]
 
 
 def test_a_kept_result_that_is_missing_or_broken(folder: Path) -> None:

@@ -1,14 +1,9 @@
 """What the engine does, by hand; each story holds for its reference, too."""
 
-import tracemalloc
-
-import numpy as np
 import pytest
 from engine_stories import US, arrivals, outcome
 from oracles.reference_engine import ReferenceEngine
 
-from autoscaler.simulator import rows
-from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import NOBODY, Engine
 from autoscaler.simulator.settings import ServiceSettings
@@ -83,20 +78,3 @@ def test_behind_a_shared_limit_replicas_take_turns_the_oldest_event_first(engine
 
     served = [(0, 10, 0), (20, 30, 1), (40, 50, 0), (60, 70, 2), (65, 75, 0), (70, 80, 1)]
     assert outcome(engine) == served
-
-
-def test_a_long_chunk_is_held_a_stretch_at_a_time():
-    count = 10 * rows.LOADED_AT_ONCE
-    engine = Engine(1, ServiceTimes(ServiceSettings(service_time_s=1 * US), seed=1))
-    engine.attach(0, engine.add_replica())
-    engine.feed(Arrivals(np.arange(count, dtype=np.int64), np.zeros(count, np.int32)))
-
-    tracemalloc.start()
-    engine.drain()
-    peak_bytes = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    outcomes_bytes = 20 * count
-    stretch_bytes = 4 * rows.LOADED_AT_ONCE * rows.EVENT.itemsize
-    assert peak_bytes < outcomes_bytes + stretch_bytes < rows.EVENT.itemsize * count
-    assert len(engine.take().done_us) == count

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from engine_stories import PARTITIONS, REPLICAS, US, Story, outcome
+from engine_stories import PARTITIONS, REPLICAS, US, Story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.reference_engine import ReferenceEngine
 
 from autoscaler.simulator import rows
-from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
 PARTITION = st.integers(0, PARTITIONS - 1)
@@ -96,15 +94,3 @@ def test_backlogs_that_change_hands_all_the_time(distribution, poll_events, limi
     )
     assert compiled == reference
     assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"
-
-
-def test_what_was_taken_makes_room_for_what_comes():
-    pool = Pool(PARTITIONS, ServiceTimes(ServiceSettings(service_time_s=1 * US), seed=1))
-    pool.join(pool.add_replica())
-    served = 0
-    for second in range(200):
-        pool.feed(Arrivals(np.arange(1000) * 2 + second * 2000, np.arange(1000, dtype=np.int32) % PARTITIONS))
-        pool.advance((second + 1) * 2000)
-        served += len(outcome(pool))
-    assert served == 200_000
-    assert len(pool._events.rows) < 10_000

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import psutil
 
-SHORT = ("w1", "--policy", "algorithm-2", "--policy", "linear", "--set", "duration_s=30", "--processes", "1")
-
 
 def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:
     """One process computes long runs; as soon as the first is kept, the terminal's Ctrl-C reaches all of them."""

@@ -3,12 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from autoscaler.jit import compiled, compiling_s, load_compiler
+from autoscaler.jit import compiled
 
 
 @compiled
@@ -29,18 +28,6 @@ def test_a_compiled_function_may_call_others_that_nobody_has_called_before() -> 
     assert length(np.array([3.0, 4.0])) == 5.0
     assert length(np.array([3.0, 4.0]), power=1.0) == 25.0
     assert square(3.0) == 9.0
-
-
-def test_the_time_of_compiling_is_measured_and_announced_once(tmp_path: Path) -> None:
-    (tmp_path / "fresh.py").write_text("def half(x):\n    return x / 2\n")
-    here: dict[str, Any] = {"__file__": str(tmp_path / "fresh.py"), "__name__": "fresh"}
-    exec(compile((tmp_path / "fresh.py").read_text(), here["__file__"], "exec"), here)  # noqa: S102
-    half, announced = compiled(here["half"]), list[int]()
-    load_compiler(lambda: announced.append(1))
-    before_s = compiling_s()
-    assert (half(3.0), half(4), half(5)) == (1.5, 2.0, 2.5)
-    assert compiling_s() > before_s
-    assert announced == [1]
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,3 @@ def test_a_stress_scenario_runs_loses_nothing_and_follows_from_its_seed(name: st
     assert len(one.latency_us) == events
     assert one.latency_us.tolist() == again.latency_us.tolist()
     assert one.changes == again.changes
-
-
-def test_more_replicas_than_a_shared_limit_serves_improve_nothing() -> None:
-    few, many, unlimited = (
-        (run("shared-limit", policy="static", initial_replicas=count, **how).latency_us <= W_US).mean()
-        for count, how in ((2, {}), (9, {}), (9, {"shared_limits": []}))
-    )
-    assert many < few + 0.01 < 0.95
-    assert unlimited == 1.0

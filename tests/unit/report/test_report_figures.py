@@ -13,7 +13,7 @@ from contracts.connection import Connection
 from report import ReportError, seconds
 from report.figures import measure
 from report.integrity import integrity, totals
-from report.percentiles import Counted, breakdowns, distribution, measured
+from report.percentiles import Counted, distribution, measured
 from report.seconds import PARTS_PER_MILLION, ranked
 from report.stored import COLUMN_OF
 from report.terms import Terms
@@ -143,23 +143,6 @@ def test_ranks_are_those_of_all_values_in_order() -> None:
             expected = sorted(values)[-(-len(values) * ppm // 1_000_000) - 1]
             assert ranks[name][place] == expected, (place, name)
             assert each.rank(name) == expected / 1e6, (place, name)
-
-
-def test_breakdowns_cover_every_event_that_was_done() -> None:
-    where = [(0, "payment-0", 1, 10), (0, "payment-10", 2, 600_000), (1, "payment-2", 2, 20), (None, None, None, 30)]
-    rows = [
-        event(partition=partition, replica=replica, epoch=epoch, done_us=done_us)
-        for k, (partition, replica, epoch, done_us) in enumerate(where)
-    ]
-    events = stored([*rows, event(done_us=None)])
-    found = breakdowns(events, seconds.cells(events, TERMS))
-    assert [(one.name, one.events, one.late) for one in found.partitions] == [
-        ("0", 2, 1),
-        ("1", 1, 0),
-        ("unknown", 1, 0),
-    ]
-    assert [one.name for one in found.replicas] == ["payment-0", "payment-2", "payment-10", "unknown"]
-    assert [(one.name, one.max_s) for one in found.epochs] == [("1", 1e-5), ("2", 0.6), ("unknown", 3e-5)]
 
 
 def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last() -> None:

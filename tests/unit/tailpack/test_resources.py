@@ -50,12 +50,3 @@ def test_real_processes_have_memory_and_dead_ones_do_not() -> None:
     meter = ResourceMeter()
     assert 5 < meter.sample({"this": os.getpid(), "dead": dead.pid}, 0.0) < 2000
     assert set(meter.usages) == {"this"}
-
-
-def test_the_time_without_a_free_core_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
-    meter = ResourceMeter()
-    for now, times in enumerate((Times(10, 2, 90, 1, 5), Times(13, 2.9, 90.1, 1, 7), Times(14, 3.9, 90.1, 3, 7))):
-        monkeypatch.setattr(psutil, "cpu_times", lambda times=times: times)
-        meter.sample({}, 2.0 * now)
-    assert meter.full_s == pytest.approx(2.0), "3.9 of 4 seconds, then 2: waiting for a disk leaves the core free"

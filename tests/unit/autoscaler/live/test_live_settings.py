@@ -25,25 +25,6 @@ def test_values_out_of_range_are_named(name: str, value: str) -> None:
         from_environment(GOOD | {f"TAILPACK_{name}": value}, AutoscalerSettings)
 
 
-APART = "pods of one Deployment are alike; launcher must be processes"
-
-
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        ({"LAUNCHER": "kubernetes", "CLASSES": "small 1 1, large 2 2"}, f"TAILPACK_CLASSES = .*: {APART}"),
-        ({"LAUNCHER": "keda", "SPEEDS": "1, 0.5"}, f"TAILPACK_SPEEDS = .*: {APART}"),
-        ({"SPEEDS": "1, fast"}, "TAILPACK_SPEEDS = '1, fast'"),
-        ({"SLOW_FACTOR": "2"}, "TAILPACK_SLOW_FACTOR = 2.0: .* needs start_file"),
-        ({"SLOW_FACTOR": "2", "START_FILE": "s", "LAUNCHER": "kubernetes"}, "only processes of this machine"),
-    ],
-)
-def test_replicas_do_not_differ_where_nothing_would_make_them(told: dict[str, str], said: str) -> None:
-    environ = GOOD | {f"TAILPACK_{name}": value for name, value in told.items()}
-    with pytest.raises(InvalidSettingsError, match=said):
-        from_environment(environ, AutoscalerSettings)
-
-
 def test_options_of_the_policy_are_a_json_object_and_checked_by_the_policy() -> None:
     tail_aware = GOOD | {"TAILPACK_POLICY": "tail-aware"}
     told = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": '{"patience_s": 5}'}, AutoscalerSettings)

@@ -6,7 +6,7 @@ import json
 import re
 
 import msgspec
-from example_report import changed, example, unjournaled
+from example_report import changed, example
 
 from contracts.journal import AlternativeWeighed
 from report.causes import MEANINGS, Cause
@@ -80,17 +80,6 @@ def test_each_late_event_is_explained_by_cause_place_and_words() -> None:
     assert "not listed" not in text
     short = msgspec.structs.replace(tail, episodes=tail.episodes[:1], episodes_left_out=3)
     assert "3 smaller episodes are not listed" in html(changed(tail=short))
-
-
-def test_events_of_somebody_else_have_a_page_that_claims_nothing() -> None:
-    text = html(unjournaled())
-    assert "Not known for this run: lag, events" in text
-    assert "replicas" not in data_of(text)["panels"]  # type: ignore[operator]
-    assert "– Not known: these events came without a journal." in text
-    assert "– events were lost, – refused, – done out of order (–: these events do not tell it)." in text
-    assert "– Effects are not known" in text
-    assert "events of somebody" in text.split("</title>")[0]
-    assert 'class="causes"' not in text
 
 
 def test_what_does_not_stand_or_is_suspect_is_marked() -> None:

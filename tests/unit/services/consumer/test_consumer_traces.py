@@ -7,8 +7,6 @@ import pytest
 from contracts.validation import InvalidSettingsError
 from services.common import traces
 
-TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-
 
 def test_where_the_extra_is_missing_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)

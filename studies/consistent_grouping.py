@@ -36,7 +36,7 @@ events of 18."""
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
 )  # fmt: skip
-MEASURES: Final = ("imbalance", "memory", "queue_half_s", "queue_end_s", "in_sla", "p99_s")
+MEASURES: Final = ("imbalance", "memory", "queue_half_s", "queue_end_s")
 NEAR_ZERO: Final = 0.01 + FACT
 """Imbalance that counts as none: the paper's ε, widened as a printed figure is."""
 

@@ -48,7 +48,6 @@ REBALANCE: Final[dict[tuple[float, str], dict[str, float]]] = {
     (2.0, "algorithm-2"): {"in_sla": 0.994, "replica_minutes": 44.7},
 }
 """(t_r in s, policy) → the same on W1, each rebalance made to last as long."""
-ELSEWHERE: Final = {"w1, linear": "93.9 %", "t_r 2 s, algorithm-1": "85.6 %"}
 LOAD_AWARE, STICKY = "load-aware", "sticky"
 PLACED: Final[dict[tuple[str, str, float], dict[str, float]]] = {
     ("w3", LOAD_AWARE, 1.0): {"in_sla": 1.0, "replica_minutes": 18.0},
@@ -171,7 +170,7 @@ def _readings(policy: str, *, skewed: bool = False, row: Changes | None = None) 
 def _run(table: str, what: str, scenario: str, printed: dict[str, float], tried: tuple[Reading, ...]) -> Run:
     return Run(
         paper=CLOSER_2024, table=table, what=what, scenario=scenario, printed=printed, readings=tried,
-        elsewhere=ELSEWHERE.get(what, ""), reservation=_reservation(scenario),
+        reservation=_reservation(scenario),
     )  # fmt: skip
 
 

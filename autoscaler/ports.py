@@ -20,15 +20,12 @@ class ConsumerGroup(Protocol):
 
     def observe(self) -> GroupObservation:
         """Return what is known now. Raises NotReadyError when any part of it is unknown or stale."""
-        ...
 
     def arrivals(self) -> RecentArrivals | None:
         """Return how events lay since the last observation, without looking at commits; None where nobody knows."""
-        ...
 
     def apply(self, decision: Decision) -> None:
         """Ask for the decision's plan; return at once. It is carried out over the following seconds."""
-        ...
 
 
 class Policy(Protocol):
@@ -37,11 +34,9 @@ class Policy(Protocol):
     @property
     def name(self) -> str:
         """Name in kebab case, as in measuring and scenarios."""
-        ...
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return what to do now."""
-        ...
 
 
 Urgent = Callable[[RecentArrivals], bool]
@@ -76,8 +71,6 @@ class Journal(Protocol):
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with what it was made from."""
-        ...
 
     def record_hold(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""
-        ...

@@ -70,9 +70,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
 
     follower = PlanFollower(connection, news=news, trouble=partial(troubles.tell, "plans"))
     scaler = Scaler(
-        lambda: follower.newest if follower.complete else None,
-        settings.hpa_tolerance,
-        ANSWERED.gauge(registry).set,
+        lambda: follower.newest if follower.complete else None, settings.hpa_tolerance, ANSWERED.gauge(registry).set
     )
     source = Source(
         last_tick=lambda: (int(follower.complete), steady_s() - follower.looked_s),
@@ -101,11 +99,7 @@ class PlanFollower:
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        *,
-        news: Callable[[PlanRecord], None],
-        trouble: Callable[[str], None],
+        self, connection: Connection, *, news: Callable[[PlanRecord], None], trouble: Callable[[str], None]
     ) -> None:
         self._place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
         self._where = f"{self._place.topic} on {connection.bootstrap_servers}"
@@ -116,9 +110,7 @@ class PlanFollower:
         self._thread = threading.Thread(target=self._run, name="plans", daemon=True)
         self.newest: PlanRecord | None = None
         self.complete = False
-        """The topic was read to its end at least once."""
         self.looked_s = steady_s()
-        """When the thread last did something."""
 
     def start(self) -> None:
         """Begin to read."""

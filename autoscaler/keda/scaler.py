@@ -51,7 +51,6 @@ def _messages() -> dict[str, Any]:
 
 
 MESSAGE: Final = _messages()
-"""Name → class."""
 
 
 def metric(plan: PlanRecord, tolerance: float) -> float:
@@ -111,7 +110,6 @@ class Scaler:
         return MESSAGE["IsActiveResponse"](result=True)  # the partitions need an owner in silence too
 
     async def _stream_is_active(self, _request: Any, _context: Any) -> AsyncIterator[Any]:
-        """Answer at once and with each plan. It ends with the call; KEDA opens another one."""
         while True:
             changed = self._changed
             yield MESSAGE["IsActiveResponse"](result=True)

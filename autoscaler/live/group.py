@@ -56,7 +56,6 @@ class LiveGroup:
         self._silent: dict[str, float] = {}
         """Ready replica that has not reported lately → for how long, seconds."""
         self._replacing = ""
-        """The replica that was hung, until it is back."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -151,7 +150,6 @@ class LiveGroup:
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:
-        """Return what is known of a replica. late: as it has reported; one that is not ready finishes nothing."""
         ready, silent_s = self._scaler.ready(name), self._silent.get(name, 0.0)
         return Replica(name, ready, self._service_rates.own(name), silent_s, late if ready or late else 0)
 
@@ -198,7 +196,6 @@ class LiveGroup:
         )
 
     def _place_new_partitions(self, wanted: Plan) -> None:
-        """Where the topic has grown, give the new partitions owners at once; the policy may then choose others."""
         now = self._loads.partitions
         if wanted.assignment is not None and len(wanted.assignment) < now:
             grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"

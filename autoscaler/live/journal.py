@@ -52,7 +52,6 @@ class JournalTopic:
         self._folder = Folder()
         self.recent: deque[TickRecord] = deque(maxlen=KEPT)
         self.lost = 0
-        """Records that never reached the topic."""
 
     def record(self, entry: JournalEntry) -> None:
         """Write one entry."""

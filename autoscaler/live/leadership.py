@@ -29,7 +29,6 @@ WHAT: Final = "leadership"
 LASTS_S: Final = 1.5
 RENEWED_S: Final = 0.4
 LOOK_S: Final = 0.25
-"""How often a standby looks."""
 
 
 class Leases(Protocol):
@@ -53,7 +52,6 @@ class Leadership:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="leadership", daemon=True)
         self.holder = ""
-        """Who leads, as far as is known."""
         self.trouble = ""
 
     @property

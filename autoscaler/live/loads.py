@@ -20,13 +20,11 @@ SLOT_S: Final = 0.1
 SAMPLES: Final = 4
 """Readings in a slot: they say when in it a burst came. Forty questions a second cost the broker little."""
 UNKNOWN: Final = -1
-"""In place of an end offset."""
 ENDS_PER_S: Final = 20_000
 """End offsets asked for between two ticks: of more than 500 partitions there are fewer samples."""
 ASKING: Final = 1 / 3
 """Share of the time that asking may take: brokers far away are asked less often, and all else goes on."""
 SAME_S: Final = 1e-6
-"""Times that are no further apart are one."""
 KEPT: Final = 10_000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 

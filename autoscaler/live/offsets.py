@@ -19,9 +19,8 @@ from autoscaler.ports import NotReadyError
 from contracts.clock import steady_s
 
 EARLIEST: Final = -2
-"""In place of a timestamp, Kafka's protocol takes this for the beginning of a partition …"""
+"""In place of a timestamp, Kafka's protocol takes this for the beginning of a partition, and LATEST for its end."""
 LATEST: Final = -1
-"""… and this for its end."""
 RECONNECT_AFTER: Final = 3
 """Failed readings in a row before the client is made anew; then twice as many, and again: a login may take longer than
 the readings do, and a client that is closed within it never gets in."""
@@ -47,7 +46,6 @@ class PartitionOffsets:
     beginning (its reset is `earliest`), so that is a known state."""
     beginning: int | None = None
     why: str = ""
-    """Why something is unknown."""
 
 
 class OffsetReader:
@@ -72,9 +70,7 @@ class OffsetReader:
         self._failures, self._patience = 0, RECONNECT_AFTER
         self._topic, self._least = topic, partitions
         self._counted_s = self._begun_s = -math.inf
-        """When partitions were counted, and all beginnings requested, last."""
         self.partitions = partitions
-        """How many there are, as last seen."""
         self._leaders: Mapping[int, Sequence[int]] = {}
         """Broker → partitions that it leads."""
         self._answering: frozenset[int] = frozenset()
@@ -144,7 +140,6 @@ class OffsetReader:
         return self._consumer
 
     def _failed(self) -> None:
-        """Something is unknown: see at the next reading who leads now, and after several with a new client."""
         self._counted_s = self._begun_s = -math.inf
         self._failures += 1
         if self._failures == self._patience:
@@ -183,7 +178,6 @@ class OffsetReader:
         )
 
     def _offsets_at(self, numbers: Iterable[int], timestamp: int, what: str, timeout_s: float) -> dict[int, int | str]:
-        """Return partition → offset, or why it is unknown. Raises NotReadyError where nobody answers."""
         places = [TopicPartition(self._topic, number, timestamp) for number in numbers]
         try:
             return self._told(self._answers(self._connected().offsets_for_times, places, timeout_s), what)
@@ -193,7 +187,6 @@ class OffsetReader:
     def _answers(
         self, ask: Callable[..., list[TopicPartition]], places: list[TopicPartition], timeout_s: float
     ) -> Iterator[TopicPartition]:
-        """Ask a few hundred at a time, for `timeout_s` in all. Raises KafkaException."""
         give_up_s = self._clock() + timeout_s
         for first in range(0, len(places), AT_ONCE):
             yield from ask(places[first : first + AT_ONCE], timeout=max(MIN_WAIT_S, give_up_s - self._clock()))

@@ -45,7 +45,6 @@ class _Unfinished:
 
     record: PlanRecord
     stored: bool = False
-    """The brokers have acknowledged the record."""
     committing: bool = False
     """A commit was requested, and only its repetition shows what became of it. Where it cannot succeed any more, an
     abort was requested instead: then that alone may be repeated."""

@@ -153,7 +153,6 @@ class Lateness:
     def __init__(self, clock: Callable[[], float] = steady_s) -> None:
         self._clock = clock
         self._heard: dict[str, tuple[str, int]] = {}
-        """Replica → incarnation, and its counter in its last report."""
         self._new: dict[str, int] = {}
         self._observed_s: float | None = None
 
@@ -200,7 +199,6 @@ class Uptake:
         self._pause_s = within_s
         self._repeat_at_s = 0.0
         self.late: tuple[str, ...] = ()
-        """Members that have stayed on an older plan for longer than they may."""
 
     def look(self, plan: PlanRecord | None, epochs: Mapping[str, int]) -> None:
         """Take in the reports. epochs: member → plan of its assignment; a silent member is no evidence."""

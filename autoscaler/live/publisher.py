@@ -19,7 +19,6 @@ COUNT: Final = "count"
 REPEAT: Final = "repeat"
 """Action of a plan that repeats the one before, because a member did not take that."""
 _WRITE_AGAIN_S: Final = 0.5
-"""Pause before a plan that the brokers did not take is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,6 @@ class Publisher:
         return _Due(plan, COUNT, f"{wanted} replicas are wanted", evictions, grace_s)
 
     def _repetition(self) -> _Due | None:
-        """Return the plan in force, to be written again for members that have not taken it."""
         found = self.in_force
         if found is None or not self._uptake.repeat_is_due:
             return None
@@ -160,7 +158,6 @@ class Publisher:
         return _Due(Plan(found.replicas, found.assignment), REPEAT, reason, found.evictions, found.grace_s)
 
     def _awaited(self, name: str) -> bool:
-        """Whether `name` was in force when it died, and its partitions still wait for it."""
         died_s = self._scaler.died_s(name)
         named = self.in_force is not None and name in self.in_force.replicas
         return named and died_s is not None and self._clock() - died_s < self._grace_s
@@ -216,7 +213,6 @@ def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> 
 
 
 def _says(record: PlanRecord | None, plan: Plan) -> bool:
-    """Return whether the plan in force is this one already."""
     return record is not None and set(record.replicas) == set(plan.replicas) and record.assignment == plan.assignment
 
 

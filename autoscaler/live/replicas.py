@@ -52,15 +52,12 @@ class Phase(StrEnum):
     """Where a replica stands, as its scaler sees it."""
 
     WAITING = "waiting"
-    """To be started at `due_s`."""
     STARTING = "starting"
     READY = "ready"
     LEAVING = "leaving"
     """Drains although its scaler did not stop it. It will be replaced."""
     DRAINING = "draining"
-    """Released: it shall give back what it owns."""
     STOPPING = "stopping"
-    """Asked to stop, or about to, and not wanted any more."""
 
 
 @dataclass(slots=True)
@@ -73,16 +70,13 @@ class Requested:
     """When the next step happens if nothing else does."""
     instance: Instance | None = None
     report: Progress | None = None
-    """Newest report of this very instance."""
     incarnation: str = ""
     """How it reports itself, where that is known: an earlier autoscaler has written it down."""
     before: str = ""
     """Incarnation that had reported under this name when this instance was started: another one, even with its pid."""
     ready_s: float = 0.0
     failures: int = 0
-    """Starts in a row that led to nothing."""
     verdict: str = ""
-    """Why it was killed."""
     wanted_again: bool = False
     replaces: bool = False
     """It follows one of this name that has ended unasked."""
@@ -339,7 +333,6 @@ class ReplicaScaler:
         self._record(ReplicaChanged(at_us=now_us(), replica=name, change=change, detail=detail))
 
     def _evict(self, report: Progress | None) -> None:
-        """Note that the member of `report` is dead, if it ever was in the group."""
         if report is not None and report.member_id:
             about = {"member_id": report.member_id, "incarnation": report.incarnation}
             self.evictions.append(Eviction(replica=report.replica, **about))

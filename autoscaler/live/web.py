@@ -25,11 +25,8 @@ class Source:
     plan: Callable[[], Mapping[str, Any]]
     registry: CollectorRegistry
     tick_limit_s: float
-    """The autoscaler is unhealthy when its last tick is older than this."""
     decisions: Callable[[int], list[Any]] = lambda _: []
-    """The newest so many, newest first."""
     troubles: Callable[[], Mapping[str, str]] = dict
-    """Each problem → why."""
     unwell: Callable[[], str] = str
     """The problem that keeps the autoscaler from its work; empty: there is none."""
     unready: Callable[[], str] = str

@@ -19,7 +19,6 @@ from contracts.connection import Connection
 Floats = NDArray[np.float64]
 
 KEPT: Final = 900
-"""Readings that are remembered: a quarter of an hour of them."""
 BUSY_S: Final = 2.0
 """A member whose lag, just after its commit, is worth more than so many seconds of its own pace was not idle before."""
 SAMPLES: Final = 50

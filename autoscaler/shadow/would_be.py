@@ -21,7 +21,6 @@ class Account:
     lag_s: float = 0.0
     """Age of the oldest event that waits."""
     late_s: float = 0.0
-    """For how long that was beyond the target."""
 
     def book(self, passed_s: float, target_s: float) -> None:
         """Count what has passed as it is now."""
@@ -145,7 +144,6 @@ class WouldBeGroup:
 
     @staticmethod
     def _owners(plan: Plan, partitions: int) -> Mapping[int, str]:
-        """Return the owners; where the plan leaves that to the group, in turn."""
         if plan.assignment is not None and len(plan.assignment) == partitions:
             return plan.assignment
         return {partition: plan.replicas[partition % plan.count] for partition in range(partitions)}

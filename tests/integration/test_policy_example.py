@@ -32,11 +32,11 @@ def asked(environ: dict[str, str], *words: str) -> dict[str, object]:
 
 
 def test_it_is_listed_beside_ours_with_its_options(environ: dict[str, str]) -> None:
-    listed = asked(environ, "policies")
+    listed = asked(environ, "list", "policies")
 
     assert listed["lag-threshold"] == "lag over a threshold; states a count only"
     assert "tail-aware" in listed
-    assert asked(environ, "policies", "lag-threshold") == {"lag_per_replica": 50}
+    assert asked(environ, "show", "policy", "lag-threshold") == {"lag_per_replica": 50}
 
 
 def test_what_it_is_told_decides_what_happens(environ: dict[str, str]) -> None:

@@ -27,9 +27,7 @@ class ApiError(LauncherError):
     def __init__(self, sentence: str, status: int = 0, wait_s: float = 0.0) -> None:
         super().__init__(sentence)
         self.status = status
-        """HTTP status; 0: no answer."""
         self.wait_s = wait_s
-        """How long to wait before the next request, seconds."""
 
 
 class Api:
@@ -170,7 +168,6 @@ def api_from(told: KubernetesSettings) -> Api:
 
 
 def _own_namespace(context: str) -> str:
-    """Return the namespace that we are in, or that the kubeconfig's context names."""
     if not context and IN_CLUSTER.exists():
         return IN_CLUSTER.read_text(encoding="utf-8").strip()
     contexts, active = config.list_kube_config_contexts(kubeconfig())

@@ -153,7 +153,6 @@ class KubernetesLauncher:
                 one.see(pod, gone=gone)
 
     def _list(self) -> str:
-        """Look at all pods; return the version from which to watch."""
         found, version = self._api.pods()
         with self._lock:
             there = {self._see(raw).uid for raw in found}
@@ -273,7 +272,6 @@ class KubernetesLauncher:
                 one.released_s = one.released_s or steady_s()
 
     def _read(self) -> None:
-        """Learn how many pods are asked for, and why there are fewer."""
         found = self._api.look()
         failures = [one for one in found.get("status", {}).get("conditions", []) if one["type"] == "ReplicaFailure"]
         for one in self._instances():

@@ -23,7 +23,6 @@ STUCK: Final = (
     *("ErrImage", "ImagePullBackOff", "InvalidImageName", "Unschedulable"),
     *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"),
 )
-"""States that do not end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,6 @@ class Pod:
     created: str
     notes: Mapping[str, str]
     gated: bool
-    """Its scheduling gate is closed."""
     leaves: bool
     """It is being deleted, or has failed: the ReplicaSet does not count it any more."""
     ready: bool
@@ -44,9 +42,7 @@ class Pod:
     """How many times its container has ended: the number of the container that runs, or shall run next."""
     running: bool
     waits: str
-    """Why its container does not run."""
     exit: Exit | None
-    """How its container ended last."""
     last_words: str
 
     @property
@@ -92,7 +88,6 @@ def last_line(text: str) -> str:
 
 
 def _exit_of(ended: Raw, status: Raw) -> Exit:
-    """Return how a container ended, with reasons that its status does not show, such as an eviction."""
     code = ended.get("exitCode", 1)
     why = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
     how = how_it_ended(code if code < 128 else 128 - code)
@@ -105,14 +100,12 @@ class PodInstance:
 
     replica: str
     changed: Callable[[], None]
-    """Called when it shall stop."""
     pod: Pod | None = None
     """Newest known state; None: none was created yet."""
     started: int = 0
     """Which start of that pod's container it is."""
     incarnation: str = ""
     why_none: str = ""
-    """Why there is no pod for it."""
     asked: bool = False
     killed: bool = False
     released_s: float = 0.0

@@ -58,7 +58,6 @@ class ReplicaProcess:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens when it has ended, and no later process of that pid is hit."""
         if self._child is not None:
             self._child.send_signal(number)
         elif self._runs():
@@ -76,7 +75,6 @@ class PidFile(msgspec.Struct, frozen=True, kw_only=True):
     who: str
     """Its identity: tells it from a later process with the same pid."""
     incarnation: str = ""
-    """Empty until the replica has reported itself."""
 
 
 class ProcessLauncher:

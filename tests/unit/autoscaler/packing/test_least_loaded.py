@@ -48,7 +48,7 @@ def test_same_bins_as_the_paper_s_wording(items, capacity):
 def test_every_partition_is_placed_once_and_no_bin_holds_too_much(items, capacity, at_least):
     bins = least_loaded(items, capacity, at_least=at_least)
 
-    placed = sorted(partition for one in bins for partition in one.partitions)
+    placed = sorted(partition for one in bins for partition in (item.partition for item in one.items))
     assert placed == list(range(len(items)))
     assert at_least <= len(bins) <= max(at_least, len(items), 1)
     for one in bins:

@@ -6,7 +6,6 @@ import pytest
 from bench.scenario import load_scenario
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
-from contracts.validation import InvalidSettingsError
 from loadgen.trace import Trace
 
 
@@ -26,15 +25,6 @@ def test_two_bursts_on_one_replica_by_hand() -> None:
     assert result.regret is None, "nobody looked for the optimum"
 
 
-def test_equal_questions_have_equal_answers_and_another_seed_another() -> None:
-    def figures(seed):
-        found = simulated("w1", split="random", seed=seed, duration_s=100)
-        return found.in_sla, found.p999_s, found.replica_minutes, found.packing_replica_minutes
-
-    assert figures(1) == figures(1)
-    assert figures(1) != figures(2)
-
-
 def test_the_references_of_the_paper_cost_what_it_prints() -> None:
     assert simulated("w1", policy="overprovisioned").replica_minutes == pytest.approx(50, abs=0.02)
     assert simulated("w1", policy="paper-optimal").replica_minutes == pytest.approx(32.72, abs=0.1)
@@ -47,13 +37,7 @@ def test_algorithm_2_is_near_the_packing_and_a_count_alone_is_late_under_skew() 
     assert counted.in_sla < 0.9
 
 
-def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
-    assert simulated("w1", duration_s=30, policy="static", **{"policy.static_replicas": 3}).scale_ups == 1
-    with pytest.raises(InvalidSettingsError) as wrong:
-        simulated("w1", policy="static", **{"policy.replicas": 3})
-    assert wrong.value.problems == ["w1: policy static: replicas: unknown; did you mean static_replicas?"]
-
-
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bursts",
     [

@@ -288,7 +288,7 @@ def still_slots(spans: Ints) -> Ints:
     """Return the slots (numbers since the epoch) in which at least two partitions waited and nobody served."""
     who, first, last = spans[spans[:, 2] >= spans[:, 1]].T
     if not len(who):
-        return who
+        return spans[:0, 0]
     order = np.lexsort([last, first, who])
     who, first, last = who[order], first[order], last[order]
     new = begins(who)

@@ -145,7 +145,7 @@ class LiveGroup:
             startup_s=self._settings.startup_s,
             commit_age_s=self._settings.commit_age_s,
             stops_all=not self._settings.runtime and self._settings.delivery is Delivery.EAGER,
-            recent=self._loads.recent(),
+            recent=self._loads.recent,
             late_of_others=late,
         )
 

@@ -90,11 +90,11 @@ def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
     with pytest.raises(NotReadyError):
         loads.read()
     loads.read()
-    assert loads.recent().counts.sum() == 0
+    assert loads.recent.counts.sum() == 0
     for tenth in range(10):
         loads.sample(10.06 + tenth / 10)
     loads.read()
-    assert loads.recent().counts[:, 0].tolist() == [0] * 9 + [80]
+    assert loads.recent.counts[:, 0].tolist() == [0] * 9 + [80]
 
 
 def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None:
@@ -118,8 +118,8 @@ def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None
     assert arrived is not None
     assert arrived.counts.sum() == 80
     loads.read()
-    assert loads.recent().counts.sum() == 80
-    assert len(loads.recent().counts) < 10, "since the reading before, not since an interval ago"
+    assert loads.recent.counts.sum() == 80
+    assert len(loads.recent.counts) < 10, "since the reading before, not since an interval ago"
 
 
 def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -55,6 +56,19 @@ class Declared:
         for own, number in values.items():
             metric.add_metric([*common.values(), *own], float(number))
         return metric
+
+
+class Shown:
+    """What a process shows: each metric by its declaration, in a registry of their own."""
+
+    def __init__(self, declared: Iterable[object]) -> None:
+        self.registry = CollectorRegistry()
+        every = [one for one in declared if isinstance(one, Declared)]
+        self._made = {one: getattr(one, one.kind.value)(self.registry) for one in every}
+
+    def __getitem__(self, declared: Declared) -> Any:
+        """Return the metric, to be counted, set or observed."""
+        return self._made[declared]
 
 
 def labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:

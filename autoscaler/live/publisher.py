@@ -93,7 +93,7 @@ class Publisher:
         if due is None:
             return
         self._log.stay_above(epoch_seen)
-        plan, wanted = due.plan, self._scaler.wanted
+        plan, wanted = due.plan, self._scaler.launcher.wanted
         try:
             written = self._log.write(
                 plan.replicas, plan.assignment, due.reason, due.evictions, due.grace_s, wanted=wanted
@@ -140,7 +140,7 @@ class Publisher:
 
         Before the first plan: what is feasible, as soon as one replica runs.
         """
-        wanted, found = self._scaler.wanted, self.in_force
+        wanted, found = self._scaler.launcher.wanted, self.in_force
         if found is not None:
             plan = Plan(found.replicas, found.assignment) if found.count != max(wanted, len(found.replicas)) else None
         else:

@@ -15,6 +15,7 @@ import psutil
 
 from autoscaler.live.composition import LiveAutoscaler
 from autoscaler.live.launchers.processes import PidFile, ProcessLauncher
+from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -181,11 +182,11 @@ class _Timed(LiveAutoscaler):
         self.ticks_s: list[float] = []
 
     def taken(self) -> tuple[int, float]:
-        told = _samples(self._metrics.plan_taken)
+        told = _samples(self._metrics[PLAN_TAKEN])
         return int(told["_count"]), told["_sum"]
 
     def journal_bytes(self) -> float:
-        return _samples(self._metrics.journal_bytes)["_total"]
+        return _samples(self._metrics[JOURNAL_BYTES])["_total"]
 
     def _tick(self) -> None:
         began_s = time.perf_counter()

@@ -55,8 +55,7 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 
 def asked_of(settings: AutoscalerSettings) -> Asked:
     """Return the policy that the settings ask for. Raises ValueError."""
-    options, counts_only = settings.options(), bool(settings.runtime)
-    return Asked(settings, settings, settings, options, counts_only)
+    return Asked(settings, settings, settings, settings.options(), bool(settings.runtime))
 
 
 def launcher_from(

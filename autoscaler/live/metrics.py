@@ -17,17 +17,11 @@ RATE: Final = gauge(
     "Events produced a second, over the last decision interval",
     "partition",
 )
-OWNER: Final = gauge(
-    "tailpack_partition_owner", "", "1: who owns the partition, or will by the plan in force", "partition", "replica"
-)
-SERVICE_RATE: Final = gauge(
-    "tailpack_service_rate_events_per_second", "events/s", "μ: events/s of one busy replica, as learned"
-)
+OWNER: Final = gauge("tailpack_partition_owner", "", "1: owns the partition, or will by plan", "partition", "replica")
+SERVICE_RATE: Final = gauge("tailpack_service_rate_events_per_second", "events/s", "μ of one replica, as learned")
 REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Payment replicas: planned, requested or ready", "state")
 EPOCH: Final = gauge("tailpack_plan_epoch", "", "Epoch of the plan in force")
-DECISIONS: Final = counter(
-    "tailpack_decisions_total", "decisions", "Decisions taken: up, down, reassign or hold", "action"
-)
+DECISIONS: Final = counter("tailpack_decisions_total", "decisions", "Decisions: up, down, reassign or hold", "action")
 PREDICTED: Final = gauge(
     "tailpack_predicted_in_sla_ratio",
     "ratio",
@@ -40,12 +34,8 @@ PLANS: Final = counter(
     "Plans written; `repair`: no policy asked for it, `repeat`: not taken, `count`: others bring replicas",
     "action",
 )
-CHANGES: Final = counter(
-    "tailpack_replica_changes_total", "changes", "Changes in the life of replicas, as the journal names them", "change"
-)
-REBALANCE_TIME: Final = gauge(
-    "tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that the policy plans for"
-)
+CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "Changes in the life of replicas", "change")
+REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "t_r that the policy plans for")
 TROUBLE: Final = gauge("tailpack_trouble", "", "1 while it is in trouble; /healthz says why", "what")
 JOURNAL_BYTES: Final = counter("tailpack_journal_bytes_total", "bytes", "Size of the journal's records, uncompressed")
 JOURNAL_LOST: Final = counter("tailpack_journal_lost_total", "records", "Records that did not reach the journal")

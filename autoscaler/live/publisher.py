@@ -114,7 +114,7 @@ class Publisher:
                 reason=due.reason,
                 replicas=written.replicas,
                 assignment=written.assignment,
-                moved=moved(None if before is None else before.assignment, written.assignment),
+                moved=moved(before and before.assignment, written.assignment),
             )
         )
 
@@ -127,7 +127,11 @@ class Publisher:
         complete = len(able) == intent.plan.count
         urgent = bool(evictions) or any(self._scaler.absent(name) for name in names)
         plan = feasible(intent.plan, able.union(awaited)) if complete or urgent else None
-        if plan is None or (not evictions and _says(self.in_force, plan)):
+        found = self.in_force
+        says_so = (
+            found and {*found.replicas} == {*plan.replicas} and found.assignment == plan.assignment if plan else True
+        )
+        if plan is None or (says_so and not evictions):
             return None
         grace_s = self._grace_s if awaited else 0.0
         if complete and not intent.carried_out:
@@ -210,10 +214,6 @@ def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> 
     if before is None or after is None:
         return 0
     return sum(before.get(partition, owner) != owner for partition, owner in after.items())
-
-
-def _says(record: PlanRecord | None, plan: Plan) -> bool:
-    return record is not None and set(record.replicas) == set(plan.replicas) and record.assignment == plan.assignment
 
 
 def _why_partial(

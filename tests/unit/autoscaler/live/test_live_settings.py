@@ -16,21 +16,6 @@ from services.consumer.environment import ConsumerSettings
 GOOD = {"TAILPACK_POLICY": "algorithm-2", "TAILPACK_PAYMENT_PARTITIONS": "5", "TAILPACK_STATE_DIR": "state"}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("PAYMENT_PARTITIONS", "-1"),
-        ("TICK_OFFSET_S", "1.0"),
-        ("INITIAL_REPLICAS", "6"),
-        ("ABSENCE_GRACE_S", "-1"),
-        ("RUNTIME", "kafka-streams"),
-    ],
-)
-def test_values_out_of_range_are_named(name: str, value: str) -> None:
-    with pytest.raises(InvalidSettingsError, match=f"(?i){name}"):
-        from_environment(GOOD | {f"TAILPACK_{name}": value}, AutoscalerSettings)
-
-
 APART = "pods of one Deployment are alike; launcher must be processes"
 
 
@@ -154,11 +139,3 @@ def test_a_setting_below_the_table_of_options_is_told_where_it_belongs(tmp_path:
     assert said.endswith(
         "; kubernetes_context, launcher: below [policy_options], so inside it; settings stand above that line"
     )
-
-
-@pytest.mark.parametrize(("text", "said"), [("a =", "no TOML"), (None, "cannot be read")])
-def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
-    if text is not None:
-        (tmp_path / "own.toml").write_text(text)
-    with pytest.raises(InvalidSettingsError, match=said):
-        read(tmp_path / "own.toml", {})

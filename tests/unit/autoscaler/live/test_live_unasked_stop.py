@@ -24,19 +24,6 @@ def test_its_partitions_go_to_the_others_at_once_and_it_is_left_alone_until_it_e
     assert len(world.plans()) == 2
 
 
-def test_it_is_replaced_when_it_has_ended_and_gets_its_partitions_back() -> None:
-    world = started(2)
-    asks_to_be_drained(world)
-    world.launcher.newest("payment-1").finish()
-    world.step()
-    assert world.changes("payment-1")[-2:] == ["left", "requested"]
-    assert world.group.status().requested_replicas == 2
-    world.step()
-    world.tell("payment-1", ReplicaState.WARM)
-    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
-    assert [plan.evictions for plan in world.log.written] == [(), (), ()], "nobody has died"
-
-
 def test_one_that_dies_while_it_drains_is_evicted() -> None:
     world = started(2)
     asks_to_be_drained(world)

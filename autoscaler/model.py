@@ -163,7 +163,6 @@ class Alternative:
 
     replicas: int
     moved: int
-    """Partitions that it would move."""
     in_sla: float
     """Share of the events looked at (those that wait and those that are expected) that would be in time."""
     cost_s: float

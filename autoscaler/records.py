@@ -16,7 +16,6 @@ class GroupStatus:
     epoch: int
     """Of the plan in force; 0 without one."""
     service_rate: float
-    """μ, events/s."""
 
 
 def decided(

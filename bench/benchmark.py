@@ -120,7 +120,9 @@ def run(
             if row.get("interrupted"):
                 raise KeyboardInterrupt
             if file:
-                _append(file, one | {"origin": origin, "row": row})
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with file.open("ab") as out:
+                    out.write(msgspec.json.encode(one | {"origin": origin, "row": row}) + b"\n")
     except KeyboardInterrupt:
         interrupted = True
     return Outcome(rows, interrupted, benchmark.figures(rows) if rows else {})
@@ -140,14 +142,6 @@ def check(children: Iterable[Child]) -> None:
             raise BenchError(f"{one.name} ended: {one.ending()}")
 
 
-def numbers(text: str) -> list[int]:
-    """Return the positive integers of a list separated by commas. Raises ValueError."""
-    found = [int(one) for one in text.split(",")]
-    if min(found) < 1:
-        raise ValueError(f"{text}: must be 1 or more")
-    return found
-
-
 def _kept(file: Path | None) -> dict[str, Row]:
     lines = file.read_bytes().splitlines() if file and file.exists() else []
     try:
@@ -159,9 +153,3 @@ def _kept(file: Path | None) -> dict[str, Row]:
 
 def _key(entry: Row) -> str:
     return msgspec.json.encode([entry["options"], entry["case"], entry["number"]]).decode()
-
-
-def _append(file: Path, entry: Row) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("ab") as out:
-        out.write(msgspec.json.encode(entry) + b"\n")

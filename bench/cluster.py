@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -122,11 +123,7 @@ class Namespace:
     """A namespace and what was applied there."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
-        self.cluster, self.name = cluster, name
-
-    def kubectl(self, *words: str, given: str | None = None, may_fail: bool = False) -> bytes:
-        """Return the output of kubectl. Raises BenchError."""
-        return self.cluster.kubectl(*words, namespace=self.name, given=given, may_fail=may_fail)
+        self.cluster, self.name, self.kubectl = cluster, name, partial(cluster.kubectl, namespace=name)
 
     def get(self, *words: str) -> Any:
         """Return the JSON of `kubectl get`; the items of a list."""
@@ -159,8 +156,7 @@ class Namespace:
                 "replicas": [{"name": each, "count": count} for each, count in (replicas or {}).items()],
                 "patches": list(patches),
                 "configMapGenerator": [{"name": "settings", "behavior": "merge", "literals": literals}]
-                if literals
-                else [],
+                * bool(literals),
             }
             (folder / "kustomization.yaml").write_text(json.dumps(here), encoding="utf-8")  # JSON is YAML
             self.cluster.kubectl("apply", "--kustomize", made)
@@ -280,6 +276,5 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
             raise BenchError(f"load or report failed: {last_line(log)}")
         announce(f"load and report, {steady_s() - began_s:.0f} s")
         time.sleep(POLL_S)
-    raise BenchError(
-        f"the run has no report after {within_s:.0f} s; {'; '.join(place.obstacles().values())}".rstrip("; ")
-    )
+    obstacles = "; ".join(place.obstacles().values())
+    raise BenchError(f"the run has no report after {within_s:.0f} s; {obstacles}".rstrip("; "))

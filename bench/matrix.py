@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from contracts.delivery import Delivery
-from contracts.events import Grouping
 from contracts.settings import unknown
 from contracts.validation import InvalidSettingsError
+from grouping import Grouping
 from loadgen.schedule import Spacing, Split
 
 if TYPE_CHECKING:

@@ -1,11 +1,10 @@
 """What a matrix came to: means with intervals over seeds, paired differences, the Pareto front, a table and a plot."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import cycle, groupby
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,9 +13,6 @@ from bench.simulation.build import CLAIRVOYANT
 from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
 from report.wording import minutes, share
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
 """The contender that others are compared with: the first of these that takes part, else the first of all."""
@@ -34,19 +30,6 @@ NONE_LATE: Final = 1e-6
 """Where a share of 0 is drawn on a logarithmic axis."""
 PANELS: Final = 12
 """Cases that are drawn at most."""
-COLORS: Final = (
-    "#0b6e99", "#c2571a", "#4c8c2b", "#7a4fa3", "#b8860b", "#c03a5b", "#2f9e8f", "#5b6770", "#a0522d", "#3d5a98",
-)  # fmt: skip
-STYLE: Final = {
-    "svg.hashsalt": "tailpack",
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -300,34 +283,28 @@ def _chance(line: Line) -> str:
     return f"{events} At random: {', '.join(line.random)}; {line.seeds} seeds. Reference: {line.reference}.{optimum}"
 
 
-@contextmanager
-def _picture(path: Path, width: float, height: float) -> "Iterator[Figure]":
+def draw(found: Compared, path: Path) -> None:
+    """Write the plot as an SVG file: the share of late events of each case along the axis, or against the cost."""
     import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure
-        figure.savefig(path, format="svg", metadata={"Date": None})
-
-
-def draw(found: Compared, path: Path) -> None:
-    """Write the plot as an SVG file: the share of late events of each case along the axis, or against the cost."""
     panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:PANELS]
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    with _picture(path, max(6, 4.4 * columns), 3.2 * rows + 0.6) as figure:
+    with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
+        figure = Figure(figsize=(max(6, 4.4 * columns), 3.2 * rows + 0.6), layout="constrained")
         fields = figure.subplots(rows, columns, squeeze=False)
         for axes, lines in zip(fields.flat, panels, strict=False):
             points = list(dict.fromkeys(line.point for line in lines))
-            for name, color in zip(dict.fromkeys(line.policy for line in lines), cycle(COLORS)):
+            for name in dict.fromkeys(line.policy for line in lines):
                 own = [line for line in lines if line.policy == name]
                 x = [points.index(one.point) if found.axis else one.replica_minutes.mean for one in own]
                 late = [max(1 - one.in_sla.mean, NONE_LATE) for one in own]
-                axes.plot(x, late, "o-", color=color, markersize=4, linewidth=1, label=name)
+                axes.plot(x, late, "o-", markersize=4, linewidth=1, label=name)
             if found.axis:
                 axes.set_xticks(range(len(points)), [point.replace(", ", ",\n") for point in points], fontsize=7)
             axes.set_yscale("log")
             axes.set_title(lines[0].case, loc="left", fontsize=8)
             axes.set(xlabel=found.axis or "replica-minutes", ylabel=f"share of late events ({NONE_LATE:.0e}: none)")
         figure.legend(*fields[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+        figure.savefig(path, format="svg")

@@ -19,7 +19,7 @@ from bench import BenchError
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, SECTIONS, STAGES
 from bench.simulation.build import delivery_of, settings_of
-from bench.simulation.run import policy_of, run_scenario
+from bench.simulation.run import RANKS, SimulationResult, percentile_s, policy_of, run_scenario
 from bench.simulation.sent import Sent
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord, entries
@@ -37,7 +37,6 @@ IN_SLA_POINTS: Final = 0.5
 """Percentage points by which the shares may differ for live to equal simulated."""
 REPLICA_MINUTES_SHARE: Final = 0.03
 """Likewise, as a share of the live replica-minutes."""
-PERCENTILES: Final = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999, "max_s": 1.0}
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
 """Fixed at the peak, Kubernetes' way, and the published policy that plans for the lag."""
@@ -163,7 +162,7 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
     again = _figures(latency_us, recorded, replica_minutes(run.requested, 0, recorded.info.duration_s), run)
     points = 100 * (again.in_sla - live.in_sla)
     more = again.replica_minutes / live.replica_minutes - 1
-    pairs = {name: (getattr(again, name), getattr(live, name)) for name in (*PERCENTILES, *COUNTS)}
+    pairs = {name: (getattr(again, name), getattr(live, name)) for name in (*RANKS, *COUNTS)}
     apart = {name: None if own is None else round(other - own, 6) for name, (other, own) in pairs.items()}
     return Replayed(
         run=recorded.info.run,
@@ -185,21 +184,20 @@ def otherwise(folder: Path) -> tuple[Otherwise, ...]:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
             raise BenchError(f"{info.events_scheduled:,} events would take too long; {MAX_EVENTS:,} at most")
-        again = _simulated if info.world == "simulated" else _replayed
-        return tuple(again(folder, info, policy) for policy in OTHERS if policy != info.policy)
+        return tuple(_under(policy, folder, info) for policy in OTHERS if policy != info.policy)
     except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as wrong:
         raise BenchError(str(wrong)) from wrong
 
 
-def _replayed(folder: Path, _: RunInfo, policy: str) -> Otherwise:
-    figures = replay(folder, {"autoscaler.policy": policy}).simulated
-    return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)
-
-
-def _simulated(_: Path, info: RunInfo, policy: str) -> Otherwise:
-    figures = run_scenario(scenario_of(info, None, {"autoscaler.policy": policy}), keep_events=False)[1]
-    if figures.events != info.events_scheduled:
-        raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
+def _under(policy: str, folder: Path, info: RunInfo) -> Otherwise:
+    change = {"autoscaler.policy": policy}
+    figures: Figures | SimulationResult
+    if info.world == "simulated":
+        figures = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
+        if figures.events != info.events_scheduled:
+            raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
+    else:
+        figures = replay(folder, change).simulated
     return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)
 
 
@@ -254,16 +252,12 @@ def measure(recorded: Recorded) -> Measured:
     before = [plan for plan in recorded.plans if plan.at_us <= recorded.started_us]
     return Measured(
         service_rate=float(np.median([tick.service_rate for tick in ticks])),
-        pause_s=_median_s(pauses_us),
+        pause_s=percentile_s(pauses_us, 0.5),
         pauses=len(pauses_us),
-        startup_s=_median_s(startups_us),
+        startup_s=percentile_s(startups_us, 0.5),
         tick_offset_s=float(np.median([(tick.at_us - recorded.started_us) % interval_us for tick in ticks])) / 1e6,
         initial_replicas=len(before[-1].replicas) if before else ticks[0].requested_replicas,
     )
-
-
-def _median_s(values_us: Times) -> float | None:
-    return percentile_us(values_us, 0.5) / 1e6 if len(values_us) else None
 
 
 def _pauses_us(recorded: Recorded) -> Times:
@@ -320,7 +314,6 @@ def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, 
 
 
 def _flat(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield dotted key and value of a scenario's record; [simulation] last, for other sections' values replace its."""
     nested = [*(name for name in (*SECTIONS, OPTIONS) if name and name != SIMULATION), SIMULATION]
     yield from ((key, value) for key, value in recorded.items() if key not in (*nested, STAGES))  # a run has none
     for section in nested:
@@ -365,7 +358,7 @@ def _figures(latency_us: Times, recorded: Recorded, minutes: float, run: Run | N
     return Figures(
         events=len(latency_us),
         in_sla=result.in_sla if run is None else in_sla_share(latency_us, within_s),
-        **{name: percentile_us(latency_us, percentile) / 1e6 for name, percentile in PERCENTILES.items()},
+        **{name: percentile_us(latency_us, percentile) / 1e6 for name, percentile in RANKS.items()},
         replica_minutes=minutes,
         scale_ups=taken.count(Action.UP),
         scale_downs=taken.count(Action.DOWN),

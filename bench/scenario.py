@@ -15,10 +15,10 @@ from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.events import Grouping, splits_keys
 from contracts.membership import Speeds
 from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, told, unknown
 from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
+from grouping import Grouping, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with
 from loadgen.trace import EventTrace, Trace
@@ -167,7 +167,6 @@ class Scenario(Heading):
         return []
 
     def _values(self) -> dict[str, Any]:
-        """Return dotted key → value of every field."""
         return {
             _dotted(section, name): getattr(getattr(self, section) if section else self, name)
             for section, name in _fields()
@@ -308,7 +307,6 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
 
 
 def _no_setting(key: str, known: list[str]) -> str:
-    """Return that no setting has this name, the nearest one, and the command that finds others."""
     names = {one.rpartition(".")[2]: one for one in reversed(known)} | {one: one for one in known} | ALIASES
     near = [names[one] for one in get_close_matches(key, names, n=1)] or [one for one in known if key in one][:1]
     meant = f"did you mean {near[0]}? " if near else ""
@@ -316,7 +314,6 @@ def _no_setting(key: str, known: list[str]) -> str:
 
 
 def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
-    """Change the stage that `key`, stages.NAME.FIELD, names; return a problem where there is none of that name."""
     _, name, field_name = (key + "..").split(".", 2)
     stages = {one.get("name"): one for one in tables or [] if isinstance(one, dict)}
     if name not in stages:
@@ -326,7 +323,6 @@ def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
 
 
 def _matching(key: str) -> list[tuple[str, str]]:
-    """Return (section, field) of all that `key` may mean; a field that [simulation] repeats means the other one."""
     found = [(section, name) for section, name in _fields() if key in (_dotted(section, name), name)]
     return found if len(found) < 2 else [one for one in found if one[0] != SIMULATION]
 
@@ -340,7 +336,6 @@ def _dotted(section: str, name: str) -> str:
 
 
 def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[Settings], Any]]:
-    """Yield name, type and values of each section; what stands above them has the name ""."""
     for section, into in SECTIONS.items():
         if section:
             yield section, into, raw.get(section, {})
@@ -371,7 +366,6 @@ def _orders_have_a_service(values: Values) -> str | None:
 
 
 def _contradictions(values: Values) -> list[tuple[str, str]]:
-    """Return (dotted key, sentence) for each contradiction. A rule that lacks a value is left out."""
     load = {field: values[key] for field, key in _LOAD_KEYS.items() if key in values}
     found = [(_LOAD_KEYS[field], problem) for field, problem in contradictions(load, RULES)]
     return found + contradictions(values, _RULES)

@@ -7,10 +7,10 @@ from typing import ClassVar, Final, Literal
 from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import Observing, ServiceShape
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
+from grouping import Grouping
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
 

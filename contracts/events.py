@@ -152,38 +152,6 @@ INTENDED_AT_HEADER: Final = "intended_at"
 PLACED_AT_HEADER: Final = "placed_at"
 PARTITION_HEADER: Final = "partition"
 """Payment partition chosen by the load, as decimal text; used by the `explicit` grouping."""
-
-
-class Grouping(StrEnum):
-    """The rule that chooses the payment partition of an event. docs/grouping.md has the meaning of each."""
-
-    EXPLICIT = "explicit"
-    KG = "kg"
-    PKG = "pkg"
-    POTC = "potc"
-    PORC = "porc"
-    CH = "ch"
-    SG = "sg"
-    CG = "cg"
-    STICKY_SPLIT = "sticky_split"
-
-    @classmethod
-    def _missing_(cls, value: object) -> "Grouping | None":
-        return cls.KG if value == "key" else None
-
-    @property
-    def keeps_key_order(self) -> bool:
-        """Whether all events of a key are in one partition, and so in their order; unknown of `explicit`."""
-        return self is Grouping.KG
-
-
-def splits_keys(needs_order: bool, grouping: Grouping) -> str | None:
-    """Say what is wrong where a stage needs the events of a key in their order, and the grouping splits keys."""
-    if not needs_order or grouping.keeps_key_order:
-        return None
-    return f"'{grouping}' does not keep the order of a key, which Payment needs; take 'kg', or set key_order to false"
-
-
 DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstrations
 """Key of card tokens where all cards are made up. Order refuses it anywhere else."""
 

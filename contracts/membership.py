@@ -23,8 +23,7 @@ class ReplicaClass:
     price: float = 1.0
 
 
-ALIKE: Final = (ReplicaClass(),)
-"""The classes where all replicas are alike."""
+ALIKE: Final = (ReplicaClass(),)  # the classes where all replicas are alike
 
 
 def read_classes(text: str) -> tuple[ReplicaClass, ...]:

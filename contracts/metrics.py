@@ -1,6 +1,6 @@
 """A metric is declared once: its name, kind, unit, labels and meaning. Processes show it; docs/metrics.md lists it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -69,14 +69,6 @@ class Shown:
     def __getitem__(self, declared: Declared) -> Any:
         """Return the metric, to be counted, set or observed."""
         return self._made[declared]
-
-
-def labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
-    """Yield what a histogram without labels has observed so far, with these labels."""
-    for metric in histogram.collect():
-        samples = [one for one in metric.samples if not one.name.endswith("_created")]
-        metric.samples = [one._replace(labels={**labels, **one.labels}) for one in samples]
-        yield metric
 
 
 def _declared(kind: Kind, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:

@@ -100,9 +100,7 @@ def from_environment(environ: Mapping[str, str], into: type[T]) -> T:
 
     Raises InvalidSettingsError naming every bad or missing variable.
     """
-    names = set(map(variable, fields(into)))
-    values = {name: text for name, text in environ.items() if name in names and text != ""}
-    return parse(values, into, strict=False, spelt=variable)
+    return ConfigFile(None, environ).read(into)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:

@@ -18,14 +18,10 @@ that have moved; the first worker of shuffle grouping."""
 BUSY, FINE, IDLE = 1, 0, -1
 MOST_SALTS: Final = 20
 """Tries for each worker, after which the least loaded one is taken: some worker is never above the mean."""
-PROBES: Final = 8
-"""Cells of the table of split keys in which one may lie."""
-HALVED_AFTER: Final = 1_000
-"""Events for each worker after which the sketch forgets half."""
-SAFE: Final = 0.05
-"""What one key may bring to a worker, as a share of the mean load: beyond, it is split."""
-CERTAIN: Final = 20
-"""Events of a key before which it is not split: a few look like a flood."""
+PROBES: Final = 8  # cells of the table of split keys in which one may lie
+HALVED_AFTER: Final = 1_000  # events for each worker after which the sketch forgets half
+SAFE: Final = 0.05  # what one key may bring to a worker, as a share of the mean load: beyond, it is split
+CERTAIN: Final = 20  # events of a key before which it is not split: a few look like a flood
 _BITS: Final = 0xFFFFFFFF
 
 

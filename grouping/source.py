@@ -3,43 +3,14 @@
 from typing import Final
 from zlib import crc32
 
-from contracts.events import Grouping
-from grouping.choosing import (
-    BUSY,
-    CG,
-    CH,
-    FINE,
-    IDLE,
-    KG,
-    PKG,
-    PORC,
-    POTC,
-    SG,
-    STICKY_SPLIT,
-    State,
-    choose,
-    hear,
-    mixed,
-)
+from grouping import Grouping
+from grouping.choosing import BUSY, CG, FINE, IDLE, State, choose, hear, mixed
 
-RULES: Final = {
-    Grouping.KG: KG,
-    Grouping.PKG: PKG,
-    Grouping.POTC: POTC,
-    Grouping.PORC: PORC,
-    Grouping.CH: CH,
-    Grouping.SG: SG,
-    Grouping.CG: CG,
-    Grouping.STICKY_SPLIT: STICKY_SPLIT,
-}
-EPSILON: Final = 0.01
-"""The paper's: no worker exceeds the mean load by more than this share."""
-VIRTUAL: Final = 10
-"""Virtual workers of each worker at the start, under consistent grouping; …"""
-NODES: Final = 100
-"""… and on the ring of consistent hashing."""
-WINDOW_S: Final = 2.0
-"""How long acknowledgements are gathered before they say who is busy."""
+RULES: Final = {rule: number for number, rule in enumerate(list(Grouping)[1:])}  # in the order of `choosing`
+EPSILON: Final = 0.01  # the paper's: no worker exceeds the mean load by more than this share
+VIRTUAL: Final = 10  # virtual workers of each worker at the start, under consistent grouping; …
+NODES: Final = 100  # … and on the ring of consistent hashing
+WINDOW_S: Final = 2.0  # how long acknowledgements are gathered before they say who is busy
 
 
 class Source:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from contracts.events import Grouping
+from grouping import Grouping
 from grouping.source import Source
 from loadgen.faults import Fault
 from loadgen.schedule import NO_KEY, SECOND_US, Schedule

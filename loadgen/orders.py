@@ -23,12 +23,12 @@ from contracts.events import (
     MAX_AMOUNT_MINOR,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
-    Grouping,
     OrderPlaced,
     PaymentRequested,
     Timeline,
 )
 from contracts.topics import Topic, partitions_of
+from grouping import Grouping
 from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck
 from loadgen.keys import CUSTOMERS, customer_name
 from loadgen.schedule import NO_KEY, Schedule

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from contracts.events import Grouping
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
+from grouping import Grouping
 from loadgen.faults import BURST, HOT_KEY, after_the_end, multiplied, read_faults, wrong_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule

@@ -1,18 +1,15 @@
-"""Runs that met one load against each other: means, differences from the first with intervals over seeds, the front."""
+"""Runs that met one load against each other: means, and differences from the first, with intervals over seeds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from contracts.validation import InvalidSettingsError
-from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
+from report.measures import Against, Interval, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
-from report.run_info import FORESEEING, RUN_FILE, RunInfo
+from report.run_info import RUN_FILE, RunInfo
 from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share
 
 FIGURES: Final[dict[str, tuple[str, Callable[[float], str], Callable[[float], str]]]] = {
@@ -26,8 +23,6 @@ LOAD: Final = ("name", "duration_s", "load.workload", "load.spacing", "payment.p
 """Settings that must agree: with others, other events come, or another promise is made."""
 UNTOLD: Final = frozenset({"description", "topology", "seed", "autoscaler.policy", "target.percentile", *LOAD})
 """Settings that labels do not repeat."""
-SIMULATION: Final = "simulation."
-"""Settings that a live run has, and does not use."""
 METHOD: Final = (
     "Intervals hold 95 % of 10,000 bootstrap draws over the runs; a difference pairs runs of one seed. In brackets: "
     "not distinguishable from none, as every difference of a single pair."
@@ -48,8 +43,6 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     """Figure → mean with its interval; null: not known of every run."""
     differences: dict[str, Against | None]
     """Figure → mean difference from the reference; null also without pairs."""
-    on_front: bool
-    """No other contestant of its world keeps more events in time at the same cost, or as many at less."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,34 +55,26 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     method: str = METHOD
 
 
-@dataclass(frozen=True)
-class Entrant:
+class Entrant(msgspec.Struct, frozen=True):
     """A run that is to be compared."""
 
     folder: Path
     info: RunInfo
     result: Result
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """Dotted key → value of all that the run was told."""
-        live = self.info.world == "live"
-        return {key: value for key, value in _flat(self.info.scenario) if not (live and key.startswith(SIMULATION))}
-
-
-Pair = tuple[Entrant, Entrant]
-"""A run, and the one of the reference that it meets."""
+    settings: dict[str, Any]
+    """Dotted key → value of all that the run was told and used."""
 
 
 def entrant(folder: Path) -> Entrant:
     """Return the run in `folder`. Raises InvalidSettingsError for one that cannot be compared."""
     try:
-        one = Entrant(folder, RunInfo.load(folder), Result.load(folder))
+        info, result = RunInfo.load(folder), Result.load(folder)
     except (OSError, msgspec.DecodeError) as broken:
         raise InvalidSettingsError([f"{folder}: {RUN_FILE} or {RESULT_FILE} cannot be read ({broken})"]) from broken
-    if one.result.replica_minutes is None:
+    if result.replica_minutes is None:
         raise InvalidSettingsError([f"{folder}: without a journal it has no cost to compare"])
-    return one
+    told = {key: value for key, value in info.scenario.items() if info.world != "live" or key != "simulation"}
+    return Entrant(folder, info, result, dict(_flat(told)))
 
 
 def compare(folders: Sequence[Path]) -> Comparison:
@@ -97,46 +82,30 @@ def compare(folders: Sequence[Path]) -> Comparison:
     entrants = [entrant(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
     first = entrants[0].settings
     for one in entrants:
-        if other := [
-            f"{key} is {one.settings.get(key)}, not {first.get(key)}"
-            for key in LOAD
-            if one.settings.get(key) != first.get(key)
-        ]:
+        pairs = [(key, one.settings.get(key), first.get(key)) for key in LOAD]
+        if other := [f"{key} is {its}, not {theirs}" for key, its, theirs in pairs if its != theirs]:
             raise InvalidSettingsError([f"{one.folder}: it met another load than the first ({', '.join(other)})"])
     sides = labelled(entrants)
     if len(sides) == 1:
         raise InvalidSettingsError(["nothing to compare: these runs differ in no policy and no setting"])
     reference = next(iter(sides))
-    pairs = {label: [] if label == reference else _pairs(runs, sides[reference]) for label, runs in sides.items()}
-    problems = [
-        f"{one.result.run}: not a valid measurement, because {' and '.join(one.result.problems)}"
-        for one in entrants
-        if not one.result.valid
+    met = {label: [] if label == reference else _pairs(runs, sides[reference]) for label, runs in sides.items()}
+    invalid = [(one.result.run, " and ".join(one.result.problems)) for one in entrants if not one.result.valid]
+    problems = [f"{run}: not a valid measurement, because {why}" for run, why in invalid]
+    problems += [f"{label} and {reference} have no seed in common" for label in list(sides)[1:] if not met[label]]
+    contestants = [
+        Contestant(
+            label=label,
+            policy=runs[0].info.policy,
+            world=runs[0].info.world,
+            runs=len(runs),
+            pairs=len(met[label]),
+            means={name: _mean(runs, name) for name in FIGURES},
+            differences={name: _difference(met[label], name) for name in FIGURES},
+        )
+        for label, runs in sides.items()
     ]
-    problems += [
-        f"{label} and {reference} have no seed in common"
-        for label, some in pairs.items()
-        if not some and label != reference
-    ]
-    means = {label: {name: _mean(runs, name) for name in FIGURES} for label, runs in sides.items()}
-    front = _front(sides, means)
-    return Comparison(
-        scenario=entrants[0].result.scenario,
-        contestants=tuple(
-            Contestant(
-                label=label,
-                policy=runs[0].info.policy,
-                world=runs[0].info.world,
-                runs=len(runs),
-                pairs=len(pairs[label]),
-                means=means[label],
-                differences={name: _difference(pairs[label], name) for name in FIGURES},
-                on_front=label in front,
-            )
-            for label, runs in sides.items()
-        ),
-        problems=tuple(problems),
-    )
+    return Comparison(scenario=entrants[0].result.scenario, contestants=tuple(contestants), problems=tuple(problems))
 
 
 def labelled(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
@@ -152,36 +121,17 @@ def labelled(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
     return found
 
 
-def rows(found: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the header and a row for each contestant."""
-    header = ["policy", "runs"]
-    for title, *_ in FIGURES.values():
-        header += [title, "more"]
-    table = []
+def markdown(found: Comparison) -> str:
+    """Return the comparison as a table in Markdown."""
+    header = ["policy", "runs", *(cell for title, *_ in FIGURES.values() for cell in (title, "more"))]
+    table = [header, ["---"] * len(header)]
     for one in found.contestants:
         cells = [one.label, f"{one.runs:,}"]
         for name, (_, say, say_more) in FIGURES.items():
             cells += [_said(one.means[name], say), _said(one.differences[name], say_more)]
-        table.append((*cells, "yes" if one.on_front else "no"))
-    return (*header, "on the front"), table
-
-
-def markdown(found: Comparison) -> str:
-    """Return the comparison as a table in Markdown."""
-    header, table = rows(found)
-    lines = [" | ".join(row) for row in (header, ["---"] * len(header), *table)]
-    told = [f"# {found.scenario}", "\n".join(f"| {line} |" for line in lines), *found.problems, found.method]
-    return "\n\n".join(told) + "\n"
-
-
-def html(found: Comparison) -> str:
-    """Return the comparison as a table in HTML that needs nothing beside it."""
-    header, table = rows(found)
-    heads = "".join(f"<th>{escape(title)}</th>" for title in header)
-    lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table]
-    told = [f"<p>{escape(text)}</p>" for text in (*found.problems, found.method)]
-    title = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(found.scenario)}</title>'
-    return "\n".join([title, f"<table><tr>{heads}</tr>", *lines, "</table>", *told, "</html>\n"])
+        table.append(cells)
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
+    return "\n\n".join([f"# {found.scenario}", lines, *found.problems, found.method]) + "\n"
 
 
 def _said(value: Interval | Against | None, say: Callable[[float], str]) -> str:
@@ -197,16 +147,15 @@ def _mean(runs: Sequence[Entrant], name: str) -> Interval | None:
     return None if None in values else bootstrap_interval(values)
 
 
-def _difference(pairs: Sequence[Pair], name: str) -> Against | None:
+def _difference(pairs: Sequence[tuple[Entrant, Entrant]], name: str) -> Against | None:
     values = [tuple(getattr(one.result, name) for one in pair) for pair in pairs]
     if not values or any(None in pair for pair in values):
         return None
-    ours, theirs = zip(*values, strict=True)
-    found = paired_difference(ours, theirs)
+    found = paired_difference(*zip(*values, strict=True))
     return msgspec.structs.replace(found, distinguishable=found.distinguishable and len(pairs) > 1)
 
 
-def _pairs(runs: Sequence[Entrant], reference: Sequence[Entrant]) -> list[Pair]:
+def _pairs(runs: Sequence[Entrant], reference: Sequence[Entrant]) -> list[tuple[Entrant, Entrant]]:
     """Return runs of both with the same seed; the k-th of a seed meets the k-th."""
     unmet, found = list(reference), []
     for one in runs:
@@ -214,17 +163,6 @@ def _pairs(runs: Sequence[Entrant], reference: Sequence[Entrant]) -> list[Pair]:
             unmet.remove(other)
             found.append((one, other))
     return found
-
-
-def _front(sides: Mapping[str, Sequence[Entrant]], means: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Return the labels that nobody beats by their means: live among live, simulated among simulated."""
-    front: set[str] = set()
-    first = {label: runs[0].info for label, runs in sides.items()}
-    for world in {info.world for info in first.values()}:
-        playing = [label for label, one in first.items() if one.world == world and one.policy not in FORESEEING]
-        at = [(means[one]["in_sla"].mean, means[one]["replica_minutes"].mean) for one in playing]
-        front |= {playing[place] for place in pareto_front(at)}
-    return front
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

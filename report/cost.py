@@ -45,7 +45,6 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
 
 
 def _priced(run: RunInfo, paid: Sequence[history.Span], started_us: int, until_us: int) -> float | None:
-    """Return replica-minutes at the prices of their classes; None where the scenario names none."""
     try:
         classes = read_classes(str(run.section("payment").get("classes", "")))
     except ValueError:
@@ -92,7 +91,6 @@ def packing_of(run: RunInfo, arrived: Table, usual: Usual) -> IntArray | None:
 
 
 def _counts(arrived: Table, begin: int, end: int) -> IntArray:
-    """Return the events of each partition in each second from `begin` to `end`."""
     some = arrived.where((arrived["second"] >= begin) & (arrived["second"] < end))
     second, counts = some["second"] - begin, some["events"]
     partitions, line = np.unique(some["partition"], return_inverse=True)

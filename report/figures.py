@@ -155,7 +155,6 @@ def verdict_of(result: Result) -> str:
 
 
 def _orders(lost: int | None, effects: Effects | None) -> list[str]:
-    """Return what is known of what became of the orders, in words."""
     told = [] if lost is None else [f"{several(lost, 'event')} lost" if lost else "nothing was lost"]
     if effects and effects.exactly_once == effects.orders:
         told.append("every order had each of its effects exactly once")

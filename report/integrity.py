@@ -103,7 +103,6 @@ def _complete(events: Table, pipeline: bool) -> Mask:
 
 
 def _overtaking(events: Table) -> int:
-    """Return how many events were done before one that lay ahead of them in their partition."""
     ahead_us, done_us = _ahead(_in_place(events, "partition"), "partition")
     return int((done_us < ahead_us).sum())
 
@@ -129,20 +128,17 @@ def _overtaking_customers(events: Table) -> int:
 
 
 def _in_place(events: Table, *line: str) -> Table:
-    """Return the events that were done, in the order of each line."""
     placed = (events["done_us"] != NONE) & (events["offset"] != NONE) & (events["partition"] != NONE)
     here = events.where(placed)
     return here.where(np.lexsort([here["offset"], *(here[key] for key in reversed(line))]))
 
 
 def _ahead(events: Table, *line: str) -> tuple[Ints, Ints]:
-    """Return the latest completion of those ahead of each event in its line, and its own."""
     first = begins(*(events[key] for key in line))
     return before(running_max(events["done_us"], first), first), events["done_us"]
 
 
 def _offset_gaps(events: Table) -> int:
-    """Return the offsets between the first and the last of a partition that no event has."""
     placed = events.where((events["partition"] != NONE) & (events["offset"] != NONE))
     ends = Groups(placed["partition"])
     missing = ends.max(placed["offset"]) - ends.min(placed["offset"]) + 1 - ends.sizes

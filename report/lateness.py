@@ -209,7 +209,6 @@ def episodes(late: Table, telling: Telling) -> tuple[tuple[LateEpisode, ...], in
 
 
 def _kinds(late: Table, owners: Table, rule: Deaths) -> Ints:
-    """Return how the partition of each event had changed hands: DEAD, HANDED_OVER, or 0 where it had not."""
     found: dict[tuple[int, int], int] = {}
     for one in takeovers(owners):
         if one.late:
@@ -231,7 +230,6 @@ def _causes(late: Table) -> tuple[CauseOfLateness, ...]:
 
 
 def _by_second(late: Table, terms: Terms) -> dict[str, tuple[int, ...]]:
-    """Return cause → late events by second; what was intended outside of the shown seconds is at the nearest."""
     second = np.clip(terms.second(late["intended_us"]), 0, terms.shown_s - 1)
     series = {
         cause.value: np.bincount(second[late["cause"] == number], minlength=terms.shown_s)

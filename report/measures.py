@@ -149,7 +149,6 @@ def _against(mean: float, low: float, high: float) -> Against:
 
 
 def _bounds(values: Floats) -> tuple[float, float, float]:
-    """Return mean, low, high."""
     if (values == values[0]).all():
         value = float(values[0])  # without the rounding of a sum, so that equal runs differ by exactly 0
         return value, value, value
@@ -159,7 +158,6 @@ def _bounds(values: Floats) -> tuple[float, float, float]:
 
 
 def _finite(values: Sequence[float]) -> Floats:
-    """Return the values as an array."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array):
         raise ValueError("there is no mean of no value")

@@ -131,7 +131,6 @@ def _ranks(events: Table, key: str) -> Table:
 
 
 def _order(named: tuple[str | int | None, int]) -> tuple[bool, str, int]:
-    """Return a sort key: numbers by size, names by the number at their end, the unknown last."""
     name = named[0]
     if isinstance(name, str):
         stem = name.rstrip("0123456789")

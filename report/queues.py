@@ -60,7 +60,6 @@ def waited(rows: Rows, stays: Table, terms: Terms, usual: Usual) -> Table:
 
 
 def _of_replicas(events: Table, stays: Table, terms: Terms, usual: Usual) -> Table:
-    """Return the late events with what the queue of their replica says: each is there once it is on its way no more."""
     rows = _with_hands(events, stays, terms)
     rows = rows.where(in_line(rows, rows["replica"]))
     here_us = np.where(_moved(rows), rows["came_us"], rows["handed_us"]) + usual.transit_us
@@ -70,7 +69,6 @@ def _of_replicas(events: Table, stays: Table, terms: Terms, usual: Usual) -> Tab
 
 
 def _of_partitions(events: Table, stays: Table, terms: Terms, usual: Usual) -> Table:
-    """Return when the late events would have been done had their partition, a server too, changed hands in no time."""
     rows = _with_hands(events, stays, terms)
     rows = rows.where(in_line(rows, rows["partition"]))
     moved, handed_us = _moved(rows), rows["handed_us"]

@@ -72,7 +72,6 @@ def changes(rows: Rows, owners: Table) -> list[Change]:
 
 
 def _sent(events: Table, wanted: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    """Return where in `wanted` (partition, received) an event stands, and when it had been handed on, µs."""
     place = places(wanted, [events["partition"], events["received_us"]])
     sent_us = coalesce(events["accepted_us"], events["placed_us"], events["intended_us"])
     here = (place >= 0) & (sent_us != NONE)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from contracts.events import Grouping
 from contracts.validation import InvalidSettingsError
+from grouping import Grouping
 from report import replace_file
 
 if TYPE_CHECKING:

@@ -75,7 +75,6 @@ def _cells(events: Table, terms: Terms) -> Table:
 
 
 def _together(table: Table, keys: Sequence[str]) -> Table:
-    """Return a row for each value of `keys`."""
     groups = Groups(*(table[key] for key in keys))
     found = dict(zip(keys, groups.keys, strict=True))
     found |= {name: groups.sum(table[name]) for name in SUMS}
@@ -215,5 +214,4 @@ def in_seconds(time_us: int) -> float | None:
 
 
 def _filled(values: Sequence[int], length: int) -> tuple[int | None, ...]:
-    """Return `values` and nothing after them: the drain needs no replicas of the packing."""
     return (*values[:length], *[None] * (length - len(values)))

@@ -129,7 +129,6 @@ def takeovers(stays: Table) -> list[Takeover]:
 
 
 def _life(rows: Table, deaths: Mapping[str, Sequence[int]]) -> Ints:
-    """Return how often each row's replica had died before: one that comes back by its old name is another one."""
     life = np.zeros(len(rows["replica"]), np.int64)
     for number, times in zip(rows.numbers(list(deaths)), deaths.values(), strict=True):
         mine = (rows["replica"] == number) & (number >= 0)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from bench.matrix import Job, Row, sorted_changes
-from contracts.events import Grouping
+from grouping import Grouping
 from grouping.source import EPSILON, VIRTUAL
 from report.measures import paired_difference
 from studies.grouped_streams import KEYS, Arrivals, Stream, play
@@ -36,7 +36,7 @@ events of 18."""
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
 )  # fmt: skip
-MEASURES: Final = ("imbalance", "memory", "queue_half_s", "queue_end_s", "in_sla", "p99_s")
+MEASURES: Final = ("imbalance", "memory", "queue_half_s", "queue_end_s")
 NEAR_ZERO: Final = 0.01 + FACT
 """Imbalance that counts as none: the paper's ε, widened as a printed figure is."""
 
@@ -193,11 +193,9 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
 
 
 def _hottest(skew: float) -> float:
-    """Return the share of the most frequent key."""
     return float(1 / (1 / np.arange(1, KEYS + 1) ** skew).sum())
 
 
 def _more(less: Sequence[float], more: Sequence[float]) -> bool:
-    """Return whether the second is more, seed by seed, and that beyond chance."""
     difference = paired_difference(more, less)
     return len(less) > 1 and difference.distinguishable and difference.mean > 0

@@ -48,7 +48,6 @@ REBALANCE: Final[dict[tuple[float, str], dict[str, float]]] = {
     (2.0, "algorithm-2"): {"in_sla": 0.994, "replica_minutes": 44.7},
 }
 """(t_r in s, policy) → the same on W1, each rebalance made to last as long."""
-ELSEWHERE: Final = {"w1, linear": "93.9 %", "t_r 2 s, algorithm-1": "85.6 %"}
 LOAD_AWARE, STICKY = "load-aware", "sticky"
 PLACED: Final[dict[tuple[str, str, float], dict[str, float]]] = {
     ("w3", LOAD_AWARE, 1.0): {"in_sla": 1.0, "replica_minutes": 18.0},
@@ -155,7 +154,6 @@ def closer() -> Iterator[Printed]:
 def _pair(
     table: str, scenario: str, rows: Sequence[tuple[str, str, Changes, dict[str, float]]], contrast: str
 ) -> Iterator[Printed]:
-    """Yield two rows of (what, policy, what the row sets, printed figures), and that the second is better."""
     worse, better = (
         _run(table, what, scenario, printed, _readings(policy, row=row)) for what, policy, row, printed in rows
     )
@@ -172,7 +170,7 @@ def _readings(policy: str, *, skewed: bool = False, row: Changes | None = None) 
 def _run(table: str, what: str, scenario: str, printed: dict[str, float], tried: tuple[Reading, ...]) -> Run:
     return Run(
         paper=CLOSER_2024, table=table, what=what, scenario=scenario, printed=printed, readings=tried,
-        elsewhere=ELSEWHERE.get(what, ""), reservation=_reservation(scenario),
+        reservation=_reservation(scenario),
     )  # fmt: skip
 
 
@@ -207,7 +205,6 @@ def iccbdc() -> Iterator[Printed]:
 
 
 def _placed(assigned: str, row: Changes) -> tuple[Reading, ...]:
-    """Return the interpretations, those in which chance decides what moves last; alike where no assignor places."""
     every = {name: {**ON_A_CLUSTER, **one} for name, one in ICCBDC_READINGS.items()}
     by_chance = {f"{name}, by chance": one for name, one in every.items()}
     sticky = assigned == STICKY
@@ -223,7 +220,6 @@ def totals(workload: str) -> IntArray:
 
 
 def _packed_minutes(scenario: str) -> float:
-    """Return the replica-minutes of Least-Loaded second by second, ⌈n/5⌉ events in each of five partitions."""
     bins = Capacity(math.nextafter(BIN_EVENTS, 0.0), 1.0)
     each = np.ceil(totals(scenario) / 5)
     found = {

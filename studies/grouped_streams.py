@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from contracts.events import Grouping
+from grouping import Grouping
 from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, hear, mixed
 from grouping.source import EPSILON, RULES, VIRTUAL, new_state
 
@@ -16,7 +16,6 @@ PARTS: Final = 100
 MEAN_RATE: Final = 200.0
 """Events/s that a worker serves on average: μ of the papers on which this project rests."""
 UTILISATION: Final = 0.8
-LATENCY_TARGET_S: Final = 0.5
 WINDOW_S: Final = 2.0
 """A worker says each time for so long how busy it was, …"""
 BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
@@ -61,17 +60,16 @@ def play(
     """Group the events by one rule and serve them, each worker its own in their order; return what came of it.
 
     imbalance: as `imbalance` has it. memory: pairs of worker and key, for each key that came. queue_half_s and
-    queue_end_s: how long the longest queue would last, half-way and at the end. moved: virtual workers that moved.
+    queue_end_s: how long the longest queue would last, half-way and at the end.
     """
     stream, rates = arrivals.stream, arrivals.rates
     workers = rates.shape[1]
-    latency_s = np.zeros(stream.events, dtype=np.float32)
     met = np.zeros((workers, KEYS), dtype=np.bool_)
     tally, queue_s = np.zeros((PARTS, workers)), np.zeros((PARTS, workers))
     states = stacked(grouping, workers, stream.sources, virtual)
     _play(
         RULES[grouping], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
-        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), latency_s, met, tally, queue_s,
+        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), met, tally, queue_s,
     )  # fmt: skip
     loads = np.array_split(tally, len(rates))
     learning = WARM_UP if np.ptp(rates) else 0
@@ -79,11 +77,8 @@ def play(
     return {
         "imbalance": float(np.mean(imbalance(np.array(steady), np.asarray(stream.capacities, dtype=float)))),
         "memory": float(met.sum() / met.any(axis=0).sum()),
-        "in_sla": float(np.mean(latency_s <= LATENCY_TARGET_S)),
-        "p99_s": float(np.percentile(latency_s, 99)),
         "queue_half_s": float(queue_s[PARTS // 2 - 1].max()),
         "queue_end_s": float(queue_s[-1].max()),
-        "moved": int(states.numbers[:, 2].sum()),
     }
 
 
@@ -115,7 +110,7 @@ def row(states: Any, source: int) -> Any:
 
 def _play_all(
     rule: int, epsilon: float, states: Any, keys: Any, hashes: Any, at_s: Any, rates: Any,
-    signals: tuple[float, float, float], latency_s: Any, met: Any, tally: Any, queue_s: Any,
+    signals: tuple[float, float, float], met: Any, tally: Any, queue_s: Any,
 ) -> None:  # fmt: skip
     events, workers, sources = len(keys), rates.shape[1], len(states.loads)
     busy_above, idle_below, window_s = signals
@@ -144,7 +139,6 @@ def _play_all(
             worker = choose(rule, epsilon, state, hashes[key])
             takes_s = 1 / rate[worker]
             free_s[worker] = max(free_s[worker], now_s) + takes_s
-            latency_s[number] = free_s[worker] - now_s
             work_s[worker] += takes_s
             met[worker, key] = True
             tally[part, worker] += 1

@@ -67,8 +67,6 @@ class Run:
     scenario: str
     printed: Mapping[str, float]
     readings: tuple[Reading, ...]
-    elsewhere: str = ""
-    """What the same paper prints of the same run in another place."""
     reservation: str = ""
     """Why ours cannot be theirs; printed where the row differs."""
 
@@ -102,8 +100,7 @@ class Run:
     def row(self, found: "Mapping[Run, Results]", reading: str) -> Statement:
         """Return the row; its interpretation is its own where it has but one."""
         theirs = ", ".join(RULES[name].text(value) for name, value in self.printed.items())
-        theirs += f" (elsewhere {self.elsewhere})" if self.elsewhere else ""
-        results, holds = found.get(self, {}), self.holds(found)
+        results = found.get(self, {})
         used = next((one for one in self.readings if one.name == reading or len(self.readings) == 1), None)
         if used is None or used.name not in results:
             return _beside(self, theirs, why="nothing was run")
@@ -116,7 +113,6 @@ class Run:
             theirs,
             ours=", ".join(RULES[one].text(fmean(self.figure(one, row) for row in rows)) for one in self.printed),
             reading="; ".join(filter(None, [used.name, *apart, used.how])),
-            reproducing=tuple(name for name, good in holds.items() if good),
             verdict=verdict(not misses),
             why="; ".join(filter(None, [f"nearest seed: {misses}", self.reservation])) if misses else "",
         )
@@ -147,7 +143,6 @@ class Contrast:
         }
 
     def _off(self, differences: Sequence[float]) -> float:
-        """Return by how much the nearest difference is above (+) or below (−) the printed one."""
         printed = self.better.printed["in_sla"] - self.worse.printed["in_sla"]
         return min((one - printed for one in differences), key=abs)
 
@@ -158,17 +153,15 @@ class Contrast:
     def row(self, found: Mapping[Run, Results], reading: str) -> Statement:
         """Return the difference next to theirs."""
         theirs = points(self.better.printed["in_sla"] - self.worse.printed["in_sla"])
-        some, holds = self.differences(found).get(reading), self.holds(found)
-        if not some:
+        if not (some := self.differences(found).get(reading)):
             return _beside(self, theirs, why="the interpretation did not give both")
         return _beside(
             self,
             theirs,
             ours=f"{points(fmean(some))} ({100 * min(some):+.1f} to {100 * max(some):+.1f})",
             reading=reading,
-            reproducing=tuple(name for name, good in holds.items() if good),
-            verdict=verdict(holds[reading]),
-            why="" if holds[reading] else f"{points(self._off(some))} off",
+            verdict=verdict(self.holds(found)[reading]),
+            why="" if self.holds(found)[reading] else f"{points(self._off(some))} off",
         )
 
 

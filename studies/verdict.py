@@ -33,8 +33,6 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     ours: str = "–"
     reading: str = ""
     """The interpretation of what was run, and what belongs to this row alone."""
-    reproducing: tuple[str, ...] = ()
-    """The interpretations that give what was printed."""
     verdict: str = UNKNOWN
     why: str = ""
 

@@ -37,7 +37,6 @@ class WorkCounters(NamedTuple):
     replica: str
     incarnation: str
     processed: int
-    """Events served."""
     busy_us: int
     """Time spent serving them, waiting for input left out."""
 
@@ -55,7 +54,6 @@ class RateEstimate(NamedTuple):
 class _Typical(NamedTuple):
     value: float
     doubt: float
-    """Variance of `value`."""
     spread: float
     """τ²."""
     spread_doubt: float

@@ -35,7 +35,7 @@ PLANS: Final = counter(
     "action",
 )
 CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "Changes in the life of replicas", "change")
-REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "t_r that the policy plans for")
+REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) planned for")
 TROUBLE: Final = gauge("tailpack_trouble", "", "1 while it is in trouble; /healthz says why", "what")
 JOURNAL_BYTES: Final = counter("tailpack_journal_bytes_total", "bytes", "Size of the journal's records, uncompressed")
 JOURNAL_LOST: Final = counter("tailpack_journal_lost_total", "records", "Records that did not reach the journal")

@@ -128,10 +128,8 @@ class Publisher:
         urgent = bool(evictions) or any(self._scaler.absent(name) for name in names)
         plan = feasible(intent.plan, able.union(awaited)) if complete or urgent else None
         found = self.in_force
-        says_so = (
-            found and {*found.replicas} == {*plan.replicas} and found.assignment == plan.assignment if plan else True
-        )
-        if plan is None or (says_so and not evictions):
+        said = found and (set(found.replicas), found.assignment)
+        if plan is None or (not evictions and said == (set(plan.replicas), plan.assignment)):
             return None
         grace_s = self._grace_s if awaited else 0.0
         if complete and not intent.carried_out:

@@ -30,9 +30,7 @@ def _worth(value: int, following: Ints, event_us: int) -> int:
 
 
 @compiled
-def place_label(
-    labels: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool
-) -> tuple[int, bool]:
+def _place(labels: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> tuple[int, bool]:
     """Return where a label goes among the ways of a state (DOMINATED: nowhere), and whether it replaces another there.
 
     What differs gives way only where no way is free: in value the nearest if they are merged, else the one worth least.
@@ -70,16 +68,6 @@ def place_label(
 
 
 @compiled
-def merge(labels: Labels, state: int, way: int, made: Labels) -> None:
-    """Make `made` as good as the way of `labels`, and as itself."""
-    made.value[0, 0] = min(made.value[0, 0], labels.value[state, way])
-    made.late[0, 0] = min(made.late[0, 0], labels.late[state, way])
-    mine, its = made.at[0, 0], labels.at[state, way]
-    mine[FOLLOWING] = np.maximum(mine[FOLLOWING], its[FOLLOWING])
-    mine[BUSY:] = np.minimum(mine[BUSY:], its[BUSY:])
-
-
-@compiled
 def labels_for(states: int, keep: int, partitions: int) -> Labels:
     """Return room for `keep` ways to each state."""
     numbers = np.zeros((2, states, keep), np.int64)
@@ -87,11 +75,24 @@ def labels_for(states: int, keep: int, partitions: int) -> Labels:
 
 
 @compiled
-def keep_label(then: Labels, state: int, way: int, made: Labels) -> None:
-    """Put `made` there."""
+def keep_label(then: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> int:
+    """Put `made` among the ways of a state; return where, or DOMINATED.
+
+    optimistic: where it replaces one that differs, it is made as good as both.
+    """
+    way, replaces = _place(then, state, made, end_us, event_us, optimistic)
+    if way == DOMINATED:
+        return way
+    mine, its = made.at[0, 0], then.at[state, way]
+    if replaces and optimistic:
+        made.value[0, 0] = min(made.value[0, 0], then.value[state, way])
+        made.late[0, 0] = min(made.late[0, 0], then.late[state, way])
+        mine[FOLLOWING] = np.maximum(mine[FOLLOWING], its[FOLLOWING])
+        mine[BUSY:] = np.minimum(mine[BUSY:], its[BUSY:])
     then.value[state, way] = made.value[0, 0]
     then.late[state, way] = made.late[0, 0]
-    then.at[state, way] = made.at[0, 0]
+    its[:] = mine
+    return way
 
 
 @compiled

@@ -36,18 +36,14 @@ class Question:
     """When events are intended, by number; never falling."""
     partition: Ints
     takes_us: Ints
-    """Service of each event."""
     partitions: int
     ticks_us: Ints
-    """When placements may change."""
     duration_us: int
     """Replicas are paid for until then."""
     target_us: int
-    """W."""
     late_share: float
     """That the promise allows."""
     pause_us: int
-    """Of each partition that moves."""
     startup_us: int
     owners: tuple[int, ...]
     """By partition: its replica before the first tick, 0 …"""
@@ -63,15 +59,12 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     optimum_replica_minutes: float | None
     """Of the cheapest schedule found in which no event is late, or as few as can be; None: see `why`."""
     late: int
-    """Events of it that are late nevertheless."""
     lower: float
     """Replica-minutes below which no schedule keeps the promise, which lets its share of events be late."""
     lower_none_late: float
     """Below which none keeps all events in time."""
     method: str
-    """How both were found."""
     why: str = ""
-    """Why the optimum is None."""
     wall_s: float
 
 
@@ -85,10 +78,8 @@ def optimum(question: Question, judge: Judge | None = None, *, prices: int = 2) 
     judge: by whose account; None: by the search's own. prices: how many are tried for the lower end.
     """
     began_s = time.perf_counter()
-    if not len(question.times_us) or not len(question.ticks_us):
-        return _trivial(question, began_s), ()
-    if question.partitions > EXACT:
-        return _bounded(question, began_s), ()
+    if not len(question.times_us) or not len(question.ticks_us) or question.partitions > EXACT:
+        return _unsearched(question, began_s), ()
     with ThreadPoolExecutor() as threads:
         cheapest = threads.submit(_of_all, question)
         priced, none_late = threads.submit(_lower, question, prices), threads.submit(_least, question, 0)
@@ -219,37 +210,23 @@ def _placements(items: int) -> Iterator[tuple[int, ...]]:
 
 
 def _initial(question: Question, states: States) -> int:
-    placement = _first_bins(question)
+    bins: dict[int, int] = {}
+    placement = np.array([bins.setdefault(owner, len(bins)) for owner in question.owners], np.int64)
     here = (states.member == placement).all(axis=1) & (states.replicas >= min(question.replicas, len(placement)))
     return int(np.flatnonzero(here)[0])
 
 
-def _first_bins(question: Question) -> Ints:
-    bins: dict[int, int] = {}
-    return np.array([bins.setdefault(owner, len(bins)) for owner in question.owners], np.int64)
-
-
-def _trivial(question: Question, began_s: float) -> Optimum:
+def _unsearched(question: Question, began_s: float) -> Optimum:
+    events = len(question.times_us) and len(question.ticks_us)
     replicas = question.least_replicas if len(question.ticks_us) else question.replicas
     least = replicas * question.duration_us / MINUTE_US
     return Optimum(
-        optimum_replica_minutes=least,
+        optimum_replica_minutes=None if events else least,
         late=0,
-        lower=least,
-        lower_none_late=least,
-        method="no event",
-        wall_s=time.perf_counter() - began_s,
-    )
-
-
-def _bounded(question: Question, began_s: float) -> Optimum:
-    return Optimum(
-        optimum_replica_minutes=None,
-        late=0,
-        lower=_volume_us(question, _allowed(question)) / MINUTE_US,
-        lower_none_late=_volume_us(question, 0) / MINUTE_US,
-        method="the work that must be done in time, whoever does it",
-        why=f"schedules are searched for up to {EXACT} partitions, not for {question.partitions}",
+        lower=_volume_us(question, _allowed(question)) / MINUTE_US if events else least,
+        lower_none_late=_volume_us(question, 0) / MINUTE_US if events else least,
+        method="the work that must be done in time, whoever does it" if events else "no event",
+        why=f"schedules are searched for up to {EXACT} partitions, not for {question.partitions}" if events else "",
         wall_s=time.perf_counter() - began_s,
     )
 

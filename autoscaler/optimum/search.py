@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.optimum.labels import DOMINATED, Labels, best_label, keep_label, labels_for, merge, place_label
+from autoscaler.optimum.labels import DOMINATED, Labels, best_label, keep_label, labels_for
 from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NOBODY, Ints, Load, Prices, serve
 
 
@@ -29,7 +29,6 @@ class _Served(NamedTuple):
     """What replicas do until the next tick. By partitions (bit mask) and by the bin before + 1; 0: another replica."""
 
     label: Ints
-    """For which it was computed."""
     late: Ints
     """-1: more than none, and none may be."""
     at: Ints
@@ -99,9 +98,7 @@ def _serve_all(
                     then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + prices.pause_us
             free_us = labels.at[state, way, FREE, old] if old >= 0 else begin_us
             of = bins.partitions[mask, : bins.size[mask]]
-            served.late[mask, at], then[FREE, 0] = serve(
-                load, prices, of, begin_us, end_us, free_us, then[FOLLOWING], then[BUSY], then[ELIGIBLE]
-            )
+            served.late[mask, at], then[FREE, 0] = serve(load, prices, of, begin_us, end_us, free_us, then)
 
 
 @compiled
@@ -180,7 +177,7 @@ def _begin(load: Load, states: States, prices: Prices, bins: _Bins, initial: int
     for one in range(bins.many[initial]):
         mask = bins.mask[initial, one]
         of = bins.partitions[mask, : bins.size[mask]]
-        late, first[FREE, one] = serve(load, prices, of, 0, first_us, 0, first[FOLLOWING], first[BUSY], first[ELIGIBLE])
+        late, first[FREE, one] = serve(load, prices, of, 0, first_us, 0, first)
         if late < 0:
             return False
         now.late[initial, 0] += late
@@ -272,14 +269,10 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
                     value += rest_us if more < 0 else 0
                 made.value[0, 0] = value + prices.late_us * late
                 made.late[0, 0] = now.late[state, way] + late
-                to, replaces = place_label(then, target, made, end_us, event_us, optimistic)
-                if to == DOMINATED:
-                    continue
-                if replaces and optimistic:
-                    merge(then, target, to, made)
-                before[tick, target, to] = carried
-                inherited[tick, target, to] = heirs
-                keep_label(then, target, to, made)
+                to = keep_label(then, target, made, end_us, event_us, optimistic)
+                if to != DOMINATED:
+                    before[tick, target, to] = carried
+                    inherited[tick, target, to] = heirs
         now, then = then, now
 
     state, way = best_label(now)

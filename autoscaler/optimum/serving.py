@@ -22,7 +22,6 @@ class Load(NamedTuple):
     time: Ints
     """When intended, µs."""
     take: Ints
-    """Service, µs."""
     first: Ints
     """By partition: where its events begin; and where the last one's end."""
 
@@ -37,7 +36,6 @@ class Prices(NamedTuple):
     startup_us: int
     """Each replica that is added was paid for so long before."""
     target_us: int
-    """W."""
     late_us: int
     """Replica-µs for each late event; 0: none may be late."""
     longest_us: int
@@ -65,33 +63,22 @@ def late_by(load: Load, prices: Prices, event: int, at_us: int) -> bool:
 
 
 @compiled
-def serve(
-    load: Load,
-    prices: Prices,
-    of: Ints,
-    begin_us: int,
-    end_us: int,
-    free_us: int,
-    following: Ints,
-    busy: Ints,
-    eligible: Ints,
-) -> tuple[int, int]:
+def serve(load: Load, prices: Prices, of: Ints, begin_us: int, end_us: int, free_us: int, at: Ints) -> tuple[int, int]:
     """Let a replica serve the partitions `of` until `end_us`; return how many are late (-1: given up), and when it is
     free.
 
-    An event that waits is late as soon as it cannot be in time. `following` (by partition: its next event to be
-    started) and `busy` (until when an event of it is in service) are brought up to date. eligible: from when on it may
-    be served.
+    An event that waits is late as soon as it cannot be in time. at: as in Labels; FOLLOWING and BUSY are brought up to
+    date.
     """
-    late = 0
+    late, following = 0, at[FOLLOWING]
     while True:
-        chosen, start_us = next_event(load, of, free_us, end_us, following, eligible)
+        chosen, start_us = next_event(load, of, free_us, end_us, following, at[ELIGIBLE])
         if chosen == NOBODY:
             break
         event = following[chosen]
         following[chosen] += 1
         free_us = start_us + load.take[event]
-        busy[chosen] = free_us
+        at[BUSY, chosen] = free_us
         if free_us > load.time[event] + prices.target_us:
             if prices.late_us == 0:
                 return -1, 0

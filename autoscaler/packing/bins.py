@@ -62,11 +62,6 @@ class Bin:
     items: tuple[Item, ...]
 
     @property
-    def partitions(self) -> tuple[int, ...]:
-        """Partition numbers, in the order of placement."""
-        return tuple(item.partition for item in self.items)
-
-    @property
     def arrival_rate(self) -> float:
         """Σλ, events/s."""
         return sum(item.arrival_rate for item in self.items)

@@ -27,7 +27,6 @@ class Problem:
     """Ranks of the consumers before; NOBODY for a new partition."""
     capacity: float
     consumers: int
-    """Number of ranks."""
     large_numbers: NDArray[np.int64]
     """Consumers with a number above that of partitions, ascending: their ranks follow."""
 

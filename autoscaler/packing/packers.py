@@ -140,7 +140,6 @@ class ModifiedAnyFit(Packer):
     """A Packer in three stages: rank the consumers before, rebuild each in that order, place what is left over."""
 
     rule: int
-    """BEST or WORST."""
     by_largest: bool = False
     """Rank consumers by their largest partition; else by the sum of their partitions. Both with the new loads."""
 
@@ -148,15 +147,9 @@ class ModifiedAnyFit(Packer):
         """Return the rank of each partition's consumer."""
         opened = nothing_open(problem.consumers)
         into = np.empty_like(problem.owners)
-        left_over = np.empty_like(problem.owners)
-        new = np.flatnonzero(problem.owners == NOBODY)
-        left_over[: new.size] = new
-        grouped, starts = problem.grouped()
-        ranking = self._ranking(problem)
-        left = _rebuild(
-            opened, self.rule, ranking, grouped, starts, problem.loads, problem.capacity, into, left_over, new.size
-        )
-        rest = left_over[:left]
+        ranked = self._ranking(problem)
+        left = _rebuild(opened, self.rule, ranked, *problem.grouped(), problem.loads, problem.capacity, into)
+        rest = np.concatenate((np.flatnonzero(problem.owners == NOBODY), left))
         rest = rest[np.argsort(-problem.loads[rest], kind="stable")]
         place_all(opened, self.rule, rest, problem.loads, problem.owners, problem.capacity, into)
         return into
@@ -173,23 +166,15 @@ class ModifiedAnyFit(Packer):
 
 @compiled
 def _rebuild(
-    opened: Opened,
-    rule: int,
-    ranking: Ranks,
-    grouped: Ranks,
-    starts: Ranks,
-    loads: Loads,
-    capacity: float,
-    into: Ranks,
-    left_over: Ranks,
-    left: int,
-) -> int:
+    opened: Opened, rule: int, ranked: Ranks, grouped: Ranks, starts: Ranks, loads: Loads, capacity: float, into: Ranks
+) -> Ranks:
     """Hand on small partitions of each consumer while they fit elsewhere, keep large ones while they fit here.
 
     grouped: partitions by consumer, largest first; those of consumer c are grouped[starts[c]:starts[c + 1]].
-    left_over: its first `left` entries are new partitions; what fits neither way is appended. Returns how many then.
+    Returns what fits neither way.
     """
-    for consumer in ranking:
+    left_over, left = np.empty_like(grouped), 0
+    for consumer in ranked:
         first, after_last = starts[consumer], starts[consumer + 1]
         while after_last > first:
             smallest = grouped[after_last - 1]
@@ -211,7 +196,7 @@ def _rebuild(
                 break
             opened.held[consumer] += load
             into[grouped[at]] = consumer
-    return left
+    return left_over[:left]
 
 
 PACKERS: Final[dict[str, Packer]] = {

@@ -30,22 +30,8 @@ HANDOVERS: Final = 8
 """Times t_r that is looked ahead: moves are begun early where they take long."""
 
 
-class Link:
-    """From a stage to the next one: reports in order of time, each taken once."""
-
-    def __init__(self) -> None:
-        self._reports: deque[Report] = deque()
-
-    def put(self, report: Report) -> None:
-        """Add the newest one."""
-        self._reports.append(report)
-
-    def until(self, at_s: float) -> list[Report]:
-        """Take those of ticks at or before `at_s`; later ones, of a stage that was simulated before, stay."""
-        found = []
-        while self._reports and self._reports[0].observation.at_s <= at_s:
-            found.append(self._reports.popleft())
-        return found
+Link = deque[Report]
+"""From a stage to the next one: reports in order of time, each taken once."""
 
 
 class Chained:
@@ -74,7 +60,9 @@ class Chained:
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision on what is seen here and known from upstream."""
         came = float(self._own.observe(observation).sum())
-        reports = self._link.until(observation.at_s)
+        reports = []
+        while self._link and self._link[0].observation.at_s <= observation.at_s:  # later: of a stage simulated before
+            reports.append(self._link.popleft())
         used_s, inflow = self._before_s, tuple[float, ...]()
         for report in reports:
             left = self._upstream.observe(report)
@@ -127,7 +115,7 @@ class Reporting(PolicyAround):
         known = observation if told is None or told.at_s != observation.at_s else told
         known = replace(known, recent=_joined([*self._begun, known.recent]))
         self._begun.clear()
-        self._link.put(Report(known, decision, getattr(self._inner, "late", 0.0)))
+        self._link.append(Report(known, decision, getattr(self._inner, "late", 0.0)))
         return decision
 
 
@@ -151,7 +139,7 @@ def as_one(
     before_s = 0.0
     for inner, guard, target in zip(policies, guards, targets, strict=True):
         within_s, link = target.latency_target_s, Link()
-        chained = Chained(inner, before, within_s=within_s, before_s=before_s) if before else None
+        chained = Chained(inner, before, within_s=within_s, before_s=before_s) if before is not None else None
         made.append(Reporting(guard(chained or inner), link, inner, chained))
         before, before_s = link, within_s
     return made

@@ -98,7 +98,6 @@ class _Window:
         self._since_s = math.inf
 
     def restart(self, at_s: float) -> None:
-        """Forget all: the group was rescaled at `at_s`."""
         self._samples.clear()
         self._since_s = at_s
 
@@ -114,7 +113,6 @@ class _Window:
         return missing_s if missing_s > 1e-6 else 0.0
 
     def metrics(self) -> _Metrics:
-        """Return the averages of a window that is full."""
         samples = self._samples
         oldest, newest = samples[0], samples[-1]
         arrival_rate = sum(one.arrival_rate for one in samples) / len(samples)

@@ -137,7 +137,7 @@ class KedaHpa:
         options = self.options
         up = wanted > count
         since_s = at_s - (options.scale_up_period_s if up else options.scale_down_period_s) + SLACK_S
-        start = count - self._scalings.added(since_s) + self._scalings.removed(since_s)
+        start = count - self._scalings.since(since_s)
         if up:
             by_share = math.ceil(start * (1 + options.scale_up_percent / 100)) if options.scale_up_percent else count
             by_number = start + options.scale_up_pods if options.scale_up_pods else count

@@ -62,10 +62,11 @@ class Landau:
     def decide(self, observation: GroupObservation) -> Decision:
         """Pack where there is a reason to, otherwise hold."""
         speeds = np.minimum(self._write_speeds(observation), observation.service_rate)
-        why = unowned(observation) or _full(observation, speeds) or self._due(observation)
+        since_s, interval_s = observation.at_s - self._packed_s, self.options.interval_s
+        due = f"{number(since_s)} s since the last packing" if since_s < math.inf else "nothing was packed before"
+        why = unowned(observation) or _full(observation, speeds) or (due if since_s >= interval_s - 1e-6 else "")
         if not why:
-            wait_s = self.options.interval_s - (observation.at_s - self._packed_s)
-            why = f"no replica is full, and the next packing is in {number(wait_s)} s"
+            why = f"no replica is full, and the next packing is in {number(interval_s - since_s)} s"
             return hold(observation, f"{why}: hold {observation.requested_replicas}")
         self._packed_s = observation.at_s
         return change(observation, self._packed(observation, speeds), f"{why}, packed by {self.options.packer}")
@@ -84,12 +85,6 @@ class Landau:
             self._written.popleft()
         (began_s, before), (now_s, now) = self._written[0], self._written[-1]
         return np.asarray((now - before) / (now_s - began_s)) if now_s > began_s else rates
-
-    def _due(self, observation: GroupObservation) -> str:
-        since_s = observation.at_s - self._packed_s
-        if since_s < self.options.interval_s - 1e-6:
-            return ""
-        return f"{number(since_s)} s since the last packing" if since_s < math.inf else "nothing was packed before"
 
     def _packed(self, observation: GroupObservation, speeds: Speeds) -> Plan:
         """Return the packing as a plan: replicas that own nothing leave."""

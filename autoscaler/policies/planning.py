@@ -48,9 +48,8 @@ def counted_hold(observation: GroupObservation, prefix: str, reason: str) -> Dec
     if observation.assignment:
         return hold(observation, reason, counts_only=True)
     now = observation.requested_replicas
-    plan = counted_plan(observation, now, prefix)
     why = f"nobody owns a partition yet: the group's assignor places all on {now}"
-    return Decision(Action.REASSIGN, plan, why)
+    return Decision(Action.REASSIGN, counted_plan(observation, now, prefix), why)
 
 
 def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
@@ -135,10 +134,6 @@ class Scalings:
         while self._changes and self._changes[0][0] <= at_s - self._memory_s:
             self._changes.popleft()
 
-    def added(self, since_s: float) -> int:
-        """Return how many replicas came after `since_s`, those that left again included."""
-        return sum(change for at_s, change in self._changes if at_s > since_s and change > 0)
-
-    def removed(self, since_s: float) -> int:
-        """Return how many replicas left after `since_s`."""
-        return -sum(change for at_s, change in self._changes if at_s > since_s and change < 0)
+    def since(self, since_s: float) -> int:
+        """Return how many more replicas came than left after `since_s`."""
+        return sum(change for at_s, change in self._changes if at_s > since_s)

@@ -12,6 +12,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from typing import Any, Final
 
+from autoscaler.policies import references
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
 from autoscaler.policies.bin_packing import BinPacking
 from autoscaler.policies.chain import as_one, shared
@@ -19,14 +20,6 @@ from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.landau import Landau, LandauSettings
-from autoscaler.policies.references import (
-    Clairvoyant,
-    ClairvoyantSettings,
-    Overprovisioned,
-    OverprovisionedSettings,
-    PaperOptimal,
-    PaperOptimalSettings,
-)
 from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
@@ -71,11 +64,13 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
     ),
     "paper-optimal": PolicyFactory(
         "packs the arrival rates of each tick anew, lag and handovers left out (CLOSER 2024)",
-        PaperOptimal,
-        PaperOptimalSettings,
+        references.PaperOptimal,
+        references.PaperOptimalSettings,
     ),
     "overprovisioned": PolicyFactory(
-        "the packing at the peak, which it must be told, held throughout", Overprovisioned, OverprovisionedSettings
+        "the packing at the peak, which it must be told, held throughout",
+        references.Overprovisioned,
+        references.OverprovisionedSettings,
     ),
     "keda-hpa": PolicyFactory(
         "lag over a threshold, through a HorizontalPodAutoscaler (KEDA); states a count only", KedaHpa, KedaHpaSettings
@@ -94,7 +89,7 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
         "a fixed count, partitions spread evenly once", lambda settings, _: Static(settings), StaticSettings
     ),
     "clairvoyant": PolicyFactory(
-        "the schedule of the optimum, which it must be told", Clairvoyant, ClairvoyantSettings
+        "the schedule of the optimum, which it must be told", references.Clairvoyant, references.ClairvoyantSettings
     ),
     "tail-aware": PolicyFactory(
         "of the plans that could follow, the one whose replicas and late events cost least",

@@ -18,7 +18,6 @@ from autoscaler.policies.tail_aware.starts import StartUps
 Floats = NDArray[np.float64]
 
 NOBODY: Final = ""
-"""Owner of all partitions where there is no replica."""
 USED: Final = 4
 """Ticks whose longest wait at the stage before counts: what arrives now left it a moment ago."""
 

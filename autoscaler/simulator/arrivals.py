@@ -78,7 +78,6 @@ class Feed:
         self._recent: deque[Arrivals] = deque()
         self._last_us = 0
         self._ahead = next(self._pieces, None)
-        """To be handed out next."""
 
     def until(self, until_us: int) -> None:
         """Hand out every piece that holds events before `until_us`."""

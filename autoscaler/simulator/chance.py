@@ -62,7 +62,7 @@ class ServiceTimes:
     def demands_us(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the demands of events first … first + count − 1, µs, not rounded."""
         if self._settings.distribution is Distribution.DETERMINISTIC:
-            return np.full(count, self._mean_us())
+            return np.full(count, (self._settings.service_time_s + self._settings.overhead_s) * _US)
         if not count:
             return np.empty(0)
         blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
@@ -70,22 +70,17 @@ class ServiceTimes:
         skipped = first - blocks[0] * BLOCK
         return drawn[skipped : skipped + count]
 
-    def _mean_us(self) -> float:
-        return (self._settings.service_time_s + self._settings.overhead_s) * _US
-
     def _draw(self, block: int) -> NDArray[np.float64]:
         """Return the demands of one block."""
         mean_us, overhead_us = self._settings.service_time_s * _US, self._settings.overhead_s * _US
         chance = np.random.default_rng((self._seed, block))
         match self._settings.distribution:
-            case Distribution.DETERMINISTIC:
-                return np.full(BLOCK, self._mean_us())
             case Distribution.EXPONENTIAL:
                 return chance.standard_exponential(BLOCK) * mean_us + overhead_us
             case Distribution.LOGNORMAL:
                 sigma = self._settings.lognormal_sigma
                 return np.exp(chance.standard_normal(BLOCK) * sigma - sigma**2 / 2) * mean_us + overhead_us
-            case Distribution.PARETO:
+            case _:  # Pareto
                 shape = self._settings.pareto_shape
                 smallest_us = mean_us * (shape - 1) / shape
                 return (1 + chance.pareto(shape, BLOCK)) * smallest_us + overhead_us

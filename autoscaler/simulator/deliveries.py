@@ -279,7 +279,6 @@ class Share:
         self._agenda = agenda
         self._members: frozenset[int] = frozenset()
         self._gone: frozenset[int] = frozenset()
-        """Who died."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run."""

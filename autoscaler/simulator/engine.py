@@ -25,7 +25,6 @@ from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Served
 
 NOBODY: Final = NONE
-"""In place of a replica's number."""
 
 
 class Engine(EventServer):

@@ -51,9 +51,7 @@ class SimulatedGroup:
         self._dead: frozenset[int] = frozenset()
         self.members = Members(settings.service.replica_classes, keep=keep)
         self.epoch = 0
-        """Of the plan in force."""
         self.plans: list[PlanWritten] = []
-        """at_us: µs since the start of the run."""
         self.changes: list[Change] = []
         self.kills: list[Kill] = []
         names = tuple(f"{settings.replica_prefix}-{ordinal}" for ordinal in range(settings.initial_replicas))
@@ -114,7 +112,6 @@ class SimulatedGroup:
             assignment=self._placement.aim,
             service_rate=self._rates.group,
             rebalance_time_s=self._settings.told_rebalance_time_s,
-            overhead_s=self._settings.planned_overhead_s,
             startup_s=self._settings.told_startup_s,
             commit_age_s=self._settings.commit_age_s,
             stops_all=self._settings.delivery.stops_all,

@@ -15,7 +15,6 @@ class Member:
 
     name: str
     number: int
-    """At the engine."""
     ready: bool = False
     planned: bool = True
     """Named by the newest plan; else it is being removed."""
@@ -31,7 +30,6 @@ class Members:
         self._leaving: list[Member] = []
         self._present: dict[str, Member] = {}
         self.names: list[str] = []
-        """By replica number."""
         self.requested: list[tuple[int, int]] = []
         """(µs, replicas paid for from then on)."""
         self.paid: list[tuple[int, float]] = []

@@ -110,11 +110,13 @@ class Pool(EventServer):
     def _serve(self, until_us: int) -> None:
         if not len(self._free):
             return
-        state = (*self._state(), self._service, self._free)
-        while self._returned and acquire(*state, self._returned[0], self._now_us, until_us):
+        self._service[0]["open_us"] = max(self._service[0]["open_us"], self._now_us)
+        rows, base, members, partitions = self._state()
+        state = rows[: self._events.loaded - base], base, members, partitions, self._service, self._free
+        while self._returned and acquire(*state, self._returned[0], until_us):
             heappop(self._returned)
         if not self._returned:
-            self._waiting = serve(*state, self._waiting, self._events.loaded, self._now_us, until_us)
+            self._waiting = serve(*state, self._waiting, until_us)
 
     def _collect(self) -> None:
         commit_all(*self._state(), self._now_us)  # what is acquired is unfinished then, so its row is kept
@@ -163,19 +165,11 @@ def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: in
 
 @compiled
 def acquire(
-    events: Rows,
-    base: int,
-    members: Rows,
-    partitions: Rows,
-    service: Rows,
-    heap: Heap,
-    event: int,
-    now_us: int,
-    until_us: int,
+    events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
 ) -> bool:
     """Let the next free member serve `event`; tell whether one can before `until_us`."""
     member, row = heap[0], event - base
-    at_us = max(members[member].free_us, events[row].intended_us, now_us, service[0].open_us)
+    at_us = max(members[member].free_us, events[row].intended_us, service[0].open_us)
     if at_us >= until_us:
         return False
     if service[0].gap_us:
@@ -211,18 +205,9 @@ def _sooner(members: Rows, one: int, other: int) -> bool:
 
 @compiled
 def serve(
-    events: Rows,
-    base: int,
-    members: Rows,
-    partitions: Rows,
-    service: Rows,
-    heap: Heap,
-    event: int,
-    end: int,
-    now_us: int,
-    until_us: int,
+    events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
 ) -> int:
-    """Let events from `event` on be acquired before `until_us`; return the first one left, or `end`."""
-    while event < end and acquire(events, base, members, partitions, service, heap, event, now_us, until_us):
+    """Let events from `event` on be acquired before `until_us`; return the first one left."""
+    while event < base + len(events) and acquire(events, base, members, partitions, service, heap, event, until_us):
         event += 1
     return event

@@ -5,7 +5,6 @@ Only a stretch of the run is kept, short enough for the processor's cache.
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,17 +90,6 @@ class Served:
     started_us: NDArray[np.int64]
     done_us: NDArray[np.int64]
     replica: NDArray[np.int32]
-    """Number of the replica that served it."""
-
-    @classmethod
-    def joined(cls, parts: Sequence["Served"], first: int) -> "Served":
-        """Return parts that follow each other as one; `first` is theirs, or the next event's where there are none."""
-        return cls(
-            first,
-            np.concatenate([part.started_us for part in parts]),
-            np.concatenate([part.done_us for part in parts]),
-            np.concatenate([part.replica for part in parts]),
-        )
 
 
 class Window:
@@ -113,7 +101,6 @@ class Window:
         self._skip = 0
         """Events at the start of the first chunk fed that were loaded."""
         self.rows: Rows = np.empty(0, EVENT)
-        """Event e lies in row e − base."""
         self.base = 0
         self.loaded = 0
         self.next_us = NEVER
@@ -222,8 +209,9 @@ class EventServer(ABC):
         """Return the outcome of events that are finished and were not taken before, as far as they are consecutive."""
         self._collect()
         first, self._taken = self._taken, self._collected_until
-        collected, self._collected = self._collected, []
-        return Served.joined(collected, first)
+        parts, self._collected = self._collected, []
+        fields = ("started_us", "done_us", "replica")
+        return Served(first, *(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
 
     def late(self) -> NDArray[np.int64]:
         """Return how many events each replica finished too late until now."""

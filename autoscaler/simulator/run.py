@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import merge
 from math import ceil
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -147,23 +148,18 @@ class Run:
     """From the intended time to the first completion."""
     replica_names: tuple[str, ...]
     changes: tuple[Change, ...]
-    """Decisions that were carried out."""
     requested: tuple[tuple[int, int], ...]
     """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
     paid: tuple[tuple[int, float], ...]
     """(µs, sum of the prices of their classes)."""
     drained_us: int
-    """When the last event was finished."""
     repeated: NDArray[np.int64]
     """Numbers of events that were served again after they had been finished; each as often as that happened."""
     policy_s: float
     """Spent in Policy.decide, by the caller's clock; 0 without one."""
     plans: tuple[PlanWritten, ...]
-    """at_us: µs since the start."""
     replica_changes: tuple[ReplicaChanged, ...]
-    """at_us: µs since the start."""
     _journal: SimulatedJournal | None = field(repr=False)
-    """None where only latencies are kept."""
 
     @property
     def duplicates(self) -> int:
@@ -179,8 +175,8 @@ class Run:
             raise ValueError("this run kept latencies only: it has no journal")
         own: list[PlanWritten | ReplicaChanged] = [*self.plans, *self.replica_changes]
         shifted = [msgspec.structs.replace(entry, at_us=started_us + entry.at_us) for entry in own]
-        shifted.sort(key=_at_us)
-        yield from merge(shifted, self._journal.ticks(started_us), key=_at_us)
+        shifted.sort(key=attrgetter("at_us"))
+        yield from merge(shifted, self._journal.ticks(started_us), key=attrgetter("at_us"))
 
 
 def simulate(
@@ -269,10 +265,6 @@ def _replace_the_dead(world: World, controller: Controller, settings: Simulation
     raise ValueError("all replicas died and the policy asks for no other: what is left cannot be served")
 
 
-def _at_us(entry: JournalEntry) -> int:
-    return entry.at_us
-
-
 class _Timed(PolicyAround):
     """A policy, and how long it thinks."""
 
@@ -282,7 +274,6 @@ class _Timed(PolicyAround):
         self.spent_s = 0.0
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision."""
         if self._clock is None:
             return self.policy.decide(observation)
         began_s = self._clock()

@@ -73,7 +73,6 @@ class Failure:
     """A replica dies."""
 
     at_s: float
-    """Seconds since the start."""
     known: bool = True
     """The scaler sees it at once and the others evict it after `eviction_s`; else its session must expire."""
 
@@ -93,8 +92,6 @@ class Observing(Settings):
     """The μ that policies are told is so much too high; negative: too low."""
     planned_startup_s: float | None = setting(None, "s", least=0)
     """Start-up that policies are told; None: the true one, 0 where that is sampled."""
-    planned_overhead_s: float = setting(0.0, "s", least=0)
-    """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
     poll_events: int = setting(1, "events", least=1)
     """Events polled and committed together at most; 1: each is committed when it is finished."""
 
@@ -133,12 +130,13 @@ class SimulationSettings(Observing):
     @property
     def told_rebalance_time_s(self) -> float:
         """t_r that policies are told, seconds."""
-        return _told(self.planned_rebalance_time_s, self.delivery.own_rebalance_time_s)
+        planned_s = self.planned_rebalance_time_s
+        return self.delivery.own_rebalance_time_s if planned_s is None else planned_s
 
     @property
     def told_startup_s(self) -> float:
         """Start-up that policies are told, seconds."""
-        return _told(self.planned_startup_s, self.startup_s or 0.0)
+        return (self.startup_s or 0.0) if self.planned_startup_s is None else self.planned_startup_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +146,4 @@ class Change:
     at_s: float
     action: Action
     replicas: int
-    """Planned count from then on."""
     moved: int
-    """Partitions that change their owner by it."""
-
-
-def _told(planned_s: float | None, true_s: float) -> float:
-    return true_s if planned_s is None else planned_s

@@ -17,7 +17,8 @@ from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
 
 SAMPLES: Final = 4
 """In a slot: as often end offsets are read live."""
-Slots = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+Ints = NDArray[np.int64]
+Slots = Callable[[Ints], Ints]
 """Edges (µs) → events between each and the next, shape (slots, partitions)."""
 
 
@@ -27,16 +28,15 @@ class Seen(NamedTuple):
     loads: tuple[PartitionLoad, ...]
     """By partition."""
     recent: RecentArrivals
-    """Of the interval before it."""
-    late: NDArray[np.int64]
+    late: Ints
     """Events finished too late since the look that was seen before, by replica."""
 
 
 class _Look(NamedTuple):
     at_us: int
-    lag: NDArray[np.int64]
+    lag: Ints
     """By partition."""
-    late: NDArray[np.int64]
+    late: Ints
     """By replica, since the start of the run."""
 
 
@@ -53,10 +53,8 @@ class Sight:
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._looks: deque[_Look] = deque()
         self._seen_us: int | None = None
-        """When the look that was seen last was made."""
         self._late = np.zeros(0, np.int64)
-        """Of the look that was seen last."""
-        self._commits: deque[list[NDArray[np.int64]]] = deque()
+        self._commits: deque[list[Ints]] = deque()
         """For each look to come that sees commits late: the commits, once they are read."""
 
     def expect(self, look_us: int, agenda: Agenda, *, first: bool = False) -> None:
@@ -65,7 +63,7 @@ class Sight:
         first: the look is earlier than all those.
         """
         if self._commit_age_us:
-            notes: list[NDArray[np.int64]] = []
+            notes: list[Ints] = []
             (self._commits.appendleft if first else self._commits.append)(notes)
             read_us = max(self._counters.now_us, look_us - self._commit_age_us)
             agenda.at(read_us, lambda: notes.append(self._counters.committed()))
@@ -73,7 +71,7 @@ class Sight:
     def look(self) -> None:
         """Read the offsets as they are now; commits as they were noted, where they were."""
         counters = self._counters
-        lag = counters.produced() - self._committed()
+        lag = counters.produced() - (self._commits.popleft()[0] if self._commits else counters.committed())
         self._looks.append(_Look(counters.now_us, lag, counters.late()))
 
     def see(self) -> Seen:
@@ -115,14 +113,11 @@ class Sight:
         begin_s = soonest_s((samples_us[:-1] - until_us) / 1e6 - starts_s, cells.sum(axis=1), slots)
         return RecentArrivals(self._slot_s, cells.reshape(count, SAMPLES, -1).sum(axis=1), begin_s), since_us
 
-    def _edges_us(self, until_us: int, since_us: int) -> NDArray[np.int64]:
+    def _edges_us(self, until_us: int, since_us: int) -> Ints:
         slot_us = self._interval_us / self._count
         first_us, count = until_us - since_us, max(1, round(since_us / slot_us))
         inner = first_us + np.arange(1, count) * slot_us
         return np.concatenate(([first_us], np.ceil(inner), [until_us])).astype(np.int64)
-
-    def _committed(self) -> NDArray[np.int64]:
-        return self._commits.popleft()[0] if self._commits else self._counters.committed()
 
 
 class LearnedRates:
@@ -151,17 +146,11 @@ class LearnedRates:
         self._faster: dict[int, float] = {}
         """By replica number: how many times as fast as the first class its own is."""
         self._served: dict[int, int] = {}
-        """Events by replica number."""
         self._lost_s: dict[int, float] = {}
         """By replica number: seconds that its events took longer because it alone was slow."""
 
     def observe(
-        self,
-        members: Sequence[Member],
-        owners: Sequence[int],
-        committed: NDArray[np.int64],
-        at_s: float,
-        busy_us: Sequence[int] | None,
+        self, members: Sequence[Member], owners: Sequence[int], committed: Ints, at_s: float, busy_us: list[int] | None
     ) -> None:
         """Take in one reading: who is planned, and owner (replica number) and events committed by partition.
 

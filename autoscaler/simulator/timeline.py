@@ -1,14 +1,11 @@
 """A simulated run as rows, one for each event: in the columns of live runs (events.parquet)."""
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator.run import Run
-
-UNUSED_TOPICS: Final = ("placed", "shipped", "notified")
-"""Prefixes of the topics that a payment-only run does not have."""
 
 
 def timeline(run: Run, started_us: int = 0) -> dict[str, NDArray[Any]]:
@@ -20,10 +17,10 @@ def timeline(run: Run, started_us: int = 0) -> dict[str, NDArray[Any]]:
     count = len(events)
     if count != len(run.latency_us):
         raise ValueError("this run kept latencies only: its events have no timeline")
-    never = np.ma.array(np.zeros(count, np.int64), mask=True)
-    names = np.array(run.replica_names)
+    never, none = np.ma.array(np.zeros(count, np.int64), mask=True), np.zeros(count, np.int64)
     written_us = np.array([plan.at_us for plan in run.plans])
-    times: dict[str, NDArray[Any]] = {
+    columns: dict[str, NDArray[Any]] = {
+        "event_id": np.char.mod("event-%08d", np.arange(count)),
         "intended_us": started_us + events.intended_us,
         "placed_us": started_us + events.intended_us,  # a simulated generator is never late
         "accepted_us": never,
@@ -31,16 +28,18 @@ def timeline(run: Run, started_us: int = 0) -> dict[str, NDArray[Any]]:
         "done_us": started_us + events.done_us,
         "shipped_us": never,
         "notified_us": never,
-    }
-    places: dict[str, NDArray[Any]] = {
         "partition": events.partition,
         "offset": _offsets(events.partition),
-        "replica": names[events.replica],
+        "replica": np.array(run.replica_names)[events.replica],
         "epoch": np.searchsorted(written_us, events.started_us, side="right"),
         "accepted": np.ones(count, bool),
-        "dead_letters": np.zeros(count, np.int64),
+        "dead_letters": none,
     }
-    return {"event_id": np.char.mod("event-%08d", np.arange(count)), **times, **places, **_records(run, count)}
+    requested, settled = np.ones(count, np.int64), 1 + np.bincount(run.repeated, minlength=count)
+    carried = {"placed": none, "requested": requested, "settled": settled, "shipped": none, "notified": none}
+    for prefix, records in carried.items():
+        columns |= {f"{prefix}_records": records, f"{prefix}_differ": np.zeros(count, bool)}
+    return columns
 
 
 def _offsets(partition: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -49,13 +48,3 @@ def _offsets(partition: NDArray[np.int32]) -> NDArray[np.int64]:
     offsets = np.empty(len(partition), np.int64)
     offsets[order] = np.arange(len(partition)) - np.repeat(np.cumsum(counts) - counts, counts)
     return offsets
-
-
-def _records(run: Run, count: int) -> dict[str, NDArray[Any]]:
-    carried = {prefix: np.zeros(count, np.int64) for prefix in UNUSED_TOPICS}
-    carried["requested"] = np.ones(count, np.int64)
-    carried["settled"] = 1 + np.bincount(run.repeated, minlength=count)
-    columns: dict[str, NDArray[Any]] = {}
-    for prefix in ("placed", "requested", "settled", "shipped", "notified"):
-        columns |= {f"{prefix}_records": carried[prefix], f"{prefix}_differ": np.zeros(count, bool)}
-    return columns

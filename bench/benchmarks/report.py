@@ -88,7 +88,6 @@ def _tailpack(*words: str) -> tuple[float, float]:
 
 
 def _memory_mib(pid: int) -> float:
-    """Return the memory of a process and of all that it has started."""
     try:
         top = psutil.Process(pid)
         memory = [one.memory_full_info() for one in (top, *top.children(recursive=True))]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -15,7 +15,8 @@ import psutil
 
 from autoscaler.live.composition import LiveAutoscaler
 from autoscaler.live.launchers.processes import PidFile, ProcessLauncher
-from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN
+from autoscaler.live.metrics import PLAN_TAKEN
+from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -40,7 +41,7 @@ DAY_S: Final = 86_400.0
 
 @dataclass(kw_only=True)
 class Scale(Benchmark):
-    """Measure ticks, plans, requests and journal of the controller with many members and partitions on one broker."""
+    """Measure ticks, plans and journal of the controller with many members and partitions on one broker."""
 
     sizes: Annotated[str, Option("MEMBERSxPARTITIONS, separated by commas.")] = "10x100,50x1000"
 
@@ -64,7 +65,8 @@ def _measure(group: "_Group", tools: Tools, found: Row, *, quick: bool) -> None:
     """Put the figures into `found`, one after the other. Raises NotWithinError, BenchError, KeyboardInterrupt."""
     timed, mover = group.timed, group.mover
     tools.announce(said="members start")
-    group.until(lambda: group.counted()[1] == group.members, group.start_s, "members start")
+    with closing(ProgressReader(group.connection)) as reports:
+        group.until(lambda: len(reports.poll()) == group.members, group.start_s, "members start")
     began_s = steady_s()
     group.controller.start()
     group.until(lambda: timed.taken()[0] > 0 and mover.observed > 0, PLAN_S, "the first plan is taken")
@@ -89,14 +91,14 @@ class _Group:
     """The members, which are killed at the end, and the controller that adopts them."""
 
     def __init__(self, connection: Connection, members: int, partitions: int, stack: ExitStack) -> None:
-        self.members, self._hosts = members, list[Child]()
+        self.connection, self.members, self._hosts = connection, members, list[Child]()
         self._interruptions = stack.enter_context(signals_noted())
         self._broker = next(one for one in psutil.Process().children() if "java" in one.name())
         self._folder = Path(stack.enter_context(TemporaryDirectory()))
         each_s = START_EACH_S + START_EACH_PARTITION_S * partitions
         self.start_s = START_S + 2 * each_s * min(members, IN_A_PROCESS) + OPEN_EACH_S * partitions
         for first in range(0, members, IN_A_PROCESS):
-            self._host(stack, connection, first, each_s)
+            self._host(stack, first, each_s)
         settings = AutoscalerSettings(
             policy="static", payment_partitions=partitions, state_dir=str(self._folder),
             initial_replicas=members, max_replicas=members,
@@ -108,12 +110,15 @@ class _Group:
         self.controller = Thread(target=self.timed.run, name="controller")
         stack.callback(self._end_controller, stop)
 
-    def _host(self, stack: ExitStack, connection: Connection, first: int, each_s: float) -> None:
+    def _end_controller(self, stop: Event) -> None:
+        stop.set()
+        if self.controller.ident is not None:
+            self.controller.join()
+
+    def _host(self, stack: ExitStack, first: int, each_s: float) -> None:
         """Start a process of members, each of which the launcher adopts by a file."""
         count, name = min(IN_A_PROCESS, self.members - first), f"members-{first}"
-        counted = self._folder / f"requests-{first}"
-        settings = {"replica": REPLICA_PREFIX, "first": first, "count": count, "each_s": each_s, "counted": counted}
-        environ = environ_of(connection, **settings)
+        environ = environ_of(self.connection, replica=REPLICA_PREFIX, first=first, count=count, each_s=each_s)
         host = Child(name, python_module("bench.benchmarks.light"), environ, self._folder / f"{name}.log")
         host.start()
         stack.callback(host.wait)
@@ -124,11 +129,6 @@ class _Group:
         for number in range(first, first + count):
             (self._folder / "replicas" / f"{REPLICA_PREFIX}-{number}.json").write_bytes(entry)
 
-    def _end_controller(self, stop: Event) -> None:
-        stop.set()
-        if self.controller.ident is not None:
-            self.controller.join()
-
     def until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         def done() -> bool:
             if self._interruptions:
@@ -138,19 +138,13 @@ class _Group:
 
         until(done, within_s, what)
 
-    def counted(self) -> tuple[int, int]:
-        """Return how many requests the members have sent, and how many of them serve."""
-        told = [file.read_text(encoding="ascii").split() for file in self._folder.glob("requests-*[0-9]")]
-        return sum(int(requests) for requests, _ in told), sum(int(serving) for _, serving in told)
-
     def counters(self) -> dict[str, float]:
-        """Return requests of the members, processor time of all, and the journal's bytes: their rates are figures."""
+        """Return the processor time of all, and the journal's bytes: their rates are figures."""
         return {
-            "requests_per_s": float(self.counted()[0]),
             "broker_cores": sum(self._broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
             "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._hosts)),
-            "journal_bytes": self.timed.journal_bytes(),
+            "journal_bytes": _samples(self.timed._metrics.journal_bytes)["_total"],
         }
 
 
@@ -161,7 +155,7 @@ class _Mover:
 
     def __init__(self) -> None:
         self.asked = False
-        self.observed = 0  # ticks at which the whole group was observed
+        self.observed = 0
 
     def decide(self, observation: GroupObservation) -> Decision:
         self.observed += 1
@@ -185,9 +179,6 @@ class _Timed(LiveAutoscaler):
         told = _samples(self._metrics[PLAN_TAKEN])
         return int(told["_count"]), told["_sum"]
 
-    def journal_bytes(self) -> float:
-        return _samples(self._metrics[JOURNAL_BYTES])["_total"]
-
     def _tick(self) -> None:
         began_s = time.perf_counter()
         super()._tick()
@@ -195,7 +186,6 @@ class _Timed(LiveAutoscaler):
 
 
 def _samples(metric: Any) -> dict[str, float]:
-    """Return suffix → value of one metric: to collect those of ten thousand partitions would cost more than a tick."""
     (one,) = metric.collect()
     return {sample.name.removeprefix(one.name): sample.value for sample in one.samples}
 

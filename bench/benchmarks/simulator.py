@@ -76,7 +76,6 @@ def serve(events: int, partitions: int, replicas: int) -> Row:
 
 
 def _chunks(events: int, partitions: int, replicas: int) -> Iterator[tuple[Arrivals, int]]:
-    """Yield chunks of whole seconds, as large as in a whole run, and the length of each in seconds."""
     chance, rate = np.random.default_rng(1), replicas * RATE_PER_REPLICA
     a_chunk = max(1, PIECE // rate) * rate
     for first in range(0, events, a_chunk):

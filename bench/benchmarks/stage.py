@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from autoscaler.live.kafka import client
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of, numbers
+from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads, send_loads
 from contracts.children import Child, ChildEndedError, python_module
 from contracts.clock import now_us, steady_s
@@ -72,7 +72,10 @@ class Stage(Benchmark):
 
     def cases(self) -> Sequence[str]:
         """Return the numbers of processes. Raises ValueError."""
-        return list(map(str, numbers(self.instances)))
+        counts = self.instances.split(",")
+        if any(int(one) < 1 for one in counts):
+            raise ValueError(f"--instances {self.instances}: must be 1 or more")
+        return counts
 
     def measure(self, case: str, tools: Tools) -> Row:
         """Measure so many processes on a broker of their own."""

@@ -131,7 +131,6 @@ def rank_s(values_us: IntArray | Sequence[int], percentile: float) -> float | No
 
 
 def _events(first: Served, windows: Iterable[Window], among: Callable[[Window], Iterable[int]] | None = None) -> Mask:
-    """Mark the events within the windows, of all partitions or of those that `among` names for each window."""
     chosen = np.zeros(len(first), dtype=bool)
     for window in windows:
         rows = overlapping(first, window.step.at_us, window.ended_us)

@@ -1,6 +1,5 @@
 """A group of replicas under a steady load: plans are written to it, its processes are ended, its records are read."""
 
-import math
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -136,11 +135,6 @@ class ServedGroup:
         """Those whose new owner has been seen."""
 
     @property
-    def step_deadline_s(self) -> float:
-        """How long a step may take."""
-        return QUICK_STEP_DEADLINE_S if self.setup.quick else STEP_DEADLINE_S
-
-    @property
     def late(self) -> bool:
         """Whether the quick form begins no further step."""
         return self.setup.quick and time.monotonic() > self.began_s + QUICK_STEPS_S
@@ -162,25 +156,21 @@ class ServedGroup:
         """Start one more and wait until it reports that it is ready; return its name. For runtimes that take a plan."""
         name, ready = self.start(), (ReplicaState.WARM, ReplicaState.MEMBER)
 
-        def is_warm() -> bool:
-            return name in self.seen.reports and self.seen.reports[name].state in ready
-
+        is_warm = lambda: name in self.seen.reports and self.seen.reports[name].state in ready  # noqa: E731
         self.wait_for(is_warm, f"{name} is warm", START_DEADLINE_S)
         return name
 
     def terminate(self, name: str) -> int:
         """Ask a replica to stop; return when, µs since the epoch."""
-        child = self._stopping[name] = self.running.pop(name)
-        at_us = now_us()
-        child.terminate()
+        self._stopping[name], at_us = self.running.pop(name), now_us()
+        self._stopping[name].terminate()
         return at_us
 
     def kill(self, name: str) -> int:
         """Send SIGKILL and wait for the end; return when it was sent."""
-        child = self._stopping[name] = self.running.pop(name)
-        at_us = now_us()
-        child.kill()
-        child.wait()
+        self._stopping[name], at_us = self.running.pop(name), now_us()
+        self._stopping[name].kill()
+        self._stopping[name].wait()
         return at_us
 
     def gone(self, name: str) -> bool:
@@ -251,16 +241,16 @@ class ServedGroup:
         self.pump(length_s)
         self.quiet.append((from_us, now_us()))
 
-    def wait_for(self, condition: Callable[[], bool], what: str, deadline_s: float = math.nan) -> None:
+    def wait_for(self, condition: Callable[[], bool], what: str, deadline_s: float = 0.0) -> None:
         """Take in what arrives until `condition` holds, by default as long as a step may take. Raises OverdueError."""
-        within_s = self.step_deadline_s if math.isnan(deadline_s) else deadline_s
+        within_s = deadline_s or (QUICK_STEP_DEADLINE_S if self.setup.quick else STEP_DEADLINE_S)
         until_s = time.monotonic() + within_s
         while not condition():
             if time.monotonic() > until_s:
                 raise OverdueError(f"not within {within_s:.0f} s: {what}")
             self.pump(POLL_S)
 
-    def wait_for_plan(self, deadline_s: float = math.nan) -> None:
+    def wait_for_plan(self, deadline_s: float = 0.0) -> None:
         """Wait until the replicas report the partitions that the newest plan gives them. Raises OverdueError."""
         in_force = lambda: self.seen.reported_owners(self.running) == self.plans.assignment  # noqa: E731
         self.wait_for(in_force, f"plan {self.plans.epoch} is in force", deadline_s)
@@ -305,12 +295,6 @@ def conduct(
         late_s = sent.lateness_p99_us / 1e6
         if not problem and late_s > LATENESS_LIMIT_S:
             problem = f"the load was late: p99 {late_s:.3f} s, above {LATENESS_LIMIT_S} s; keep the machine quiet"
-        verdict = {
-            "lateness_p99_s": late_s,
-            "lateness_max_s": sent.lateness_max_us / 1e6,
-            "valid": not problem,
-            "problem": problem,
-            "interrupted": interrupted,
-            "wall_s": round(time.monotonic() - group.began_s, 2),
-        }
-        return {**analyse(evidence), **asdict(setup), **verdict}
+        verdict = {"valid": not problem, "problem": problem, "interrupted": interrupted}
+        took = {"lateness_p99_s": late_s, "wall_s": round(time.monotonic() - group.began_s, 2)}
+        return analyse(evidence) | asdict(setup) | took | verdict

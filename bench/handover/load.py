@@ -48,7 +48,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged_us: tuple[int, ...]
     """Intended times of the events that the broker took."""
     lateness_p99_us: int
-    lateness_max_us: int
 
 
 def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: Connection) -> Sent:
@@ -83,7 +82,6 @@ def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: 
     return Sent(
         acknowledged_us=tuple(acknowledged_us),
         lateness_p99_us=percentile_us(np.array(late_us, dtype=np.int64), 0.99),
-        lateness_max_us=max(late_us),
     )
 
 

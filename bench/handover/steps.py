@@ -112,19 +112,16 @@ class PlannedSteps:
         self._group.handovers += len(moves)
 
     def _confirm_without(self, name: str) -> None:
-        """Plan the owners that there are: as they report themselves, otherwise as last seen."""
         told = self._seen.reported_owners(self._group.running)
         _, staying = self._without(name)
         self._plans.write({**self._seen.owners(), **told}, staying)
         self._group.wait_for_plan()
 
     def _without(self, name: str) -> tuple[dict[int, str], tuple[str, ...]]:
-        """Return new owners for the partitions of `name`, and all replicas but this one."""
         staying = tuple(one for one in self._plans.replicas if one != name)
         return self._plans.spread(self._plans.held_by(name), staying), staying
 
     def _taken_over(self, partitions: list[int], at_us: int) -> bool:
-        """Return whether running replicas have finished an event of each of these partitions since."""
         last_done_us, running = self._seen.last_done_us, self._group.running
         return all(any(last_done_us(number, name) > at_us for name in running) for number in partitions)
 
@@ -150,13 +147,11 @@ class UnplannedSteps:
             self._group.rest(QUIET_S)
 
     def _start(self) -> None:
-        """Start a replica and wait until it serves its share. The step begins when it is about to join."""
         before, newcomer, first_us = self._seen.owners(), self._group.start(), self._seen.first_us
         self._group.wait_for(lambda: newcomer in first_us, f"{newcomer} connects")
         self._carry_out("start", first_us[newcomer], before, self._is_balanced, f"{newcomer} serves its share")
 
     def _terminate(self, name: str) -> None:
-        """SIGTERM, and wait until others serve its partitions."""
         before, at_us = self._seen.owners(), self._group.terminate(name)
         done = lambda: self._group.gone(name) and self._is_balanced()  # noqa: E731
         self._carry_out(SIGTERM, at_us, before, done, f"others serve the partitions of {name}, and it ends")
@@ -166,7 +161,6 @@ class UnplannedSteps:
         self._group.handovers += sum(before.get(number) != owner for number, owner in self._seen.owners().items())
 
     def _is_balanced(self) -> bool:
-        """Return whether every running replica, and no other, serves its share of the partitions."""
         running, counts = self._group.running, Counter(self._seen.owners().values())
         share = self._group.setup.partitions // len(running)
         return set(counts) <= set(running) and all(counts[one] >= share for one in running)

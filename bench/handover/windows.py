@@ -1,6 +1,8 @@
 """Which events a step may have touched: its moves, its window, and who was moved in it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -79,43 +81,33 @@ def stall_us(served: Served, from_us: int, to_us: int) -> int:
     return int(max(length.max(initial=0), 0))
 
 
-def _window(step: Step, first: Served, rows: dict[int, IntArray]) -> Window:
-    found: list[Handover] = []
-    missing: list[Move] = []
-    if step.moves is None:
-        for number, mine in rows.items():
-            found += _observed(step, number, first, mine)
-    for move in step.moves or ():
-        handover = _planned(step, move, first, rows.get(move.partition, np.array([], dtype=np.int64)))
-        if handover is None:
-            missing.append(move)
-        else:
-            found.append(handover)
+def _window(step: Step, first: Served, rows: Mapping[int, IntArray]) -> Window:
+    """Return a step's window: each planned move with its first event, or every change of owner that is seen."""
+    moves = _observed(step, first, rows) if step.moves is None else _planned(step, first, rows)
+    found = tuple(_handover(step, move, first, rows[move.partition], hit) for move, hit in moves if hit is not None)
+    missing = tuple(move for move, hit in moves if hit is None)
     last_us = max((one.first_us for one in found), default=step.at_us)
     ended_us = step.until_us if missing else min(last_us + TAIL_US, step.until_us)
-    return Window(step, ended_us, tuple(found), tuple(missing))
+    return Window(step, ended_us, found, missing)
 
 
-def _planned(step: Step, move: Move, first: Served, mine: IntArray) -> Handover | None:
-    if move.target not in first.names:
-        return None
-    target = first.names.index(move.target)
-    begin = int(np.searchsorted(first.done_us[mine], step.at_us))
-    later = mine[begin:]
-    hits = later[first.replica[later] == target][:1]
-    if not len(hits) or first.done_us[hits[0]] > step.until_us:
-        return None
-    return _handover(step, move, first, mine, int(hits[0]))
+def _planned(step: Step, first: Served, rows: Mapping[int, IntArray]) -> list[tuple[Move, int | None]]:
+    found = list[tuple[Move, int | None]]()
+    for move in step.moves or ():
+        mine = rows.get(move.partition, np.array([], dtype=np.int64))
+        done_us, owner = first.done_us[mine], np.array(first.names)[first.replica[mine]]
+        hits = mine[(owner == move.target) & (done_us >= step.at_us) & (done_us <= step.until_us)]
+        found.append((move, int(hits[0]) if len(hits) else None))
+    return found
 
 
-def _observed(step: Step, number: int, first: Served, mine: IntArray) -> list[Handover]:
-    """Return every change of owner of one partition within the step."""
-    done = first.done_us[mine]
-    begin, end = int(np.searchsorted(done, step.at_us)), int(np.searchsorted(done, step.until_us, side="right"))
-    owners = first.replica[mine]
-    changes = [row for row in range(max(begin, 1), end) if owners[row] != owners[row - 1]]
-    moves = {row: Move(number, first.names[owners[row - 1]], first.names[owners[row]]) for row in changes}
-    return [_handover(step, move, first, mine, int(mine[row])) for row, move in moves.items()]
+def _observed(step: Step, first: Served, rows: Mapping[int, IntArray]) -> list[tuple[Move, int | None]]:
+    return [
+        (Move(number, first.names[first.replica[before]], first.names[first.replica[row]]), int(row))
+        for number, mine in rows.items()
+        for before, row in pairwise(mine)
+        if step.at_us <= first.done_us[row] <= step.until_us and first.replica[row] != first.replica[before]
+    ]
 
 
 def _handover(step: Step, move: Move, first: Served, mine: IntArray, hit: int) -> Handover:

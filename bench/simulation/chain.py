@@ -1,7 +1,6 @@
 """A scenario with stages, simulated: each stage after the one before it, and measured from end to end."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -13,13 +12,12 @@ from autoscaler.simulator.chain import end_to_end_us, passed_on
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.build import delivery_of, settings_of
+from bench.simulation.run import RANKS, percentile_s
 from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import OUR_DELIVERIES
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
-from report.measures import IntArray, in_sla_share, percentile_us, replica_minutes
-
-FIRST: Final = "payment"
+from report.measures import IntArray, in_sla_share, replica_minutes
 
 
 class StageResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +60,7 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
     load_compiler()  # before the first run, which would pay for it
     sent = sent_by(scenario) if sent is None else sent
     questions = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
-    names = [FIRST, *(stage.name for stage in scenario.stages)]
+    names = ["payment", *(stage.name for stage in scenario.stages)]
     workload, cause = sent.workload(), np.arange(sent.events)
     runs: list[Run] = []
     causes = [cause]
@@ -80,8 +78,8 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
             stage=name,
             events=len(run.latency_us),
             in_sla=in_sla_share(run.latency_us, share * scenario.target.latency_target_s),
-            p999_s=_seconds(run.latency_us, 0.999),
-            max_s=_seconds(run.latency_us, 1.0),
+            p999_s=percentile_s(run.latency_us, 0.999),
+            max_s=percentile_s(run.latency_us, 1.0),
             replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
             peak_replicas=max(count for _, count in run.requested),
             plan_changes=len(run.changes),
@@ -94,9 +92,7 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
         seed=scenario.seed,
         events=len(took_us),
         in_sla=in_sla_share(took_us, scenario.target.latency_target_s),
-        p99_s=_seconds(took_us, 0.99),
-        p999_s=_seconds(took_us, 0.999),
-        max_s=_seconds(took_us, 1.0),
+        **{name: percentile_s(took_us, RANKS[name]) for name in ("p99_s", "p999_s", "max_s")},
         replica_minutes=sum(one.replica_minutes for one in stages),
         stages=tuple(stages),
     )
@@ -125,7 +121,3 @@ def _policies(questions: Sequence[Scenario]) -> list[Policy]:
         return chained_policies(asked) if whole.chain.coordinated else [one.policy() for one in asked]
     except ValueError as wrong:
         raise InvalidSettingsError([f"{whole.name}: {wrong}"]) from wrong
-
-
-def _seconds(took_us: IntArray, percentile: float) -> float | None:
-    return percentile_us(took_us, percentile) / 1e6 if len(took_us) else None

@@ -5,8 +5,9 @@ The report reads both alike. Parquet folders appear whole or not at all, with th
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,17 +18,13 @@ from autoscaler.simulator.run import Run
 from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
-from report.run_info import RUN_FILE, RunInfo
+from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
 from report.stored import TEXTS, WHOLE_NUMBERS, YES_OR_NO
 
-EVENTS: Final = "events.parquet"
-JOURNAL: Final = "journal.parquet"
 WHOLE: Final = "_SUCCESS"
 """File that Spark adds to a Parquet folder last."""
 JUDGED: Final = ("result.json", "report.html")
 """What a report leaves in the folder of a run."""
-START: Final = "start"
-"""Action of a group's first plan."""
 BLOCK: Final = 5_000
 """Entries of the journal that are text at once: with many partitions each has kilobytes."""
 
@@ -39,19 +36,9 @@ EVENT_TYPES: Final = {
 }
 """Columns of events.parquet."""
 JOURNAL_TYPES: Final = {
-    "position": "int64",
-    "kind": "string",
-    "at_us": "int64",
-    "tick": "int64",
-    "action": "string",
-    "reason": "string",
-    "ready_replicas": "int32",
-    "requested_replicas": "int32",
-    "epoch": "int64",
-    "moved": "int32",
-    "replica": "string",
-    "change": "string",
-    "entry": "string",
+    **{"position": "int64", "kind": "string", "at_us": "int64", "tick": "int64", "action": "string"},
+    **{"reason": "string", "ready_replicas": "int32", "requested_replicas": "int32", "epoch": "int64"},
+    **{"moved": "int32", "replica": "string", "change": "string", "entry": "string"},
 }
 """Columns of journal.parquet, as `report.spark.events` makes them of the journal topic."""
 
@@ -78,12 +65,12 @@ def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
 def _make_room(folder: Path) -> None:
     """Make the folder, and remove what identifies the simulated run in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / RUN_FILE).exists():
+    with suppress(FileNotFoundError):
         try:
-            simulated = RunInfo.load(folder).world == "simulated"
+            world = RunInfo.load(folder).world
         except msgspec.DecodeError:
-            simulated = False
-        if not simulated:
+            world = "unknown"
+        if world != "simulated":
             raise InvalidSettingsError([f"{folder} holds a live run; choose another folder"])
     for name in (RUN_FILE, *JUDGED):
         (folder / name).unlink(missing_ok=True)
@@ -120,21 +107,17 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
 
 
 def _entries(run: Run, began_us: int) -> Iterator[JournalEntry]:
-    """Yield the journal; the first plan is older than the first event, as that of a live group."""
     for entry in run.entries(began_us):
-        first = isinstance(entry, PlanWritten) and entry.action == START and entry.at_us == began_us
+        first = isinstance(entry, PlanWritten) and entry.action == "start" and entry.at_us == began_us
         yield msgspec.structs.replace(entry, at_us=began_us - 1) if first else entry
 
 
 def _journal_blocks(entries: Iterator[JournalEntry]) -> Iterator[dict[str, list[Any]]]:
     """Yield some entries at a time as columns: the fields that people query, and the whole entry as JSON."""
-    position = 0
+    position = count()
     while some := list(islice(entries, BLOCK)):
-        columns: dict[str, list[Any]] = {
-            name: [getattr(entry, name, None) for entry in some] for name in JOURNAL_TYPES if name != "entry"
+        yield {name: [getattr(entry, name, None) for entry in some] for name in JOURNAL_TYPES} | {
+            "position": list(islice(position, len(some))),
+            "kind": [entry.__struct_config__.tag for entry in some],
+            "entry": [msgspec.json.encode(entry).decode() for entry in some],
         }
-        columns["position"] = list(range(position, position + len(some)))
-        columns["kind"] = [entry.__struct_config__.tag for entry in some]
-        columns["entry"] = [msgspec.json.encode(entry).decode() for entry in some]
-        position += len(some)
-        yield columns

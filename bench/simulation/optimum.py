@@ -55,16 +55,14 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
     return next((why for why, holds in reasons.items() if holds), "")
 
 
-def question_of(scenario: Scenario, sent: Sent) -> Question:
-    """Return what the optimum is asked. Raises InvalidSettingsError where `why_not` has something to say."""
-    if said := why_not(scenario, sent):
-        raise InvalidSettingsError([f"{scenario.name}: no optimum is known: {said}"])
+def _question(scenario: Scenario, sent: Sent) -> Question:
     settings = _world(scenario)
     chunks = list(sent.chunks())
     times_us = np.concatenate([one.offset_us for one in chunks]) if chunks else np.zeros(0, np.int64)
     partition = np.concatenate([one.partition for one in chunks]) if chunks else np.zeros(0, np.int64)
     demands_us = ServiceTimes(settings.service, settings.seed).demands_us(0, len(times_us))
-    owners, names = _first_owners(settings, sent.partitions)
+    names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
+    owners = assign(sent.partitions, names, {})
     return Question(
         times_us=times_us,
         partition=partition.astype(np.int64),
@@ -76,8 +74,8 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
         late_share=1 - scenario.target.percentile,
         pause_us=round(settings.delivery.pause_s * 1e6),
         startup_us=round((settings.startup_s or 0.0) * 1e6),
-        owners=owners,
-        replicas=names,
+        owners=tuple(names.index(owners[partition]) for partition in range(sent.partitions)),
+        replicas=len(names),
         least_replicas=scenario.autoscaler.min_replicas,
         most_replicas=min(scenario.autoscaler.max_replicas or sent.partitions, sent.partitions),
     )
@@ -85,7 +83,9 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
 
 def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
     """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
-    question = question_of(scenario, sent)
+    if said := why_not(scenario, sent):
+        raise InvalidSettingsError([f"{scenario.name}: no optimum is known: {said}"])
+    question = _question(scenario, sent)
     path = cache_folder() / "optima" / f"{_key(question)}.json"
     with suppress(OSError, msgspec.DecodeError):
         kept = msgspec.json.decode(path.read_bytes(), type=Answer)
@@ -100,7 +100,6 @@ def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
 
 
 def _world(scenario: Scenario) -> SimulationSettings:
-    """Return the scenario's world as the schedule of the optimum finds it."""
     return settings_of(replace(scenario, autoscaler=replace(scenario.autoscaler, policy=CLAIRVOYANT)))
 
 
@@ -115,13 +114,6 @@ def _simulator(scenario: Scenario, sent: Sent) -> Judge:
         return round(minutes * 60e6), late + sent.events - len(run.latency_us)
 
     return judge
-
-
-def _first_owners(settings: SimulationSettings, partitions: int) -> tuple[tuple[int, ...], int]:
-    """Return who has which partition before the first tick, and how many replicas there are."""
-    names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
-    owners = assign(partitions, names, {})
-    return tuple(names.index(owners[partition]) for partition in range(partitions)), len(names)
 
 
 def _key(question: Question) -> str:

@@ -20,8 +20,9 @@ from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import OUR_DELIVERIES
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
-from report.measures import in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
+from report.measures import IntArray, in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
 
+RANKS: Final = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999, "max_s": 1.0}
 BIN_SHARE: Final = 0.85
 """Of the events that a replica serves within the target: 85 of 100, as CLOSER 2024 really packed."""
 
@@ -105,7 +106,6 @@ def run_scenario(
 
 
 def _clock_s() -> float:
-    """Return seconds of a clock that stands still while this process compiles."""
     return time.perf_counter() - compiling_s()
 
 
@@ -125,10 +125,7 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         events=sent.events,
         in_sla=in_sla,
         kept=in_sla >= target.percentile,
-        p50_s=_percentile_s(run, 0.5),
-        p99_s=_percentile_s(run, 0.99),
-        p999_s=_percentile_s(run, 0.999),
-        max_s=_percentile_s(run, 1.0),
+        **{name: percentile_s(run.latency_us, rank) for name, rank in RANKS.items()},
         replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
         priced_minutes=replica_minutes(run.paid, 0, sent.duration_s),
         packing_replica_minutes=packing_replica_minutes(
@@ -151,8 +148,9 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
     )
 
 
-def _percentile_s(run: Run, percentile: float) -> float | None:
-    return percentile_us(run.latency_us, percentile) / 1e6 if len(run.latency_us) else None
+def percentile_s(took_us: IntArray, percentile: float) -> float | None:
+    """Return a percentile of µs in seconds, nearest rank; None of nothing."""
+    return percentile_us(took_us, percentile) / 1e6 if len(took_us) else None
 
 
 def policy_of(scenario: Scenario, sent: Sent) -> Policy:
@@ -161,13 +159,14 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
     sent: the reference policies are told about it beforehand. A clairvoyant has no guards: its schedule is judged.
     """
     try:
+        options = told(scenario, sent) | scenario.policy
         if scenario.autoscaler.policy == CLAIRVOYANT:
-            return make_policy(CLAIRVOYANT, options=told(scenario, sent) | scenario.policy)
+            return make_policy(CLAIRVOYANT, options=options)
         asked = Asked(
             scenario.autoscaler,
             scenario.target,
             scenario.guards,
-            told(scenario, sent) | scenario.policy,
+            options,
             counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
             fallback=False,  # a policy that fails shall be seen to fail here
         )
@@ -178,31 +177,14 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
 
 def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:
     """Return options of the scenario's policy that follow from its world and its load; none for most policies."""
-    teller = _TELLERS.get(scenario.autoscaler.policy)
-    return teller(scenario, sent) if teller else {}
-
-
-def _bin(scenario: Scenario, sent: Sent) -> dict[str, Any]:
-    within_s = min(1.0, scenario.target.latency_target_s)
-    return {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}
-
-
-def _peak(scenario: Scenario, sent: Sent) -> dict[str, Any]:
-    """Every partition at its own peak: a group that nothing in this run can surprise."""
-    if "replicas" in scenario.policy:
+    policy, within_s = scenario.autoscaler.policy, min(1.0, scenario.target.latency_target_s)
+    one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}
+    if policy == "paper-optimal":
+        return one_bin
+    if policy == "overprovisioned" and "replicas" not in scenario.policy:
+        return one_bin | {"peak_rates": tuple(map(float, sent.table().max(axis=0)))}
+    if policy != CLAIRVOYANT:
         return {}
-    return _bin(scenario, sent) | {"peak_rates": tuple(map(float, sent.table().max(axis=0)))}
-
-
-def _schedule(scenario: Scenario, sent: Sent) -> dict[str, Any]:
     if sent.partitions > EXACT:
-        said = f"clairvoyant plans up to {EXACT} partitions, the scenario has {sent.partitions}"
-        raise InvalidSettingsError([f"{scenario.name}: {said}"])
+        raise ValueError(f"clairvoyant plans up to {EXACT} partitions, the scenario has {sent.partitions}")
     return {"schedule": find_optimum(scenario, sent)[1]}
-
-
-_TELLERS: Final[dict[str, Callable[[Scenario, Sent], dict[str, Any]]]] = {
-    "paper-optimal": _bin,
-    "overprovisioned": _peak,
-    CLAIRVOYANT: _schedule,
-}

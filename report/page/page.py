@@ -115,7 +115,6 @@ def html(result: Result) -> str:
 
 
 def _details(result: Result) -> list[tuple[str, str, list[str], list[tuple[str, ...]]]]:
-    """Return title, note, header and rows of the tables that stand folded at the end."""
     left_out = set() if result.journaled else {"cost"}
     found = {one.name: one for one in sheets(result) if one.rows and one.name not in left_out}
     return [(found[name].title, note, *laid_out(found[name])) for name, note in DETAILS.items() if name in found]

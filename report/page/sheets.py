@@ -141,7 +141,6 @@ def _number(column: str, value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text that stays in its cell."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
@@ -199,13 +198,11 @@ def _sheet(name: str, title: str, columns: tuple[str, ...], rows: Any) -> Sheet:
 
 
 def _with_meaning(named: Sheet, mean: Any) -> Sheet:
-    """Return the table with what the first column of each row means."""
     rows = tuple((*row, mean(str(row[0]))) for row in named.rows)
     return Sheet(named.name, named.title, (*named.columns, "meaning"), rows)
 
 
 def _columns(name: str, title: str, series: Mapping[str, Sequence[Value]]) -> Sheet:
-    """Return a row for each second; no event after the end of a series."""
     seconds = range(max(map(len, series.values()), default=0))
     rows = ((at_s, *(values[at_s] if at_s < len(values) else 0 for values in series.values())) for at_s in seconds)
     return _sheet(name, title, ("at_s", *series), rows)
@@ -229,6 +226,5 @@ def over_time(result: Result, step_s: int = MINUTE_S) -> Sheet:
 
 
 def _by_second(result: Result) -> dict[str, Any]:
-    """Return the series that are known, by name."""
     series = msgspec.structs.asdict(result.series)
     return {name: values for name, values in series.items() if len(values) == len(result.series.arrivals)}

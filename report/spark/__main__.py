@@ -40,7 +40,6 @@ def main() -> int:
 
 
 def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
-    """Report on a topic, events from elsewhere, or the run. Raises ReportError, InvalidSettingsError."""
     folder, promise = arguments.folder, Promise(arguments.latency_target_s, arguments.percentile)
     if arguments.topic is not None:
         servers, properties = arguments.bootstrap_servers, arguments.client_properties

@@ -116,7 +116,6 @@ def location(topic: str, partition: str, offset: str) -> Column:
 
 
 def _header(name: str) -> Column:
-    """Return the µs in header `name`; null without it or where it is not a number."""
     found = f.get(f.filter("headers", lambda header: header["key"] == name), f.lit(0))
     return found["value"].cast("string").try_cast("bigint")
 

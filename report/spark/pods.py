@@ -90,7 +90,6 @@ def _waits(status: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shared(spec: Mapping[str, Any], container: Mapping[str, Any], folder: Path) -> bool:
-    """Tell whether `folder` lies in a volume that other pods can have, too."""
     mounts = [one for one in container["volumeMounts"] if folder.is_relative_to(one["mountPath"])]
     if not mounts:
         return False

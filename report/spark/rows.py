@@ -50,7 +50,6 @@ class HandedOut:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _together(self, by: str) -> Path:
-        """Write the rows so that equal values of `by` lie in one file."""
         place = self._scratch / (by or "all")
         self._rows_of(by).write.mode("overwrite").parquet(local(place))
         return place

@@ -30,9 +30,7 @@ STANDALONE: Final = "spark://"
 KNOWN: Final = ("local", "yarn", STANDALONE, KUBERNETES)
 LOG_FILE: Final = "spark.log"
 END_DEADLINE_S: Final = 30.0
-CONFIGURATION: Final = {
-    "spark.sql.shuffle.partitions": "4",  # a run's events fit in one task; more tasks cost more than they save
-    "spark.driver.memory": "1g",
+EVERYWHERE: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -41,6 +39,8 @@ CONFIGURATION: Final = {
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine Python may come late for its rows
+}
+LOCAL: Final = {
     # one machine: every byte stays here, so to compress it is work for nothing; tasks are sized beforehand
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -49,15 +49,8 @@ CONFIGURATION: Final = {
     "spark.driver.host": "127.0.0.1",  # where this machine's own name does not resolve, Spark would not start
     "spark.driver.bindAddress": "127.0.0.1",
 }
-LONG: Final = {"spark.driver.memory": "2g"}
-"""What differs where a job is not short."""
-EVENTS_PER_TASK: Final = 1_500_000
-ONLY_LOCAL: Final = (
-    "spark.driver.host", "spark.driver.bindAddress", "spark.driver.memory", "spark.sql.shuffle.partitions",
-    "spark.shuffle.compress", "spark.shuffle.spill.compress", "spark.sql.inMemoryColumnarStorage.compressed",
-    "spark.sql.adaptive.enabled",
-)  # fmt: skip
 """Sized for one machine; with a cluster its own spark-defaults.conf ($SPARK_CONF_DIR) says these."""
+EVENTS_PER_TASK: Final = 1_500_000
 JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 """Spark writes one method for each step, and the JVM would interpret those above 8,000 bytes for ever."""
 JAVA_TOO_NEW: Final = "getSubject is not supported"
@@ -89,16 +82,15 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
         raise ReportError("Java is missing: install 17 or 21 (Debian: apt install openjdk-17-jre-headless)")
     builder = SparkSession.builder.master(master).appName("tailpack report")
-    for key, value in (CONFIGURATION if short else CONFIGURATION | LONG).items():
-        if master.startswith("local") or key not in ONLY_LOCAL:
-            builder = builder.config(key, value)
+    told = EVERYWHERE | {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {QUICK_START}" if short else JAVA_OPTIONS}
+    if master.startswith("local"):
+        told |= LOCAL | {"spark.driver.memory": "1g" if short else "2g"}
     if master.startswith(KUBERNETES):
-        for key, value in like_this_pod(master, log.parent).items():
-            builder = builder.config(key, value)
-    java_options = f"{JAVA_OPTIONS} {QUICK_START}" if short else JAVA_OPTIONS
-    builder = builder.config("spark.driver.extraJavaOptions", java_options)
+        told |= like_this_pod(master, log.parent)
     if jars:
-        builder = builder.config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
+        told |= {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)}
+    for key, value in told.items():
+        builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers count by what this process has installed
     try:
         with _stderr_to(log):
@@ -138,21 +130,19 @@ def end_jvm() -> None:
 def check_master(master: str) -> None:
     """Raise ReportError unless something listens where `master` is said to be; each address has 5 s for it."""
     if not master.startswith(KNOWN):
-        raise ReportError(
-            f"--master {master}: no master of Spark; as local[2], spark://HOST:7077 or k8s://https://HOST"
-        )
+        known = "local[2], spark://HOST:7077 or k8s://https://HOST"
+        raise ReportError(f"--master {master}: no master of Spark; as {known}")
     refusals = []
-    for host, port in addresses(master):
+    for address in addresses(master):
         try:
-            with socket.create_connection((host, port), CONNECT_WITHIN_S):
-                return
+            socket.create_connection(address, CONNECT_WITHIN_S).close()
         except OSError as refused:
             refusals.append(refused.strerror or str(refused) or type(refused).__name__)
+        else:
+            return
     if refusals:
-        raise ReportError(
-            f"--master {master}: nothing answers there ({refusals[0]}); "
-            "start it, or leave --master out to use this machine"
-        )
+        way = "start it, or leave --master out to use this machine"
+        raise ReportError(f"--master {master}: nothing answers there ({refusals[0]}); {way}")
 
 
 def await_workers(spark: SparkSession) -> None:
@@ -170,13 +160,11 @@ def await_workers(spark: SparkSession) -> None:
     deadline_s = time.monotonic() + within_s
     while context._jsc.sc().getExecutorMemoryStatus().size() < DRIVER_AND_ONE:
         if time.monotonic() > deadline_s:
+            said = f"no worker gave it a core within {within_s} s; are there workers, and are they free?"
             if pods:
                 why = why_none_comes(master, context.applicationId) or f"no pod was made, {LOG_FILE} says why"
-                raise ReportError(f"--master {master}: no executor runs after {within_s} s ({why})")
-            raise ReportError(
-                f"--master {master}: no worker gave it a core within {within_s} s; "
-                "are there workers, and are they free?"
-            )
+                said = f"no executor runs after {within_s} s ({why})"
+            raise ReportError(f"--master {master}: {said}")
         time.sleep(0.2)  # nothing tells when a worker has come
 
 
@@ -192,16 +180,14 @@ def addresses(master: str) -> list[tuple[str, int]]:
         for one in where.split(",") if where else ():
             url = urlsplit(one if "://" in one else f"{'https' if scheme == 'k8s' else scheme}://{one}")
             found.append((url.hostname or "", url.port or usual_ports[url.scheme]))
-    except KeyError as wrong:
-        raise ReportError(f"--master {master}: not an address (it has no port); as spark://HOST:7077") from wrong
-    except ValueError as wrong:
-        raise ReportError(f"--master {master}: not an address ({wrong}); as spark://HOST:7077") from wrong
+    except (KeyError, ValueError) as wrong:
+        why = "it has no port" if isinstance(wrong, KeyError) else wrong
+        raise ReportError(f"--master {master}: not an address ({why}); as spark://HOST:7077") from wrong
     return found
 
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Let a child started inside write its stderr to `log`: the JVM warns there before any logging is configured."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:

@@ -91,7 +91,6 @@ def kafka_options(connection: Connection) -> dict[str, str]:
 
 
 def _jaas(mechanism: str, username: str, password: str) -> str:
-    """Return the login line of Java's clients; backslash and quote are the two characters it needs escaped."""
     module = PLAIN_LOGIN if mechanism == "PLAIN" else SCRAM_LOGIN
     user, secret = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (username, password))
     return f'{module} required username="{user}" password="{secret}";'

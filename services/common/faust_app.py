@@ -155,8 +155,7 @@ class _Producer(Producer):  # type: ignore[misc]
 
 
 class _Transport(Transport):  # type: ignore[misc]
-    largest_batch = 16_384
-    """Bytes of records that the producer sends together."""
+    largest_batch = 16_384  # bytes of records that the producer sends together
     Consumer = _Consumer
     Producer = _Producer
 

@@ -21,10 +21,8 @@ log = logging.getLogger(__name__)
 
 SPANS: Final = 16
 """Owners of a partition that are remembered, those seen first forgotten first. A zombie wakes within a few."""
-PLACES: Final = 50_000
-"""Partitions that are remembered; some 30 MB at worst."""
-SAY_EVERY: Final = 1000
-"""Refusals from one to the next that is logged."""
+PLACES: Final = 50_000  # partitions that are remembered; some 30 MB at worst
+SAY_EVERY: Final = 1000  # refusals from one to the next that is logged
 
 
 class _Written(msgspec.Struct):
@@ -111,7 +109,6 @@ class Fence:
 
 
 def _place(served: Timeline) -> tuple[int, int, int, int] | None:
-    """Return partition, offset, generation and epoch; None without a token."""
     if served.partition is None or served.offset is None or served.generation is None:
         return None
     return served.partition, served.offset, served.generation, served.epoch or 0

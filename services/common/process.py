@@ -169,7 +169,6 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
 
 
 def _counts(service: Service) -> dict[Declared, int]:
-    """Return what the stage has done since it was started."""
     stage = service.stage
     return {
         WRITTEN: stage.written,

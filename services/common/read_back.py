@@ -18,8 +18,7 @@ from contracts.validation import UNDECODABLE
 from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0
-FETCH_BYTES: Final = 524_288
-"""Of each partition at once: what is fetched and not yet taken is memory."""
+FETCH_BYTES: Final = 524_288  # of each partition at once: what is fetched and not yet taken is memory
 
 BATCH: Final = 1000
 

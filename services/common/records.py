@@ -62,8 +62,7 @@ class Refusal:
     order_id: str | None = None
 
 
-Decide = Callable[[Incoming], Iterable[Effect | Refusal]]
-"""Record → what it causes."""
+Decide = Callable[[Incoming], Iterable[Effect | Refusal]]  # record → what it causes
 
 encode: Final = msgspec.json.Encoder().encode
 
@@ -127,21 +126,16 @@ def effect_id(order_id: str, stage: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{stage}/{order_id}"))
 
 
-PAYLOAD_LIMIT: Final = 4096
-"""Bytes of a refused value that its dead letter keeps."""
-KEY_LIMIT: Final = 256
-"""Bytes of its key."""
+PAYLOAD_LIMIT: Final = 4096  # bytes of a refused value that its dead letter keeps
+KEY_LIMIT: Final = 256  # bytes of its key
 REASONS_LIMIT: Final = 12
-REASON_LIMIT: Final = 256
-"""Most reasons, and bytes of each."""
+REASON_LIMIT: Final = 256  # most reasons, and bytes of each
 LETTER_LIMIT: Final = 16_384
 """Bytes that no letter exceeds, encoded: twice the payload, since quotes are escaped, and everything else."""
-BARE_LETTER_LIMIT: Final = 2048
-"""Bytes that no letter without payload and with one short reason exceeds."""
+BARE_LETTER_LIMIT: Final = 2048  # bytes that no letter without payload and with one short reason exceeds
 _BARE_REASON: Final = 128
 
-_SEPARATORS: Final = 16
-"""Most characters between two digits of one card number."""
+_SEPARATORS: Final = 16  # most characters between two digits of one card number
 _LOOK_AHEAD: Final = 4096
 """Characters looked at beyond a cut, which may lie inside a card number: no such number is as long."""
 _TOKENS: Final = re.compile(r"\\{1,4}(?:u[0-9a-fA-F]{4}|[bfnrt])|.", re.DOTALL)
@@ -201,7 +195,6 @@ def mask_cards(text: str) -> str:
 
 
 def _character(token: str) -> str:
-    """Return what a token stands for; a space for any escape that is no letter or digit."""
     if len(token) == 1:
         return token
     return chr(int(token[-4:], 16)) if "u" in token else " "
@@ -214,6 +207,5 @@ def _order_id(order_id: str | None) -> str | None:
 
 
 def _fitted(text: str, limit: int) -> str:
-    """Return `text` masked and cut to `limit` bytes of UTF-8."""
     shown = mask_cards(text[: limit + _LOOK_AHEAD]).translate(_UNPRINTABLE)
     return shown.encode(errors="replace")[:limit].decode(errors="ignore")

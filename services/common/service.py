@@ -24,8 +24,7 @@ LONGEST_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that stood still for longer may have been replaced."""
 SMALLEST_LIMIT: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
 """Bytes of the largest record that a broker must take at least."""
-HELD_BACK_S: Final = 0.1
-"""Pause between two looks whether offsets were committed."""
+HELD_BACK_S: Final = 0.1  # pause between two looks whether offsets were committed
 STALL_S: Final = 10.0
 """A record unacknowledged for this long, or partitions not fetched for this long, make a service unhealthy."""
 
@@ -245,7 +244,6 @@ class _Letter(msgspec.Struct):
 
 
 def _letters(stage: str) -> IdOf:
-    """Return the function that finds the ids of `stage`'s own among all dead letters."""
     decode = msgspec.json.Decoder(_Letter).decode
 
     def identity(value: bytes) -> str | None:

@@ -27,8 +27,7 @@ Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Hand a record to the client; the future is done when the broker has it. May wait: that is the back-pressure."""
 
 DRAIN_S: Final = 5.0
-RECORD_OVERHEAD: Final = 512
-"""Bytes of key and of what Kafka adds to a record that is alone in its batch."""
+RECORD_OVERHEAD: Final = 512  # bytes of key and of what Kafka adds to a record that is alone in its batch
 SPAN: Final = 5000
 """Records of an input partition that a stage takes beyond the committed offset: then it waits for a commit.
 

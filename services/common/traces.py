@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import SpanContext
 
-FLUSH_S: Final = 1.0
-"""How long the end of a process waits for its last spans to be sent."""
+FLUSH_S: Final = 1.0  # how long the end of a process waits for its last spans to be sent
 PARENT: Final = "traceparent"
 Headers = list[tuple[str, bytes]]
 

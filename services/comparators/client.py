@@ -23,10 +23,8 @@ from services.payment.replica import ReplicaSettings
 
 log = logging.getLogger(__name__)
 
-DRAIN_S: Final = 2.0
-"""How long outputs are waited for before partitions are given away."""
-IDLE_WAIT_S: Final = 0.05
-"""A poll ends as soon as there is an event; a signal is noticed after it."""
+DRAIN_S: Final = 2.0  # how long outputs are waited for before partitions are given away
+IDLE_WAIT_S: Final = 0.05  # a poll ends as soon as there is an event; a signal is noticed after it
 ANSWER_S: Final = 10.0
 SHARED: Final = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 1000}
 OUTPUT: Final = {
@@ -125,8 +123,7 @@ class Client:
             self._serve_until(stopped)
         finally:
             self._consumer.close()  # calls on_revoke, then leaves the group
-        self._replica.stop()
-        self._report()
+        self._report(stopping=True)
         self._producer.flush(DRAIN_S)
 
     def _serve_until(self, stopped: Callable[[], bool]) -> None:
@@ -177,8 +174,8 @@ class Client:
 
         self._producer.produce(topic, value=value, key=key, on_delivery=delivered)
 
-    def _report(self) -> None:
-        report = self._replica.report()
+    def _report(self, *, stopping: bool = False) -> None:
+        report = self._replica.report(stopping=stopping)
         self._send(self._named(Topic.PROGRESS), report.replica.encode(), msgspec.json.encode(report))
 
     def _on_assign(self, consumer: Consumer, taken: Sequence[TopicPartition]) -> None:
@@ -205,7 +202,6 @@ class Client:
         self._report()
 
     def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
-        """Return the offsets of `partitions` that the group does not have yet."""
         topic, owned = self._named(Topic.PAYMENTS_REQUESTED), self._offsets
         done = {partition: owned[partition].committable for partition in partitions if partition in owned}
         return [TopicPartition(topic, partition, at) for partition, at in done.items() if at is not None]

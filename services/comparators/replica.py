@@ -16,10 +16,8 @@ from services.consumer.server import letter, service_times
 from services.payment.domain import settled_payment
 from services.payment.replica import Pace, ReplicaSettings, ServiceTimes
 
-NO_PLAN: Final = 0
-"""Epoch of an assignment that no plan made."""
-UNKNOWN_GENERATION: Final = -1
-"""librdkafka does not return its member's generation."""
+NO_PLAN: Final = 0  # epoch of an assignment that no plan made
+UNKNOWN_GENERATION: Final = -1  # librdkafka does not return its member's generation
 
 
 class Replica:
@@ -70,11 +68,7 @@ class Replica:
         for partition in partitions:
             self._owned.pop(partition, None)
 
-    def stop(self) -> None:
-        """Note that this process is about to end."""
-        self._state = ReplicaState.STOPPING
-
-    def report(self) -> Progress:
+    def report(self, *, stopping: bool = False) -> Progress:
         """Return the report of this moment; service times begin again with the next one."""
         service_s, self._service_s = self._service_s, []
         return Progress(
@@ -85,7 +79,7 @@ class Replica:
             generation=UNKNOWN_GENERATION,
             epoch=NO_PLAN,
             assigned_epoch=NO_PLAN,
-            state=self._state,
+            state=ReplicaState.STOPPING if stopping else self._state,
             partitions=tuple(sorted(self._owned)),
             positions={partition: offset for partition, offset in self._owned.items() if offset is not None},
             processed=self._processed,

@@ -147,7 +147,6 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         return newest
 
     def _awaited(self, plan: PlanRecord | None, present: set[str]) -> list[str]:
-        """Return the absent planned replicas for whose return there is still time."""
         missing = set(plan.replicas) - present if plan is not None and plan.grace_s > 0 else set()
         now_s = self._clock()
         self._missed_s = {name: self._missed_s.get(name, now_s) for name in missing}

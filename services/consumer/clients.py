@@ -44,8 +44,7 @@ PARTITION_FETCH_BYTES: Final = 64 * 1024
 POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 """Slow service may keep every partition paused; heartbeats tell whether the replica lives."""
 CLOSE_DEADLINE_S: Final = 2.0
-FORLORN_S: Final = 0.2
-"""The same where no broker answers, and nothing is to be waited for."""
+FORLORN_S: Final = 0.2  # the same where no broker answers, and nothing is to be waited for
 
 
 class Clients:

@@ -125,7 +125,6 @@ class RecallingClient(Client):
             ways.change()
 
     def _open(self, node_id: Any, way: str) -> None:
-        """Connect before the way is needed."""
         there = self._conns.get((node_id, way))
         if there is None or not there.connected():
             self.connect(node_id, way)

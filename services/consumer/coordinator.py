@@ -28,8 +28,7 @@ from services.consumer.requests import stable_offset_fetch, stable_offsets
 
 log = logging.getLogger(__name__)
 
-LEAVE_DEADLINE_S: Final = 2.0
-"""A leave that is not answered is left to the session time-out."""
+LEAVE_DEADLINE_S: Final = 2.0  # a leave that is not answered is left to the session time-out
 POLL_S: Final = 0.005
 NO_MEMBERS: Final = ("Empty", "Dead")
 """Group states in which nobody is a member; Kafka calls a group that does not exist Dead."""
@@ -51,8 +50,7 @@ class Conduct(Protocol):
 class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships no types
     """Kafka's classic protocol; what is stopped and handed over is the conduct's affair."""
 
-    joining = False
-    """From just before JoinGroup is sent until the assignment is known."""
+    joining = False  # from just before JoinGroup is sent until the assignment is known
     conduct: Conduct
     lease: Lease
     """Renewed by whatever the group answers that proves the membership."""

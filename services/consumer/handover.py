@@ -27,8 +27,7 @@ RELEASE_S: Final = 1.0
 rejoins with its claim, and everybody else goes on; below the session time-out and the rebalance time-out."""
 FIRST_RELEASE_S: Final = 0.05
 """… and in the first round of a plan: what else the plan moves waits as long. Doubled with each round that follows."""
-ABANDON_S: Final = 0.25
-"""How long a handler at work is waited for when nothing of it can be committed any more."""
+ABANDON_S: Final = 0.25  # how long a handler at work is waited for when nothing of it can be committed any more
 STOP_S: Final = 5.0
 """Eager: how long everything may take to stop, for everybody waits; below the rebalance time-out."""
 

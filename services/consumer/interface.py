@@ -27,10 +27,8 @@ class Refused(Exception):  # noqa: N818  the handler's verdict, no fault of the 
 class OnLogReset(StrEnum):
     """The handling of a partition whose log is not the one that was read."""
 
-    FAIL = "fail"
-    """Serve it no more, and say so, until somebody has looked."""
-    START_OVER = "start_over"
-    """Serve it from where its log begins now."""
+    FAIL = "fail"  # serve it no more, and say so, until somebody has looked
+    START_OVER = "start_over"  # serve it from where its log begins now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,9 @@ drained, comes, leaves, or whose session has run out."""
 AFTER_ROUND_S: Final = (0.02, 0.06, 0.12)
 """Pauses before the first probes after a round: who came or left in the middle of it has made others join again, and
 they wait for those that were through already."""
-IN_DOUBT_S: Final = 0.05
-"""Pause between probes while the lease is out: everything waits for the answer."""
-GAP: Final = 1 / 3
-"""Share of a session. A process that stood still for longer cannot know what it has missed."""
-LOOKS: Final = 12
-"""In a session: how often the process looks whether it stands still."""
+IN_DOUBT_S: Final = 0.05  # pause between probes while the lease is out: everything waits for the answer
+GAP: Final = 1 / 3  # share of a session. A process that stood still for longer cannot know what it has missed
+LOOKS: Final = 12  # in a session: how often the process looks whether it stands still
 
 Clock = Callable[[], float]
 

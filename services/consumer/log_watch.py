@@ -21,14 +21,11 @@ from services.consumer.topic_facts import topic_id
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.2
-"""How soon a partition that was read to the end of its old log starts over."""
-LOOKS_PER_ID: Final = 10
-"""How many looks pass between two questions for the topic's id."""
+LOOK_S: Final = 0.2  # how soon a partition that was read to the end of its old log starts over
+LOOKS_PER_ID: Final = 10  # how many looks pass between two questions for the topic's id
 ANSWER_S: Final = 5.0
 FOREIGN: Final = "the group's offset is one of a log that was deleted since"
-_MARK: Final = "topic "
-"""Before the id, in what is kept beside committed offsets."""
+_MARK: Final = "topic "  # before the id, in what is kept beside committed offsets
 
 
 class Position(TopicPartitionState):  # type: ignore[misc]  # aiokafka ships no types

@@ -19,8 +19,7 @@ PATIENCE_S: Final = 10.0
 """How long a replica that no plan names waits before it looks whether the group is empty, and serves if it is."""
 BEHIND_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Pauses before rejoining because the leader placed by an older plan than ours: it reads the newer one any moment."""
-GRACE_MARGIN_S: Final = 0.05
-"""The grace of an absent replica is surely over this long after."""
+GRACE_MARGIN_S: Final = 0.05  # the grace of an absent replica is surely over this long after
 LINGER_S: Final = 0.25
 """How long a replica that has given everything away stays a member: were it to leave while others still fetch what the
 round gave them, they would have to join again."""

@@ -10,12 +10,9 @@ from aiokafka.errors import MessageSizeTooLargeError
 from services.common import traces
 from services.consumer.interface import BatchHandler, Event, Later
 
-MOST_BYTES: Final = 1_000_000
-"""Of one record: a broker as it comes takes 1 MiB, its own fields included."""
-EARLY_BYTES: Final = 1_000_000
-"""Kept in all: above, it is committed before the interval is over …"""
-FULL_BYTES: Final = 32_000_000
-"""… and above this handlers wait with what they write."""
+MOST_BYTES: Final = 1_000_000  # of one record: a broker as it comes takes 1 MiB, its own fields included
+EARLY_BYTES: Final = 1_000_000  # kept in all: above, it is committed before the interval is over …
+FULL_BYTES: Final = 32_000_000  # … and above this handlers wait with what they write
 
 
 class Record(NamedTuple):

@@ -75,8 +75,7 @@ class Offsets:
 
 ENOUGH: Final = 200
 """Records waiting in a partition above which no more of it is fetched: a second of work at 5 ms, and little memory."""
-WANTING: Final = 50
-"""… until no more than this are left."""
+WANTING: Final = 50  # … until no more than this are left
 HEAD_START_S: Final = 1.0
 """How much earlier than it was polled an event may count as arrived because its timestamp says so. A backlog comes
 before what is new, as first in, first out wants it; a producer whose clock is wrong gains no more than this."""

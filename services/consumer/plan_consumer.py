@@ -44,8 +44,7 @@ from services.consumer.vitals import Pages, Vitals
 
 log = logging.getLogger(__name__)
 
-CANCEL_S: Final = 1.0
-"""How long what is cancelled at the end is waited for."""
+CANCEL_S: Final = 1.0  # how long what is cancelled at the end is waited for
 LEAVE_DEADLINE_S: Final = 4.0
 """Beyond the drain. What is not committed by then is served again: a stop never waits for Kafka's return."""
 

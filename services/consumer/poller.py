@@ -22,8 +22,7 @@ from services.consumer.server import told
 
 log = logging.getLogger(__name__)
 
-POLL_MS: Final = 1000
-"""A poll ends as soon as something is there."""
+POLL_MS: Final = 1000  # a poll ends as soon as something is there
 TROUBLE_S: Final = 0.2
 """aiokafka has waited for its own retries already; this keeps a lasting trouble from turning into a busy loop."""
 PATIENCE_S: Final = 30.0
@@ -119,7 +118,6 @@ class Poller:
 
 
 def _has_failed(fetched: Any) -> bool:
-    """Return whether an exception ended the reading of what was fetched of a partition."""
     records = getattr(fetched, "_partition_records", None)
     iterator = records._records_iterator if records is not None else None
     return iterator is not None and inspect.getgeneratorstate(iterator) == inspect.GEN_CLOSED

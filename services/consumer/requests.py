@@ -37,7 +37,6 @@ class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no 
 
 
 def _struct(name: str, key: int, version: int, asked: Schema, answered: Schema) -> Any:
-    """Return aiokafka's class for a request of flexible versions."""
     same = {"API_KEY": key, "API_VERSION": version}
     answer = type("Answer", (Response,), same | {"SCHEMA": answered})
     more = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": answer, "SCHEMA": asked}

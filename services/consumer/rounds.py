@@ -20,8 +20,7 @@ from services.consumer.placement import Member, place
 MOST_FOLLOW_UPS: Final = 30
 """Rounds in a row that only wait for an owner to let go. Then it asks for the next round itself, once it has."""
 
-NEW: Final = 2**31 - 1
-"""More than any generation."""
+NEW: Final = 2**31 - 1  # more than any generation
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True):

@@ -219,8 +219,7 @@ def service_times(times_s: Sequence[float]) -> ServiceTimes:
     return ServiceTimes(events=len(times_s), mean_us=round(mean_us), max_us=round(max_us))
 
 
-TOLD_LIMIT: Final = 1000
-"""Characters of an exception's text that are told."""
+TOLD_LIMIT: Final = 1000  # characters of an exception's text that are told
 
 
 def letter(

@@ -33,10 +33,8 @@ async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
     return found
 
 
-TOPIC: Final = 2
-"""The kind of resource whose settings are described."""
-OVERHEAD: Final = 128
-"""Most bytes that a record alone in its batch has beside key and value."""
+TOPIC: Final = 2  # the kind of resource whose settings are described
+OVERHEAD: Final = 128  # most bytes that a record alone in its batch has beside key and value
 
 
 class RecordSizes:

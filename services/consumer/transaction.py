@@ -34,13 +34,10 @@ NO_RIGHTS: Final = (
     errors.GroupAuthorizationFailedError,
     errors.TopicAuthorizationFailedError,
 )
-STOP_S: Final = 1.0
-"""How long a producer that is of no use any more may take to end."""
-MOST_LOST: Final = 5
-"""Transactions in a row that somebody else ended, after which the replica gives up."""
+STOP_S: Final = 1.0  # how long a producer that is of no use any more may take to end
+MOST_LOST: Final = 5  # transactions in a row that somebody else ended, after which the replica gives up
 
-Member = tuple[int, str]
-"""Generation and member id."""
+Member = tuple[int, str]  # generation and member id
 
 
 class TransactionLostError(errors.KafkaError):  # type: ignore[misc]  # aiokafka ships no types

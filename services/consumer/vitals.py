@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import Metric
 
 from contracts.clock import now_us, steady_s
-from contracts.metrics import Declared, labelled
+from contracts.metrics import Declared
 from contracts.pages import Answer, PortTakenError, WebServer, nowhere, refused
 from contracts.progress import Progress, ReplicaState
 from services.consumer import metrics
@@ -28,13 +28,11 @@ from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
 
-OVERDUE_S: Final = 1.0
-"""How long after its time-out a handler may still be ending."""
+OVERDUE_S: Final = 1.0  # how long after its time-out a handler may still be ending
 MOST_TOLD: Final = 5
 LONGEST_TOLD: Final = 300
 """Reasons in a report, and characters of each: all partitions may be cut off, and four reports a second go out."""
-ANSWER_S: Final = 5.0
-"""An event loop that has not come to a page for so long does not turn."""
+ANSWER_S: Final = 5.0  # an event loop that has not come to a page for so long does not turn
 UNAVAILABLE: Final = "503 Service Unavailable"
 ALIVE: Final = Answer(b'{"alive":true}')
 
@@ -129,14 +127,13 @@ class Vitals:
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
-        yield from labelled(latencies.histogram, labels)
-        yield from labelled(self.handover.pauses, labels)
+        yield from _labelled(latencies.histogram, labels)
+        yield from _labelled(self.handover.pauses, labels)
         for declared, value in values.items():
             yield declared.of(value, labels)
 
 
 def _oldest_s(queue: PartitionQueue) -> float:
-    """Return the age of the oldest event that waits, seconds."""
     return max(0.0, now_us() / 1e6 - queue.waiting[0].record.timestamp / 1e3) if queue.waiting else 0.0
 
 
@@ -228,3 +225,11 @@ def facing(brokers: str) -> str:
             probe.connect(address)
             return str(probe.getsockname()[0])
     return socket.gethostname()
+
+
+def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
+    """Yield what a histogram without labels has observed so far, with these labels."""
+    for metric in histogram.collect():
+        samples = [one for one in metric.samples if not one.name.endswith("_created")]
+        metric.samples = [one._replace(labels={**labels, **one.labels}) for one in samples]
+        yield metric

@@ -9,10 +9,11 @@ from typing import ClassVar, Final
 
 from contracts.clock import now_us
 from contracts.connection import Connection, secret_in
-from contracts.events import DEMO_TOKEN_KEY, Grouping, NotificationSent, OrderStatus, PaymentSettled, Status
+from contracts.events import DEMO_TOKEN_KEY, NotificationSent, OrderStatus, PaymentSettled, Status
 from contracts.settings import Rules, Values, required, setting
 from contracts.topics import Group, Topic, qualified
 from contracts.validation import InvalidSettingsError
+from grouping import Grouping
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
 from services.common.read_back import identity_in

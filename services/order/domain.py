@@ -21,7 +21,6 @@ from contracts.events import (
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     SCHEMA_VERSION,
-    Grouping,
     OrderPlaced,
     PaymentRequested,
     PaymentSettled,
@@ -30,6 +29,7 @@ from contracts.events import (
     luhn_digit,
 )
 from contracts.validation import UNDECODABLE
+from grouping import Grouping
 from grouping.source import Source
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 
@@ -186,8 +186,7 @@ _RULES: Final[tuple[tuple[str, Callable[[Any], str | None]], ...]] = (
     ("amount_minor", _amount),
     ("card_number", _card),
 )
-_TYPES: Final = get_type_hints(OrderPlaced)
-"""Without their limits: of those the rules tell in plainer words."""
+_TYPES: Final = get_type_hints(OrderPlaced)  # without their limits: of those the rules tell in plainer words
 
 
 def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -25,8 +25,7 @@ MAX_KEY_LENGTH: Final = 200
 ACKNOWLEDGED_WITHIN_S: Final = 5.0
 EARLIEST_US: Final = 60_000_000
 _REQUEST_START: Final = re.compile(r"t=(\d{1,12}(?:\.\d{1,6})?)")
-RECENT: Final = 10_000
-"""Placed orders remembered here, until the board knows them from the topic."""
+RECENT: Final = 10_000  # placed orders remembered here, until the board knows them from the topic
 
 
 class OrdersApi:

@@ -13,10 +13,8 @@ from contracts.clock import now_us
 from contracts.events import MAX_ID_LENGTH, NotificationSent, OrderStatus, PaymentSettled, Status
 from services.common.records import Effect, encode
 
-MAX_ORDERS: Final = 100_000
-"""Orders kept, the oldest dropped first: some 40 MB."""
-CHANGES: Final = 3
-"""Records that an order usually has in the topic: accepted, settled, notified."""
+MAX_ORDERS: Final = 100_000  # orders kept, the oldest dropped first: some 40 MB
+CHANGES: Final = 3  # records that an order usually has in the topic: accepted, settled, notified
 _RANK: Final = {status: rank for rank, status in enumerate(Status)}
 
 

@@ -14,26 +14,22 @@ from services.consumer import Event, Refused
 MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
 """An order with its token and timeline is far below; what is above was not written by Order."""
 
-PAYMENT_IDS: Final = uuid.UUID("6f0d4a52-54c6-5d0c-9a3e-1c8f6f2f7a10")
-"""Namespace of payment ids."""
+PAYMENT_IDS: Final = uuid.UUID("6f0d4a52-54c6-5d0c-9a3e-1c8f6f2f7a10")  # namespace of payment ids
 CARD_LIMITS_MINOR: Final = (100_000, 250_000, 500_000, 1_000_000, 2_500_000)
 """Limits that card issuers set for one payment, in minor units of its currency; a card's token decides which it has."""
-RISK_LIMIT: Final = 0.8
-"""A payment whose risk score is above is declined."""
+RISK_LIMIT: Final = 0.8  # a payment whose risk score is above is declined
 OVER_LIMIT: Final = "over the card's limit"
 TOO_RISKY: Final = "risk score above the limit"
 
 AMOUNT_WEIGHT: Final = 0.5
 COUNTRY_WEIGHT: Final = 0.2
-MERCHANT_WEIGHT: Final = 0.3
-"""The three add up to 1, so that the score lies in 0..1."""
+MERCHANT_WEIGHT: Final = 0.3  # the three add up to 1, so that the score lies in 0..1
 
 COUNTRY_RISK: Final = dict.fromkeys(COUNTRIES, 0.1) | {"GB": 0.2, "IT": 0.2, "ES": 0.2, "US": 0.4}
 MERCHANT_RISK: Final = dict.fromkeys(MERCHANTS, 0.1) | {
     "electronics": 0.6, "games": 0.5, "jewellery": 0.9, "travel": 0.7, "wine": 0.3,
 }  # fmt: skip
-UNKNOWN_RISK: Final = 1.0
-"""Of a country or merchant that is not in the catalogue."""
+UNKNOWN_RISK: Final = 1.0  # of a country or merchant that is not in the catalogue
 
 _decode = decoder(PaymentRequested)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from contracts.clock import now_us
-from contracts.events import Grouping, splits_keys
 from contracts.membership import LiveSpeeds, Work
 from contracts.settings import Rules, picked, setting
+from grouping import Grouping, splits_keys
 from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 

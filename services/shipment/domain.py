@@ -9,8 +9,7 @@ from contracts.events import PaymentSettled, ShipmentScheduled
 from services.common.records import effect_id
 
 STAGE: Final = "shipment"
-CUT_OFF: Final = time(14, 0)
-"""Orders placed later (UTC) leave the warehouse the next working day."""
+CUT_OFF: Final = time(14, 0)  # orders placed later (UTC) leave the warehouse the next working day
 
 CARRIERS: Final = {
     "AT": ("Österreichische Post", 2),

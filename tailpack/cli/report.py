@@ -136,22 +136,22 @@ def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first is the reference.")],
     *,
-    form: Annotated[Format, typer.Option("--format", help="Of the table: markdown, json or html.")] = Format.MARKDOWN,
+    form: Annotated[Format, typer.Option("--format", help="Of the table: markdown or json.")] = Format.MARKDOWN,
     out: Annotated[Path | None, typer.Option("--out", help="File that takes the table instead of the screen.")] = None,
     master: Master = "local[2]",
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs of one load: a table of means, of differences with their intervals, and the Pareto front.
+    """Compare runs of one load: a table of means, and of differences, with their intervals.
 
     Runs of one policy with several seeds are one contestant. A run that has no report yet gets one first.
     """
     from report import replace_file  # noqa: PLC0415  only where runs are compared
-    from report.comparison import compare, html, markdown  # noqa: PLC0415
+    from report.comparison import compare, markdown  # noqa: PLC0415
     from report.result import RESULT_FILE  # noqa: PLC0415
     from tailpack.reporting import Asked, check_run, reported  # noqa: PLC0415
 
-    if form is Format.CSV:
-        raise TailpackError("a comparison has no --format csv; it has markdown, json and html")
+    if form in {Format.CSV, Format.HTML}:
+        raise TailpackError(f"a comparison has no --format {form}; it has markdown and json")
     for run in runs:
         check_run(run)
     if len({run.resolve() for run in runs}) < 2:
@@ -163,7 +163,7 @@ def compare(
     if as_json or form is Format.JSON:
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
     else:
-        text = html(found) if form is Format.HTML else markdown(found)
+        text = markdown(found)
     if out:
         replace_file(out, text)
     else:

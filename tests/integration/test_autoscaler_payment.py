@@ -54,26 +54,6 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
 
 
 @pytest.mark.timeout(600)
-def test_what_no_small_replica_could_serve_gets_a_large_one_until_it_is_over(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    create_topics(kafka, namespace, 2)
-    more = {"TAILPACK_SERVICE_TIME_S": "0.01", "TAILPACK_CLASSES": "small 1 1, large 4 3"}
-    more["TAILPACK_POLICY_OPTIONS"] = '{"keep_s": 0}'
-    state = tmp_path / "state"
-    with Autoscaler(
-        kafka, namespace, state, policy="tail-aware", initial_replicas=1, replica_module=MODULE, more=more
-    ) as autoscaler:
-        autoscaler.wait_for_plan(1, deadline_s=COMPILED_S)
-        with PaymentLoad(kafka, namespace, rate=240, partitions=2) as load:
-            wait_for(lambda: any("payment-large-0" in plan.replicas for plan in autoscaler.plans()), "a large one")
-            autoscaler.wait_for_tick(lambda tick: sum(one.lag for one in tick.partitions) < 60, "no backlog")
-        wait_for(lambda: not load.unserved(), "every payment served")
-        wait_for(lambda: autoscaler.plans()[-1].replicas in {("payment-0",), ("payment-1",)}, "a small one alone")
-        assert AT_LEAST * 100 < autoscaler.ticks()[-1].service_rate < 105, "of the first class"
-
-
-@pytest.mark.timeout(600)
 def test_a_replica_that_becomes_slow_is_known_for_it_and_serves_less(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:

@@ -10,8 +10,9 @@ import pytest
 from kafka_helpers import produce, read_all, wait_for
 from services_stack import PARTITIONS, a_stack, order
 
-from contracts.events import Grouping, PaymentRequested
+from contracts.events import PaymentRequested
 from contracts.topics import PIPELINE_PARTITIONS, Topic
+from grouping import Grouping
 from grouping.source import EPSILON, Source
 
 pytestmark = pytest.mark.kafka

@@ -32,11 +32,11 @@ def asked(environ: dict[str, str], *words: str) -> dict[str, object]:
 
 
 def test_it_is_listed_beside_ours_with_its_options(environ: dict[str, str]) -> None:
-    listed = asked(environ, "policies")
+    listed = asked(environ, "list", "policies")
 
     assert listed["lag-threshold"] == "lag over a threshold; states a count only"
     assert "tail-aware" in listed
-    assert asked(environ, "policies", "lag-threshold") == {"lag_per_replica": 50}
+    assert asked(environ, "show", "policy", "lag-threshold") == {"lag_per_replica": 50}
 
 
 def test_what_it_is_told_decides_what_happens(environ: dict[str, str]) -> None:
@@ -58,13 +58,13 @@ def test_a_broken_package_is_named_and_stops_only_who_asks_for_it(environ: dict[
     both = environ | {"PYTHONPATH": f"{environ['PYTHONPATH']}{os.pathsep}{tmp_path}"}
     why = "'broken' of package broken (no_such_module:POLICY) cannot be imported: ModuleNotFoundError: "
 
-    listed = tailpack("policies", "--json", deadline_s=DEADLINE_S, environ=both)
+    listed = tailpack("list", "policies", "--json", deadline_s=DEADLINE_S, environ=both)
     assert (listed.returncode, "lag-threshold" in json.loads(listed.stdout)) == (0, True)
     assert listed.stderr.startswith(f"tailpack: policy {why}")
     for words in (
         ("simulate", "smoke", "--policy", "broken"),
-        ("compare", "--policies", "broken"),
-        ("policies", "broken"),
+        ("compare", "smoke", "--policy", "broken"),
+        ("show", "policy", "broken"),
     ):
         ended = tailpack(*words, deadline_s=DEADLINE_S, environ=both)
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr

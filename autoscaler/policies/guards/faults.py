@@ -99,7 +99,8 @@ class CountByLoad:
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
         needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * self.latency_target_s))
-        count = self._bounded(self._needed.note(observation, needed), len(observation.partitions))
+        partitions, wanted = len(observation.partitions), max(self._needed.note(observation, needed), self.minimum)
+        count = max(1, min(wanted, self.maximum or partitions, partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag ask for {needed} by count"
         names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
         kept = [name for name in observation.replica_names if name in names]
@@ -110,9 +111,6 @@ class CountByLoad:
     def rest(self) -> None:
         """Forget what was needed: the policy decides again."""
         self._needed.forget()
-
-    def _bounded(self, count: int, partitions: int) -> int:
-        return max(1, min(max(count, self.minimum), self.maximum or partitions, partitions))
 
 
 def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int, str]:

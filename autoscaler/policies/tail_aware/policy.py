@@ -13,10 +13,9 @@ from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
-from autoscaler.policies.tail_aware.feedback import Reports
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.limits import Limit
-from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience
+from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, Reports
 from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted, unforeseen
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, outlook

@@ -30,7 +30,6 @@ class _Packed(NamedTuple):
     sizes: Floats
     """Events per interval, by partition."""
     order: Ints
-    """Partitions, the largest first."""
     falling: Floats
     """Their sizes."""
 

@@ -63,7 +63,6 @@ class Situation:
     target_s: float
     """W less what is lost to anything but waiting and serving."""
     pause_s: float
-    """Of a partition that moves."""
     stops_all: bool
     """All partitions pause when one moves."""
     start_s: float
@@ -106,9 +105,7 @@ class Proposal:
     """A plan that could follow."""
 
     owners: Ints
-    """Replica of each partition."""
     replicas: tuple[int, ...]
-    """Indices of those that stay or come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +117,6 @@ class Candidate(Proposal):
     lasts: bool
     """No replica has more to do than it can do, interval after interval; otherwise the plan lives on the slack of W."""
     moved: int
-    """Partitions that change their owner."""
     cost: float
 
 
@@ -141,7 +137,6 @@ class Outlook:
     """From here a replica that is asked for now serves; 0: at once."""
 
     startup_s: float
-    """How long a start takes."""
 
     def seen_s(self, from_now_s: Floats) -> Floats:
         """Return times from now as they lie in what is looked at."""

@@ -9,7 +9,6 @@ from autoscaler.policies.tail_aware.arrivals import Shape
 from autoscaler.policies.tail_aware.situation import Floats
 
 LOOKED_BACK: Final = 120
-"""Intervals."""
 FADING: Final = 0.98
 """Weight of one that is an interval older: the last 50 or so count."""
 ALIKE_LOAD: Final = 1.5

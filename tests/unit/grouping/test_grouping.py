@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.jit import compiled
-from contracts.events import Grouping
+from grouping import Grouping
 from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVED, choose, hear
 from grouping.source import RULES, VIRTUAL, Source, new_state
 from studies.consistent_grouping import GROUPINGS

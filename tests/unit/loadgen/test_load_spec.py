@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from contracts.events import Grouping
+from grouping import Grouping
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 

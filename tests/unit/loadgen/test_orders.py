@@ -13,10 +13,10 @@ from contracts.events import (
     MAX_AMOUNT_MINOR,
     MAX_ORDER_BYTES,
     MERCHANTS,
-    Grouping,
     OrderPlaced,
     PaymentRequested,
 )
+from grouping import Grouping
 from loadgen.orders import ANY_PARTITION, Flaw, Orders, events
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.packing.packers import PACKERS
-from contracts.events import Grouping
+from grouping import Grouping
 from studies import consistent_grouping
 from studies.consistent_grouping import CAPACITY, CG, GROUPINGS, KG, SG, SKEW, Cell, statements
 from studies.grouped_streams import imbalance
@@ -112,7 +112,6 @@ def test_a_stream_is_played_by_every_partitioner() -> None:
     assert (
         found["kg"]["memory"] == 1 <= found["sticky_split"]["memory"] < found["pkg"]["memory"] < found["sg"]["memory"]
     )
-    assert found["sg"]["in_sla"] < 0.9 < found["cg"]["in_sla"]
 
 
 def test_the_command_prints_one_object_and_keeps_finished_runs(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def literal(items, capacity):
 
 
 def partitions_of(bins):
-    return [list(one.partitions) for one in bins]
+    return [[item.partition for item in one.items] for one in bins]
 
 
 def test_a_partition_above_the_capacity_has_a_bin_that_only_idle_ones_join():
@@ -76,7 +76,7 @@ def test_looking_for_fewer_bins_stops_at_the_limit(items, capacity, limit):
 def test_every_partition_is_placed_once_and_no_bin_holds_too_much(items, capacity, at_least):
     bins = least_loaded(items, capacity, at_least=at_least)
 
-    placed = sorted(partition for one in bins for partition in one.partitions)
+    placed = sorted(partition for one in bins for partition in (item.partition for item in one.items))
     assert placed == list(range(len(items)))
     assert at_least <= len(bins) <= max(at_least, len(items), 1)
     for one in bins:

@@ -103,4 +103,5 @@ def test_partitions_without_owner_get_one_even_while_cooling_down():
 def test_partitions_are_spread_by_number_then_by_rate():
     items = [Item(partition, rate, 0) for partition, rate in enumerate([9, 8, 6, 3, 2, 1, 0])]
 
-    assert [one.partitions for one in fewest_partitions(items, 3)] == [(0, 5), (1, 4), (2, 3, 6)]
+    placed = [[item.partition for item in one.items] for one in fewest_partitions(items, 3)]
+    assert placed == [[0, 5], [1, 4], [2, 3, 6]]

@@ -51,7 +51,7 @@ def test_branching_is_measured_and_what_comes_is_told():
     link, policy = Link(), Listening()
     child = Chained(policy, link, within_s=1.0, before_s=0.6)
     for second in range(60):
-        link.put(report(second + 0.1, [60.0, 40.0], [0, 0], late=2.0))
+        link.append(report(second + 0.1, [60.0, 40.0], [0, 0], late=2.0))
         child.decide(seen([130.0, 120.0], [0, 0], at_s=second + 0.1))
     last = policy.told[-1]
     assert last.inflow[0] == pytest.approx(250.0, rel=0.1), "2.5 for each of the 100"
@@ -62,7 +62,7 @@ def test_branching_is_measured_and_what_comes_is_told():
 def test_without_news_from_upstream_a_stage_sees_itself_only():
     link, policy = Link(), Listening()
     child = Chained(policy, link, within_s=1.0, before_s=0.6)
-    link.put(report(5.1, [60.0], [0]))
+    link.append(report(5.1, [60.0], [0]))
     child.decide(seen([100.0], [0], at_s=0.1))
     assert policy.told[-1] == replace(seen([100.0], [0], at_s=0.1), overhead_s=0.6), "later ticks are not looked at"
     child.decide(replace(seen([100.0], [0], at_s=5.1), late_of_others={"payment-9": 3}))
@@ -76,7 +76,7 @@ def test_ticks_that_were_missed_are_not_taken_for_branching():
     link, policy = Link(), Listening()
     child = Chained(policy, link, within_s=1.0, before_s=0.6)
     for second in range(60):
-        link.put(report(second + 0.1, [100.0], [0]))
+        link.append(report(second + 0.1, [100.0], [0]))
         if second % 2 == 0:
             child.decide(seen([100.0], [0], at_s=second + 0.1))
     assert policy.told[-1].inflow[0] == pytest.approx(100.0, rel=0.05)
@@ -99,11 +99,10 @@ def test_what_is_known_goes_on_to_the_stage_after_the_next():
     chained = Chained(TailAware(PolicySettings(latency_target_s=0.5)), Link(), within_s=0.5, before_s=0.2)
     reporting = Reporting(chained, link, Spender(), chained)
     reporting.decide(seen([10.0], [0], at_s=0.1))
-    (sent,) = link.until(0.1)
+    (sent,) = link
     assert sent.observation == chained.told
     assert sent.observation.overhead_s == 0.2
     assert sent.late == 7.0
-    assert link.until(0.1) == []
 
 
 def test_what_stages_promise_adds_up():

@@ -39,6 +39,7 @@ share = 0.2
 """
 
 
+@pytest.mark.long
 def test_scaled_as_one_the_longest_latency_is_far_below_that_of_stages_that_see_themselves_only():
     until_the_first_spike = {"duration_s": 165}
     blind = run_chain(chain(coordinated=False, **until_the_first_spike))[2]

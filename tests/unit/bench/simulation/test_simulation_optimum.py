@@ -62,6 +62,7 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
     )
 
 
+@pytest.mark.long
 @settings(max_examples=1, deadline=None)
 @example([(60, 60, 60), (20, 20, 20), (60, 60, 60)], 0.1, (1.2, 0.0, 3), "deterministic", Random(1))
 @example([(30, 30, 30), (40, 40, 40), (70, 30, 20)], 0.1, (0.05, 0.0, 3), "exponential", Random(1))
@@ -150,16 +151,6 @@ def test_w1_costs_what_an_independent_search_found():
         pytest.param("exponential-service", {}, marks=pytest.mark.long),
         ("w1", {"spacing": "smooth"}),
         ("w1", {"startup_s": 2.5}),
-        (
-            "w1",
-            {
-                "burst_phase_s": 0.5,
-                "rebalance_time_s": 0.2,
-                "min_replicas": 2,
-                "max_replicas": 4,
-                "initial_replicas": 3,
-            },
-        ),
     ],
 )
 def test_a_schedule_keeps_in_the_simulator_what_it_promises(name, changes):

@@ -26,15 +26,6 @@ def test_two_bursts_on_one_replica_by_hand() -> None:
     assert result.regret is None, "nobody looked for the optimum"
 
 
-def test_equal_questions_have_equal_answers_and_another_seed_another() -> None:
-    def figures(seed):
-        found = simulated("w1", split="random", seed=seed, duration_s=100)
-        return found.in_sla, found.p999_s, found.replica_minutes, found.packing_replica_minutes
-
-    assert figures(1) == figures(1)
-    assert figures(1) != figures(2)
-
-
 def test_the_references_of_the_paper_cost_what_it_prints() -> None:
     assert simulated("w1", policy="overprovisioned").replica_minutes == pytest.approx(50, abs=0.02)
     assert simulated("w1", policy="paper-optimal").replica_minutes == pytest.approx(32.72, abs=0.1)
@@ -54,6 +45,7 @@ def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
     assert wrong.value.problems == ["w1: policy static: replicas: unknown; did you mean static_replicas?"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bursts",
     [

@@ -12,11 +12,11 @@ from contracts.events import (
     CURRENCIES,
     MAX_AMOUNT_MINOR,
     MERCHANTS,
-    Grouping,
     OrderPlaced,
     card_token,
     luhn_digit,
 )
+from grouping import Grouping
 from services.common.records import Incoming, Refusal
 from services.order.domain import (
     Accepted,

@@ -10,9 +10,10 @@ from consumer_fakes import eventually
 from payment_group import request
 
 from contracts.connection import Connection, read_settings
-from contracts.events import DeadLetter, Grouping, PaymentSettled
+from contracts.events import DeadLetter, PaymentSettled
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
+from grouping import Grouping
 from services.common.records import PAYLOAD_LIMIT
 from services.consumer import Event, Refused
 from services.consumer.server import letter

@@ -15,7 +15,6 @@ from contracts.topics import DEFAULT_LARGEST, LARGEST
 from contracts.waiting import NotWithinError, until
 
 ANSWER_S: Final = 2.0
-PAUSE_S: Final = 0.2
 
 _log = logging.getLogger("contracts.librdkafka")
 _log.addHandler(logging.NullHandler())
@@ -55,7 +54,7 @@ def check_topics(
         return stopped() or not problem
 
     try:
-        until(is_done, within_s, "Kafka and its topics", PAUSE_S)
+        until(is_done, within_s, "Kafka and its topics", 0.2)
     except NotWithinError:
         raise NotThereError(problem) from None
     finally:
@@ -64,9 +63,10 @@ def check_topics(
 
 def largest_record(connection: Connection, topics: Iterable[str]) -> int:
     """Return the bytes of the largest record that all `topics` take; Kafka's default if the broker does not answer."""
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    client = AdminClient(_client(connection))  # kept until the end: its answers are lost with it
     try:
-        answers = AdminClient(_client(connection)).describe_configs(resources, request_timeout=ANSWER_S)
+        answers = client.describe_configs(asked, request_timeout=ANSWER_S)
         return min(int(answer.result(2 * ANSWER_S)[LARGEST].value) for answer in answers.values())
     except (KafkaException, TimeoutError):
         return DEFAULT_LARGEST

@@ -114,7 +114,7 @@ class Publisher:
                 reason=due.reason,
                 replicas=written.replicas,
                 assignment=written.assignment,
-                moved=moved(before and before.assignment, written.assignment),
+                moved=moved(before.assignment if before else None, written.assignment),
             )
         )
 

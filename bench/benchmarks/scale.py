@@ -15,7 +15,7 @@ import psutil
 
 from autoscaler.live.composition import LiveAutoscaler
 from autoscaler.live.launchers.processes import PidFile, ProcessLauncher
-from autoscaler.live.metrics import PLAN_TAKEN
+from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
@@ -144,7 +144,7 @@ class _Group:
             "broker_cores": sum(self._broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
             "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._hosts)),
-            "journal_bytes": _samples(self.timed._metrics.journal_bytes)["_total"],
+            "journal_bytes": _samples(self.timed._metrics[JOURNAL_BYTES])["_total"],
         }
 
 

@@ -6,21 +6,18 @@ import time
 import msgspec
 import psutil
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 from odd_headers import produce_odd
 
 from autoscaler.live.journal import JournalTopic
-from autoscaler.live.kafka import client
 from autoscaler.live.metrics import Metrics
-from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import TRANSACTION_TIMEOUT_S, FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
 from contracts.journal import PartitionSeen, TickRecord, entries
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
-from contracts.topics import Group, Topic, qualified
+from contracts.topics import Topic, qualified
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -159,29 +156,6 @@ class TestJournal:
         records = read_all(connection.bootstrap_servers, connection.namespace, Topic.JOURNAL)
         assert len(records) > 2
         assert list(entries(record.value() or b"" for record in records)) == taken
-
-
-class TestOffsets:
-    def reader(self, connection: Connection, topic: str = "", deadline_s: float = 5.0) -> OffsetReader:
-        group = qualified(connection.namespace, Group.PAYMENT)
-        return OffsetReader(
-            lambda: Consumer(client(connection, group_id=group)),
-            topic=topic or qualified(connection.namespace, Topic.PAYMENTS_REQUESTED),
-            partitions=PARTITIONS,
-            deadline_s=deadline_s,
-        )
-
-    def test_lag_of_a_new_group_and_of_one_that_committed(self, connection: Connection) -> None:
-        kafka, namespace = connection.bootstrap_servers, connection.namespace
-        produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"x"] * 5, partition=1)
-        reader = self.reader(connection)
-        assert [(one.end or 0) - (one.done or 0) for one in reader.read()[1]] == [0, 5, 0]
-        place = TopicPartition(qualified(namespace, Topic.PAYMENTS_REQUESTED), 1, 3)
-        asked = ConsumerGroupTopicPartitions(qualified(namespace, Group.PAYMENT), [place])
-        committed = admin(kafka)
-        for future in committed.alter_consumer_group_offsets([asked]).values():
-            future.result(60)
-        assert [(one.end or 0) - (one.done or 0) for one in reader.read()[1]] == [0, 2, 0]
 
 
 def report(replica: str, at_us: int, epoch: int = 0) -> bytes:

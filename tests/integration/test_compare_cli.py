@@ -1,7 +1,5 @@
 """`tailpack compare`, as somebody at a terminal or a script meets it."""
 
-import functools
-import json
 import os
 import signal
 import subprocess
@@ -9,26 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-import command_line
 import psutil
-
-SHORT = ("w1", "--policy", "algorithm-2", "--policy", "linear", "--set", "duration_s=30", "--processes", "1")
-
-
-run = functools.partial(command_line.run, "compare")
-
-
-def test_as_json_it_prints_one_object_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    words = (*SHORT, "--set", "split=random", "--seeds", "2", "--out", str(tmp_path), "--json")
-    first = run(*words)
-    assert first.exit_code == 0
-    rows = json.loads(first.stdout)["rows"]
-    assert [(row["policy"], row["seeds"]) for row in rows] == [("algorithm-2", 2), ("linear", 2)]
-    assert rows[1]["in_sla_difference"]["distinguishable"] in (True, False)
-    assert {"in_sla", "p99_s", "p999_s", "max_s", "replica_minutes", "regret", "on_front"} <= set(rows[0])
-    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 4
-    assert run(*words).stdout == first.stdout, "everything was there"
-    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 4
 
 
 def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Order shares out by any grouping: the very partitions that its source would choose, so that only kg keeps a customer
 together; and two Orders are two sources."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 import msgspec
@@ -11,9 +11,9 @@ from kafka_helpers import produce, read_all, wait_for
 from services_stack import PARTITIONS, a_stack, order
 
 from contracts.events import PaymentRequested
-from contracts.topics import PIPELINE_PARTITIONS, Topic
+from contracts.topics import Topic
 from grouping import Grouping
-from grouping.source import EPSILON, Source
+from grouping.source import Source
 
 pytestmark = pytest.mark.kafka
 ORDERS = 400
@@ -49,25 +49,3 @@ def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: 
     chosen = {request.order_id: partition for request, partition in found}
     assert [chosen[f"o-{number}"] for number in range(ORDERS)] == [source.choose(one) for one in CUSTOMERS]
     assert all(len(some) == 1 for some in together(found).values()) == grouping.keeps_key_order
-
-
-@pytest.mark.parametrize("grouping", [Grouping.KG, Grouping.PORC])
-def test_two_orders_choose_by_counts_of_their_own(
-    kafka: str, namespace: str, tmp_path: Path, grouping: Grouping
-) -> None:
-    with a_stack(kafka, namespace, tmp_path) as stack:
-        stack.settings = {"GROUPING": grouping}
-        stack.start("order")
-        stack.start("order@1")
-        for partition in range(PIPELINE_PARTITIONS):
-            some = PLACED[partition::PIPELINE_PARTITIONS]
-            produce(kafka, namespace, Topic.ORDERS_PLACED, some, key=b"k", partition=partition)
-        found = requests(kafka, namespace)
-        assert all(stack.get(one, "/healthz")[1]["written"] for one in ("order", "order@1")), "both had their part"
-    assert sorted(request.order_id for request, _ in found) == sorted(f"o-{number}" for number in range(ORDERS))
-    most = max(len(partitions) for partitions in together(found).values())
-    loads = Counter(partition for _, partition in found)
-    if grouping is Grouping.KG:
-        assert most == 1, "every source knows the same home"
-    else:
-        assert max(loads.values()) <= (1 + EPSILON) * (ORDERS + 2) / PARTITIONS + 2, "each keeps its own bound"

@@ -4,12 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -24,7 +22,6 @@ from loadgen.orders import Orders
 from loadgen.result import READY_FILE, GeneratorResult, all_exist
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
-from tailpack.local.ports import free_port
 from tailpack.local.stack import Stack
 
 pytestmark = pytest.mark.kafka
@@ -106,30 +103,3 @@ def test_locusts_command_line_sends_the_load_headless(kafka: str, namespace: str
         assert process.wait(60) == 0
     assert GeneratorResult.load(tmp_path).complete
     check_every_event(kafka, namespace)
-
-
-@pytest.mark.parametrize("pressed_stop", [False, True])
-def test_locusts_page_starts_the_load_and_ends_with_it(
-    kafka: str, namespace: str, tmp_path: Path, pressed_stop: bool
-) -> None:
-    port = free_port()
-    with locust(tmp_path, kafka, namespace, "--web-host", "127.0.0.1", "--web-port", str(port)) as process:
-
-        def ask(path: str, **form: int) -> bytes | None:
-            try:
-                body = urlencode(form).encode() if form else None
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body, timeout=10) as answer:
-                    return answer.read()
-            except OSError:
-                return None
-
-        wait_for(lambda: ask("/"), "the page is there", deadline_s=60)
-        assert not read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "Start was not pressed"
-        assert b"true" in ask("/swarm", user_count=1, spawn_rate=1)
-        if pressed_stop:
-            wait_for(lambda: read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "the load has begun", deadline_s=60)
-            assert b"true" in ask("/stop", now=1)
-        assert process.wait(60) == int(pressed_stop)
-    assert GeneratorResult.load(tmp_path).interrupted is pressed_stop
-    if not pressed_stop:
-        check_every_event(kafka, namespace)

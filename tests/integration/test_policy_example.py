@@ -48,24 +48,3 @@ def test_what_it_is_told_decides_what_happens(environ: dict[str, str]) -> None:
     assert (lazy["scale_ups"], lazy["replica_minutes"]) == (0, 0.25), "15 s on one replica"
     assert lazy["in_sla"] < 0.9
     assert (keen["scale_ups"] > 0, keen["in_sla"]) == (True, 1.0)
-
-
-def test_a_broken_package_is_named_and_stops_only_who_asks_for_it(environ: dict[str, str], tmp_path: Path) -> None:
-    broken = tmp_path / "broken-1.dist-info"
-    broken.mkdir()
-    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
-    (broken / "entry_points.txt").write_text("[tailpack.policies]\nbroken = no_such_module:POLICY\n")
-    both = environ | {"PYTHONPATH": f"{environ['PYTHONPATH']}{os.pathsep}{tmp_path}"}
-    why = "'broken' of package broken (no_such_module:POLICY) cannot be imported: ModuleNotFoundError: "
-
-    listed = tailpack("list", "policies", "--json", deadline_s=DEADLINE_S, environ=both)
-    assert (listed.returncode, "lag-threshold" in json.loads(listed.stdout)) == (0, True)
-    assert listed.stderr.startswith(f"tailpack: policy {why}")
-    for words in (
-        ("simulate", "smoke", "--policy", "broken"),
-        ("compare", "smoke", "--policy", "broken"),
-        ("show", "policy", "broken"),
-    ):
-        ended = tailpack(*words, deadline_s=DEADLINE_S, environ=both)
-        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
-        assert why in ended.stderr

@@ -141,13 +141,6 @@ def test_the_page_fits_is_readable_and_the_console_is_silent(
     assert complaints(browser) == []
 
 
-def test_the_first_screen_answers_the_three_questions(browser: Any, report: str) -> None:
-    look(browser, report)
-    asked = browser.find_elements(By.CSS_SELECTOR, ".questions > div, .figures > div")
-    assert len(asked) == 3 + 6
-    assert all(one.rect["y"] + one.rect["height"] < 800 for one in asked)
-
-
 def test_the_theme_and_the_printer_change_the_charts(browser: Any, report: str) -> None:
     look(browser, report)
     light = painted(browser)
@@ -161,17 +154,6 @@ def test_the_theme_and_the_printer_change_the_charts(browser: Any, report: str) 
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
     assert browser.execute_script("return [...document.querySelectorAll('details')].every(d => d.open)")
     assert base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).startswith(b"%PDF")
-
-
-def test_without_script_the_tables_say_it(browser: Any, report: str) -> None:
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        look(browser, report)
-        assert not any(part.is_displayed() for part in browser.find_elements(By.CSS_SELECTOR, ".tools"))
-        assert browser.find_element(By.CSS_SELECTOR, "noscript p").is_displayed()
-        assert browser.find_element(By.CSS_SELECTOR, "#episodes table").is_displayed()
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_dragging_zooms_all_panels_and_reset_shows_all_again(browser: Any, report: str) -> None:

@@ -12,13 +12,12 @@ import pytest
 from kafka_helpers import create_topics, produce
 from published_runs import PARTITIONS, made_up_run, publish, run_info
 from spark_helpers import SPARK, spark
-from stored_runs import STARTED_US, event_rows, stored_run, write_lines, write_parquet
+from stored_runs import STARTED_US, event_rows, write_parquet
 
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
 from report import ReportError
-from report.result import RESULT_FILE
 from report.run_info import EVENTS, JOURNAL, RUN_FILE
 from report.spark.files import Files
 from report.spark.job import Cluster, report_files, report_run
@@ -145,20 +144,6 @@ def test_files_that_hold_something_else(session: Any, tmp_path: Path) -> None:
     refused(tmp_path, uri(tmp_path / "half.parquet"), "not a Parquet file")
     (tmp_path / "half" / "_temporary").mkdir(parents=True)
     refused(tmp_path, uri(tmp_path / "half"), "it is not whole: _temporary is there")
-
-
-def test_a_journal_that_is_none_and_a_promise_that_is_none(session: Any, tmp_path: Path) -> None:
-    stored_run(tmp_path)
-    write_lines(tmp_path / "events.jsonl", event_rows())
-    events = uri(tmp_path / "events.jsonl")
-    with pytest.raises(ReportError, match=r"its journal file:///nowhere/j\.parquet: no such file or folder"):
-        report_run(tmp_path, HERE, files=Files(events, "file:///nowhere/j.parquet"))
-    with pytest.raises(ReportError, match=r"its journal .*entry 0 is not a journal entry"):
-        report_run(tmp_path, HERE, files=Files(events, events))
-    for promise in (Promise(0.0, 0.9), Promise(float("nan"), 0.9), Promise(0.5, 99.9)):
-        with pytest.raises(ReportError, match="was never promised"):
-            report_files(tmp_path, Files(events), promise, HERE)
-    assert not (tmp_path / RESULT_FILE).exists()
 
 
 def refused(folder: Path, place: str, said: str) -> None:

@@ -147,21 +147,6 @@ def test_what_cannot_be_reported_is_refused_in_one_line(
         report_run(tmp_path, cluster)
 
 
-def test_a_run_without_journal_has_no_cost(tmp_path: Path) -> None:
-    stored_run(tmp_path)
-
-    result = report_run(tmp_path, Cluster("local[2]", []))
-
-    assert (result.events, result.in_sla, result.replica_minutes) == (200, 1.0, None)
-    assert result.cost is not None
-    assert result.cost.requested_replica_minutes is None
-    assert result.cost.packing_replica_minutes == pytest.approx(4 / 60), "one replica holds 50 events a second"
-    assert result.integrity is not None
-    assert result.integrity.suspect == ()
-    assert result.tail is not None
-    assert result.tail.late == 0
-
-
 def test_a_time_in_the_future_marks_the_run_and_its_event_has_a_cause(tmp_path: Path) -> None:
     stored_run(tmp_path, done_us=9_000_000_000_000_000)
 

@@ -1,18 +1,11 @@
 """`tailpack run` on a Kafka with TLS, SASL and ACLs: every client of the project logs in, from Locust to Spark."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import command_line
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
-from kafka_helpers import DEADLINE_S, admin
 from live_run import LiveRun, start_run
 from secured_broker import SecuredKafka, secured_kafka
-
-from tailpack.errors import TailpackError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.long]
 SMOKE = ("smoke", "--duration", "6s")
@@ -49,20 +42,3 @@ def test_a_wrong_password_is_one_line(secured: SecuredKafka, tmp_path: Path) -> 
     line = only_line(run(secured, tmp_path, properties))
     assert line.startswith(f"tailpack: Kafka at {secured.address} cannot be entered")
     assert line.endswith(f"correct sasl.mechanism, sasl.username or sasl.password in {properties}")
-
-
-def test_a_topic_is_recorded_with_a_login_and_not_without(secured: SecuredKafka, tmp_path: Path) -> None:
-    topic = "smoke-orders"
-    asked = admin(secured.plain)
-    asked.create_topics([NewTopic(topic, 2, 1)])[topic].result(DEADLINE_S)
-    producer = Producer({"bootstrap.servers": secured.plain})
-    for number in range(20):
-        producer.produce(topic, b"", partition=number % 2)
-    assert producer.flush(DEADLINE_S) == 0
-    reach = ["record", "--bootstrap-servers", secured.address, "--topic", topic, "--out", tmp_path / "mine.parquet"]
-    properties = secured.client_properties("wrong")
-    with pytest.raises(TailpackError, match=r"does not answer .*uthentication"):
-        command_line.run(*reach, "--client-properties", properties)
-    assert list(tmp_path.iterdir()) == []
-    done = command_line.run(*reach, "--client-properties", secured.client_properties(), "--json")
-    assert json.loads(done.stdout)["events"] == 20

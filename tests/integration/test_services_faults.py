@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from aiokafka.partitioner import murmur2
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka_helpers import admin, end_offsets, produce, read_all, wait_for
 from odd_headers import produce_odd
 from services_stack import Stack, a_stack, order, order_without_id, settled, shipment
 
+from contracts.events import DeadLetter
 from contracts.topics import Group, Topic, qualified
 from services.common.records import KEY_LIMIT, LETTER_LIMIT
 from services.common.stage import SPAN
@@ -191,6 +193,20 @@ def test_no_record_can_end_a_service(stack: Stack, service: str, source: Topic, 
     assert max(len(letter.key() or b"") for letter in letters) == KEY_LIMIT
     assert process.poll() is None
     assert stack.get(service, "/healthz")[0] == 200
+
+
+def test_letters_fit_a_broker_that_takes_small_records_only(stack: Stack) -> None:
+    limit = ConfigEntry("max.message.bytes", "4000", incremental_operation=AlterConfigOpType.SET)
+    name = qualified(stack.namespace, Topic.DEAD_LETTERS)
+    client = admin(stack.kafka)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[limit])
+    for done in client.incremental_alter_configs([topic]).values():
+        done.result(60)
+    stack.start("order")
+    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [b'"' * 9000] * 100 + [order("o-1")], partition=0)
+    wait_for(lambda: len(stack.requests()) == 1, "the order behind them is accepted")
+    letters = stack.records(Topic.DEAD_LETTERS, DeadLetter)
+    assert [letter.payload_bytes for letter in letters] == [9000] * 100
 
 
 @pytest.mark.long

@@ -177,15 +177,3 @@ def test_a_plain_group_is_seen_right_and_left_as_it_was(kafka: str, namespace: s
         load.close()
         for one in plain:
             one.close()
-
-
-def test_what_it_cannot_run_with_is_one_line_each() -> None:
-    environ = os.environ | {"TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1", "TAILPACK_POLICY": "tail-awre"}
-    done = subprocess.run(
-        [sys.executable, "-m", "autoscaler.shadow"],
-        env=environ, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("shadow: ")
-    assert "did you mean tail-aware?" in line

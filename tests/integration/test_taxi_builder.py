@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from aiokafka.partitioner import murmur2
 from spark_helpers import SPARK, spark
 
 from loadgen.trace import read_trace
@@ -64,18 +61,3 @@ def test_each_trip_is_an_event_at_both_ends_and_bad_rows_are_counted(tmp_path: P
     assert {second: int(n) for second, n in enumerate(counts[:, 0]) if n} == {0: 3, 1: 2, 10: 1, 30: 1}
     assert outcome["dropped"] == {"unreadable": 4, "other_month": 2, "backwards": 1, "duplicate": 1}
     assert (outcome["rows"], outcome["trips"], outcome["events"], outcome["outside"]) == (12, 4, 7, 1)
-
-
-def test_a_zone_chooses_the_partition_as_a_key_of_kafka_and_no_zone_is_the_unknown_one(tmp_path: Path) -> None:
-    zones = [1, 132, 132, 265, 264, None, 0, 266, -1]
-    begin, end = (pa.array([1_356_998_400 + s] * len(zones)).cast(pa.timestamp("s")) for s in (60, 120))
-    columns = {"tpep_pickup_datetime": begin, "tpep_dropoff_datetime": end, "PULocationID": zones}
-    columns["trip_distance"] = pa.array(range(len(zones)), pa.float64())
-    pq.write_table(pa.table(columns), tmp_path / "trips.parquet")
-
-    counts, _ = trace_of(tmp_path / "trips.parquet", "--by", "zone", "--partitions", "7")
-
-    known = [zone if zone and 1 <= zone <= 265 else 264 for zone in zones]
-    where = [(murmur2(f"zone {zone}".encode()) & 0x7FFFFFFF) % 7 for zone in known]
-    assert np.array_equal(counts[1], np.bincount(where, minlength=7))
-    assert np.array_equal(counts[2], counts[1])  # the drop-offs, where the trip began

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
-from services.payment.__main__ import main, payment
+from services.payment.__main__ import main, payment_stage
 
 name, _, times = os.environ["DIE_AFTER"].partition(":")
 left = int(times or 1)
@@ -28,4 +28,4 @@ async def last_step(self: Any, *arguments: Any, **named: Any) -> Any:
 
 
 setattr(AIOKafkaProducer, name, last_step)
-main(payment, "payment")
+main(payment_stage, "payment")

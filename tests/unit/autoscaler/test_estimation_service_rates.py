@@ -32,17 +32,6 @@ def served(rates, machine, *, readings, events=20):
         rates.observe(machine.serve(events))
 
 
-def test_before_anything_is_seen_the_prior_stands_with_its_doubt():
-    rates = ServiceRates(200.0)
-
-    estimate = rates.estimate("payment-0")
-
-    assert estimate.value == pytest.approx(200)
-    assert estimate.samples == 0
-    assert (estimate.low, estimate.high) == pytest.approx((200 / 2.717, 200 * 2.717), rel=0.01)  # e^(1.96·√0.26)
-    assert rates.service_rate == pytest.approx(200)
-
-
 def test_a_slow_replica_is_told_from_the_others_and_a_new_one_is_taken_for_typical():
     rates = ServiceRates(200.0)
     for ordinal in range(5):
@@ -71,21 +60,6 @@ def test_silence_changes_nothing_and_a_new_incarnation_begins_its_counters_anew(
     assert rates.estimate("payment-0") == before
     rates.observe(machine.serve(20))
     assert rates.estimate("payment-0").samples == before.samples + 20
-
-
-def test_only_replicas_that_are_known_to_differ_have_a_rate_of_their_own():
-    rates = ServiceRates(200.0)
-    machines = [Machine(f"payment-{ordinal}", steady(0.005)) for ordinal in range(5)]
-    machines.append(Machine("payment-5", steady(0.010)))
-    for machine in machines:
-        served(rates, machine, readings=1, events=2)
-    assert [rates.own(machine.name) for machine in machines] == [None] * 6, "two events say little"
-
-    for machine in machines:
-        served(rates, machine, readings=50)
-    assert rates.own("payment-5") == pytest.approx(100, rel=0.01)
-    assert rates.own("payment-0") == pytest.approx(200, rel=0.01), "the typical one is slower now"
-    assert rates.own("payment-6") is None, "it has served nothing"
 
 
 def test_chance_makes_no_replica_an_odd_one():

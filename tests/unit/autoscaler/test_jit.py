@@ -3,12 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from autoscaler.jit import compiled, compiling_s, load_compiler
+from autoscaler.jit import compiled
 
 
 @compiled
@@ -25,31 +24,10 @@ def length(numbers: "np.ndarray[tuple[int], np.dtype[np.float64]]", power: float
     return float(total**power)
 
 
-@compiled
-def factorial(n: int) -> int:
-    return 1 if n < 2 else n * factorial(n - 1)
-
-
 def test_a_compiled_function_may_call_others_that_nobody_has_called_before() -> None:
     assert length(np.array([3.0, 4.0])) == 5.0
     assert length(np.array([3.0, 4.0]), power=1.0) == 25.0
     assert square(3.0) == 9.0
-
-
-def test_a_compiled_function_may_call_itself() -> None:
-    assert factorial(10) == 3_628_800
-
-
-def test_the_time_of_compiling_is_measured_and_announced_once(tmp_path: Path) -> None:
-    (tmp_path / "fresh.py").write_text("def half(x):\n    return x / 2\n")
-    here: dict[str, Any] = {"__file__": str(tmp_path / "fresh.py"), "__name__": "fresh"}
-    exec(compile((tmp_path / "fresh.py").read_text(), here["__file__"], "exec"), here)  # noqa: S102
-    half, announced = compiled(here["half"]), list[int]()
-    load_compiler(lambda: announced.append(1))
-    before_s = compiling_s()
-    assert (half(3.0), half(4), half(5)) == (1.5, 2.0, 2.5)
-    assert compiling_s() > before_s
-    assert announced == [1]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +57,3 @@ def test_what_is_kept_is_forgotten_when_another_file_changes_whose_functions_are
         ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
         said.append(ended.stdout.strip())
     assert said == ["42", "240"]
-
-
-def test_what_has_no_place_to_be_kept_is_compiled_all_the_same() -> None:
-    names: dict[str, Any] = {}
-    exec("def double(number): return 2 * number", names)  # noqa: S102  no file, so no place beside it
-    assert compiled(names["double"])(21) == 42

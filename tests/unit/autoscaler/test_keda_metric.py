@@ -37,8 +37,3 @@ def test_the_hpa_never_goes_below_the_plan(serving: int, fewer: int) -> None:
     wanted = max(1, serving - fewer)
     left = hpa(metric(plan(wanted, wanted), TOLERANCE), serving)
     assert wanted <= left <= max(wanted, wanted / (1 - TOLERANCE) + 1e-9)
-
-
-def test_up_to_ten_replicas_the_count_is_exact() -> None:
-    for serving in range(1, 10):
-        assert metric(plan(serving, serving + 1), TOLERANCE) == serving + 1

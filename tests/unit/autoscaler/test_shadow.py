@@ -32,11 +32,6 @@ def test_only_a_member_that_stays_behind_shows_what_it_can_serve() -> None:
     assert rates.service_rate == pytest.approx(200, rel=0.05)
 
 
-def test_what_an_operator_says_is_not_learned() -> None:
-    assert CommittedRates(0.0).service_rate is None
-    assert CommittedRates(120.0).service_rate == 120
-
-
 class Loads(LoadReader):
     """A steady load whose events the real group commits at once, or never."""
 

@@ -55,11 +55,6 @@ def test_the_same_command_goes_on_and_measures_invalid_rows_again(tmp_path: Path
     assert MEASURED[4:] == ["a", "b"], "other options are another question"
 
 
-def test_cases_are_repeated_until_the_deadline() -> None:
-    assert [row["letter"] for row in run(Letters(), TOOLS, repeat=2).rows] == list("abcabc")
-    assert run(Letters(), TOOLS, repeat=2, deadline_s=-1).rows == []
-
-
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_benchmark_is_a_command_with_help(name: str) -> None:
     module, kind = BENCHMARKS[name][0].split(":")

@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from bench import BenchError, cluster
-from bench.cluster import Cluster, Namespace, namespace, run_there
+from bench.cluster import Cluster, Namespace, run_there
 from bench.scenario import load_scenario
-
-
-def test_without_kubectl_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BenchError, match="kubectl is not installed"):
-        run_there(load_scenario("w1"), Cluster(), tmp_path, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -28,38 +22,6 @@ def test_without_kubectl_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_what_pods_cannot_run_is_said(scenario: object, why: str, tmp_path: Path) -> None:
     with pytest.raises(BenchError, match=why):
         run_there(scenario, Cluster(), tmp_path, lambda _: None)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in whose shell is written by the test; `$1` is what is asked for."""
-    (tmp_path / "kubectl").touch(mode=0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return tmp_path / "kubectl"
-
-
-@pytest.mark.parametrize(
-    ("refused", "said"),
-    [
-        ("apply", "^kubectl apply: no apply"),
-        ("apply|delete", "^kubectl apply: no apply"),
-        ("version", "^kubectl version: no version"),
-    ],
-)
-def test_the_first_refusal_is_the_one_that_is_told(kubectl: Path, refused: str, said: str) -> None:
-    kubectl.write_text(f'#!/bin/sh\ncase $1 in {refused}) echo "no $1" >&2; exit 1;; esac\n')
-    with pytest.raises(BenchError, match=said), namespace(Cluster()) as place:
-        place.apply()
-
-
-def test_without_a_kubeconfig_it_is_said_before_anything_is_made(
-    kubectl: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kubectl.write_text("#!/bin/sh\necho The connection to the server localhost:8080 was refused >&2; exit 1\n")
-    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    no_config = r"^no kubeconfig leads to a cluster \(/nowhere/config\): set KUBECONFIG$"
-    with pytest.raises(BenchError, match=no_config), namespace(Cluster()):
-        pytest.fail("nothing may be made")
 
 
 def pod(**state: Any) -> dict[str, Any]:
@@ -90,21 +52,3 @@ def test_obstacles_are_named_and_given_up_when_nothing_gets_ready(
         place.until_ready(0, lambda _: None)
     order["status"] = {"readyReplicas": 1}
     place.until_ready(0, lambda _: None)
-
-
-def test_a_service_may_crash_while_its_broker_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = {"metadata": {"name": "order"}, "spec": {}, "status": {}}
-    broker = {"metadata": {"name": "kafka"}, "spec": {}, "status": {}}
-    found = {"pods": [pod(lastState=ENDED)], "deployments": [order], "statefulsets": [broker]}
-    place, said = Namespace(Cluster(), "test"), list[str]()
-
-    def announce(text: str) -> None:
-        said.append(text)
-        if len(said) == 3:
-            order["status"] = broker["status"] = {"readyReplicas": 1}
-
-    monkeypatch.setattr(place, "get", lambda what, *_: found.get(what, []))
-    monkeypatch.setattr(cluster, "STUCK_S", 0.2)
-    monkeypatch.setattr(cluster, "POLL_S", 0.15)
-    place.until_ready(0, announce)
-    assert len(said) == 3

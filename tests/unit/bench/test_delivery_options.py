@@ -4,13 +4,6 @@ import pytest
 
 from bench.scenario import load_scenario, scenario_names
 from contracts.delivery import RUNTIMES
-from contracts.validation import InvalidSettingsError
-
-
-def problems_of(overrides: dict[str, object]) -> list[str]:
-    with pytest.raises(InvalidSettingsError) as wrong:
-        load_scenario("w1", overrides)
-    return wrong.value.problems
 
 
 @pytest.mark.parametrize("name", scenario_names())
@@ -18,14 +11,6 @@ def test_only_what_was_published_keeps_a_fixed_rebalance_time(name: str) -> None
     scaling = load_scenario(name).autoscaler
     assert scaling.learn_rebalance_time is not name.startswith(("w1", "taxi", "w3", "w4"))
     assert scaling.rebalance_time_s == {"stops-500ms": 0.5, "stops-3s": 3.0}.get(name, 0.05)
-
-
-def test_what_only_our_replicas_can_do_is_not_asked_of_others() -> None:
-    wrong = {"payment.runtime": "kip848", "payment.delivery": "eager", "autoscaler.absence_grace_s": 5}
-    assert problems_of(wrong) == [
-        "w1.toml: payment.delivery = 'eager': says nothing about kip848, which delivers in its own way",
-        "w1.toml: autoscaler.absence_grace_s: 5 cannot be kept by kip848, which places partitions itself",
-    ]
 
 
 def test_live_a_delivery_that_names_a_runtime_means_that_runtime() -> None:
@@ -36,9 +21,3 @@ def test_live_a_delivery_that_names_a_runtime_means_that_runtime() -> None:
         assert (live.delivery, live.runtime) == ("incremental", runtime)
     ours = load_scenario("w1", {"delivery": "eager"})
     assert ours.for_live() == ours
-
-
-def test_a_share_group_can_only_be_simulated() -> None:
-    shared = load_scenario("w1", {"delivery": "share"})
-    with pytest.raises(InvalidSettingsError, match=r"w1: payment\.delivery: share groups are only simulated"):
-        shared.for_live()

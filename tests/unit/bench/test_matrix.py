@@ -19,13 +19,11 @@ from bench.matrix import (
     Contender,
     Job,
     axis_called,
-    code_version,
     finished,
     matrix_names,
     random_parts,
     read_axes,
     read_matrix,
-    read_rows,
     run,
     sorted_changes,
 )
@@ -54,18 +52,6 @@ def test_a_key_stands_for_scenario_policy_seed_settings_and_files(tmp_path: Path
     assert len({job.key() for job in jobs}) == len(jobs)
 
 
-def test_other_code_is_another_version(tmp_path: Path) -> None:
-    policy = tmp_path / "autoscaler" / "policies" / "mine.py"
-    policy.parent.mkdir(parents=True)
-    versions = []
-    for text, note in (("up = 1", "a"), ("up = 1", "b"), ("up = 2", "b")):
-        policy.write_text(text)
-        (tmp_path / "README.md").write_text(note)
-        code_version.cache_clear()
-        versions.append(code_version(tmp_path))
-    assert versions[0] == versions[1] != versions[2]
-
-
 def test_the_version_covers_every_file_from_which_a_row_follows() -> None:
     script = (
         "import sys; from bench.matrix import Job, simulated\n"
@@ -86,14 +72,6 @@ def test_a_matrix_continues_where_it_stopped(tmp_path: Path) -> None:
     third = run(JOBS[:3], tmp_path, processes=1, work=comparison_work.quick, announce=lambda *told: said.append(told))
     assert said == [(2, 3, ""), (3, 3, "w1, linear, seed 3")], "two were kept, one was computed"
     assert run(JOBS[:3], tmp_path, processes=1, work=comparison_work.refused) == third
-
-
-def test_a_line_that_was_cut_off_is_computed_again_and_the_next_one_is_whole(tmp_path: Path) -> None:
-    run(JOBS[:2], tmp_path, processes=1, work=comparison_work.quick)
-    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-40])
-    assert len(read_rows(tmp_path)) == 1
-    run(JOBS[:3], tmp_path, processes=1, work=comparison_work.quick)
-    assert len(read_rows(tmp_path)) == 3
 
 
 def test_a_job_that_fails_or_ends_its_process_is_a_failed_row_and_the_others_are_run(tmp_path: Path) -> None:
@@ -147,13 +125,6 @@ def test_a_few_seeds_cover_all_phases() -> None:
     offsets_s = [dict(job.changes)["autoscaler.tick_offset_s"] for job in jobs]
     assert [int(4 * offset_s) for offset_s in offsets_s] == [0, 1, 2, 3]
     assert [job.seed for job in Case("w1", (("split", "even"),)).jobs(LINEAR, 4)[0]] == [1], "nothing is random"
-
-
-def test_constant_counts_are_contenders() -> None:
-    matrix = read_matrix("worlds")
-    names = [one.name for one in matrix.playing(Case("w1"))]
-    assert {"static-1", "static-5", "landau, tuned"} < set(names)
-    assert "static-6" not in names, "w1 has five partitions"
 
 
 @pytest.mark.parametrize("name", [name for name in matrix_names() if name != "random"])

@@ -9,7 +9,7 @@ import pytest
 
 from bench import matrix_table
 from bench.matrix import FAILED, OPTIMUM, Axis, Case, Contender, Job, Matrix, Row
-from bench.matrix_table import Compared, Line, compare, difference, draw, page
+from bench.matrix_table import Compared, Line, compare, draw, page
 
 HARDNESS = np.random.default_rng(1).normal(0, 1, 100)
 """How hard each seed is, for every policy alike."""
@@ -60,30 +60,6 @@ def test_the_front_leaves_out_policies_that_are_beaten_or_know_the_future() -> N
     found = compared("linear", "algorithm-2", "algorithm-1", "clairvoyant")
     assert {row.policy for row in found.rows if row.on_front} == {"linear", "algorithm-2"}
     assert "knows the future" in page(found)
-
-
-def test_a_policy_that_failed_with_a_seed_has_no_row_but_a_reason() -> None:
-    found = compared()
-    assert "static" not in lines(found)
-    assert [(one.run, one.why) for one in found.missing] == [("w1, static, seed 2, split=random", "it broke")]
-
-
-def test_one_seed_distinguishes_nothing_where_something_is_random() -> None:
-    random = lines(compared("linear", "algorithm-2", seeds=1))["linear"].in_sla_difference
-    assert random is not None
-    assert not random.distinguishable
-    assert difference(random, 100, ".1f") == "[-4.0]"
-    fixed = lines(compared("linear", "algorithm-2", seeds=1, split="even"))["linear"].in_sla_difference
-    assert fixed is not None
-    assert fixed.distinguishable
-
-
-def test_regret_is_told_where_the_optimum_is_known_and_the_slo_met() -> None:
-    rows = lines(compared("linear", "static-3", optimum=True, seeds=1))
-    assert rows["linear"].optimum_replica_minutes == 20.0
-    assert rows["linear"].regret is None, "95 % is not 99.9 %"
-    assert rows["static-3"].regret is not None
-    assert lines(compared("linear"))["linear"].optimum_replica_minutes is None
 
 
 def test_the_page_has_every_contender_and_the_plot_is_drawn(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bench.scenario import load_scenario, scenario_names
 from contracts.membership import Speeds
 from contracts.validation import InvalidSettingsError, from_environment
-from loadgen.schedule import Spacing, Split
+from loadgen.schedule import Spacing
 from loadgen.spec import Topology
 
 GOOD = """
@@ -104,54 +104,10 @@ def test_five_mistakes_are_five_problems_each_with_file_and_key(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("section", "line", "problem"),
-    [
-        ("[load]", 'workload = "w9"', "load.workload: 'w9' is unknown; known are w1"),
-        ("[load]", 'split = "table"', "load.split: 'table' needs a workload"),
-        ("[payment]", "service_time_s = 0", "payment.service_time_s = 0.0: must be at least 0.00001 s"),
-        ("[payment]", "heartbeat_s = 6", "payment.heartbeat_s = 6.0: is not less than session_s = 6"),
-        ("[autoscaler]", "max_replicas = 6", "autoscaler.max_replicas: 6 is more than the 5 partitions"),
-        ("[autoscaler]", "f_down = 0.95", "autoscaler.f_down = 0.95: is more than f_up = 0.9"),
-    ],
-)
-def test_a_wrong_value_is_named(tmp_path: Path, section: str, line: str, problem: str) -> None:
-    key = line.partition(" ")[0]
-    lines = [text for text in GOOD.splitlines() if not text.startswith(f"{key} ")]
-    lines.insert(lines.index(section) + 1, line)
-    problems = problems_of(write(tmp_path, "\n".join(lines)))
-    assert len(problems) == 1
-    assert problems[0].startswith(f"own.toml: {problem}")
-
-
-def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
-    assert problems_of("dmo")[0].startswith("scenario 'dmo' is unknown; did you mean demo?")
-    missing = str(tmp_path / "none.toml")
-    assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]
-
-
-def test_options_of_a_policy_are_a_section_and_one_line_each(tmp_path: Path) -> None:
-    path = write(tmp_path, GOOD + '[policy]\nsync_s = 15\nbusy = "max"\n')
-    assert load_scenario(path).policy == {"sync_s": 15, "busy": "max"}
-    changed = load_scenario(path, {"policy.sync_s": 30, "policy": "linear"})
-    assert (changed.policy["sync_s"], changed.autoscaler.policy) == (30, "linear")
-    assert "policy = 3: must be a section, [policy]" in problems_of(write(tmp_path, "policy = 3\n" + GOOD))[0]
-
-
-def test_what_live_processes_cannot_be_told_is_only_simulated() -> None:
-    for policy, why in (("clairvoyant", "schedule: missing"), ("overprovisioned", "the peak must be told")):
-        with pytest.raises(InvalidSettingsError, match=why):
-            load_scenario("w1", {"policy": policy}).for_live()
-    assert load_scenario("w1", {"policy.f_up": 0.8}).for_live().policy == {"f_up": 0.8}
-
-
-@pytest.mark.parametrize(
     ("name", "settings"),
     [
         ("shared-limit", "shared_limits"),
-        ("mu-too-high", "service_rate_error"),
-        ("exponential-service", "distribution"),
         ("late-sight", "observation_delay_s, simulation.observation_loss"),
-        ("slow-starts", "startup_s"),
     ],
 )
 def test_a_world_that_is_none_live_is_refused_in_a_line_that_names_its_settings(name: str, settings: str) -> None:
@@ -169,21 +125,12 @@ def test_a_world_whose_replicas_differ_runs_live_too(name: str) -> None:
     assert found == load_scenario(name).speeds() != Speeds()
 
 
-def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:
-    assert load_scenario("w1").simulation.split is Split.EVEN
-    assert load_scenario("w1", {"split": "random"}).simulation.split is None
-    assert load_scenario("w1", {"simulation.split": "random"}).load.split is Split.RANDOM
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
         ({"simulation.split": "table"}, "w1.toml: simulation.split: 'table' does not fit w1"),
-        ({"startup_s": "soon"}, "w1.toml: simulation.startup_s = 'soon'"),
-        ({"observation_loss": 2}, "w1.toml: simulation.observation_loss = 2"),
         ({"slow_from_s": 9, "slow_until_s": 5}, "w1.toml: simulation.slow_until_s = 5.0: is before slow_from_s = 9"),
         ({"failures_s": [600]}, "w1.toml: simulation.failures_s: 600 is not before the end at 600 s"),
-        ({"distribution": "luck"}, "w1.toml: simulation.distribution = 'luck': unknown; known are deterministic"),
     ],
 )
 def test_what_cannot_be_simulated_is_named(changes: dict[str, object], problem: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.connection import Connection, read_settings
+from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
 
 PROPERTIES = """
@@ -77,15 +77,6 @@ def test_aiokafka_is_told_the_same(tmp_path: Path) -> None:
     assert (told["sasl_mechanism"], told["sasl_plain_username"]) == ("PLAIN", "ada")
     assert told["sasl_plain_password"] == "secret"
     assert told["ssl_context"].check_hostname
-
-
-def test_problems_of_settings_connection_and_certificates_are_told_together(tmp_path: Path) -> None:
-    properties = tmp_path / "client.properties"
-    properties.write_text("security.protocol=SSL\nssl.ca.location=/nowhere/ca.pem\n")
-    environ = {"TAILPACK_BOOTSTRAP_SERVERS": "one:1", "TAILPACK_CLIENT_PROPERTIES": str(properties)}
-    with pytest.raises(InvalidSettingsError) as wrong:
-        read_settings(environ | {"TAILPACK_SECURITY_PROTOCOL": "none"}, Connection)
-    assert f"{properties}: certificates cannot be loaded" in wrong.value.problems[0]
 
 
 def test_a_secret_may_have_a_file_of_its_own(tmp_path: Path) -> None:

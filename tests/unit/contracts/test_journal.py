@@ -67,15 +67,6 @@ def test_who_begins_in_the_middle_soon_knows_everything() -> None:
     assert sum(known) > len(known) - 5
 
 
-def test_a_day_at_rest_with_ten_thousand_partitions_takes_less_than_a_hundred_megabytes() -> None:
-    folder = Folder()
-    partitions = seen([0] * 10_000)
-    reason = "1 replica of 200 events/s serves 0.0 events/s with p99.9 0.031 s of 0.5 s; fewer there cannot be"
-    sample = 4 * 1800
-    size = sum(len(record) for number in range(sample) for record in folder.records(tick(number, partitions, reason)))
-    assert size * DAY_TICKS / sample < 100e6
-
-
 @pytest.mark.parametrize("count", [11_600, 200_000])
 def test_what_is_too_large_for_a_record_comes_in_pieces(count: int) -> None:
     owners = {number: f"payment-{number % 200}" for number in range(count)}

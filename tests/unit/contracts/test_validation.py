@@ -95,17 +95,6 @@ def test_what_is_no_length_of_time_is_refused_with_examples() -> None:
     ]
 
 
-def test_text_stands_for_numbers_only_where_it_must() -> None:
-    text = {"name": "a", "litres": "3", "pressure_bar": "2.5", "dry_run": "true"}
-    assert parse(text, Pump, strict=False) == Pump(name="a", litres=3, pressure_bar=2.5, dry_run=True)
-    assert len(problems_of(text)) == 3
-
-
-def test_the_environment_names_fields_in_capitals_behind_a_prefix() -> None:
-    environ = {"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_DRY_RUN": "false", "HOME": "/"}
-    assert from_environment(environ, Pump) == Pump(name="a", litres=3)
-
-
 NAMES = st.sampled_from([f"TAILPACK_{name}" for name in ("NAME", "LITRES", "MODE")])
 
 

@@ -41,21 +41,6 @@ def test_a_dry_run_prints_the_commands_of_a_step(step: str, runs: str) -> None:
     assert any(line.startswith(runs) for line in done.stdout.splitlines()), done.stdout
 
 
-def test_a_cluster_that_is_there_takes_the_place_of_a_project() -> None:
-    there = {
-        "CONTEXT": "here",
-        "REGISTRY": "mine.example/x",
-        "PUSH": "load --all",
-        "OVERLAY": "infra/k8s/overlays/kind",
-    }
-    images = dry("images", **there).stdout.splitlines()
-    assert images[1] == "load --all mine.example/x/tailpack:0.1.0 "
-    assert not any("gcloud" in line for line in images)
-    assert "brings its own Kafka" in dry("kafka", **there).stdout
-    run = dry("run", **there).stdout
-    assert "--context here --overlay infra/k8s/overlays/kind --image mine.example/x/tailpack:0.1.0" in run
-
-
 @pytest.mark.parametrize(
     ("words", "environ", "said"),
     [

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyarrow import parquet
-from small_disk import PAGE, small_disk
 
 from loadgen import event_writer
 from loadgen.event_writer import NO_KEY, EventWriter
@@ -24,11 +23,6 @@ def test_rows_in_any_order_become_sorted_groups_and_equal_times_keep_their_order
     writer.write(tmp_path / "mine.parquet", partitions=5)
     assert parquet.read_table(tmp_path / "mine.parquet")["key"].to_pylist() == sorted(range(100), key=at_ms.__getitem__)
     assert parquet.ParquetFile(tmp_path / "mine.parquet").num_row_groups == 5
-
-
-def test_a_full_disk_is_an_os_error(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", bytes_=40 * PAGE) as disk, pytest.raises(OSError, match="full"):
-        EventWriter(disk).add([(n, n, 0, 10) for n in range(20_000)])
 
 
 def test_what_is_written_is_a_trace_that_knows_its_topic(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from small_report import small_run
 
-from contracts.validation import InvalidSettingsError
 from report.comparison import Entrant, compare, entrant, labelled, markdown
 
 
@@ -42,16 +41,6 @@ def test_what_does_not_stand_is_said(ran: Any) -> None:
         "d: not a valid measurement, because the generator was late",
         "static and tail-aware have no seed in common",
     )
-
-
-def test_what_cannot_be_compared_is_one_line(ran: Any) -> None:
-    a, longer = ran("a"), ran("b", "linear", settings={"duration_s": 9})
-    with pytest.raises(InvalidSettingsError, match=r"b: it met another load than the first \(duration_s is 9, not 4\)"):
-        compare([a, longer])
-    with pytest.raises(InvalidSettingsError, match="differ in no policy and no setting"):
-        compare([a, ran("d", seed=2)])
-    with pytest.raises(InvalidSettingsError, match="no cost to compare"):
-        compare([a, ran("f", "linear", replica_minutes=None)])
 
 
 def test_a_setting_that_differs_makes_another_contestant_and_says_so(ran: Any) -> None:

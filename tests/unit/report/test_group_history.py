@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.journal import PartitionSeen, ReplicaChange, ReplicaChanged, TickRecord
-from report.history import count_each_second, lag_each_second, paid, replica_minutes, serving, started_us
+from report.history import lag_each_second, paid, replica_minutes, started_us
 
 REQUESTED, READY, DRAINED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DRAINED
 LEFT, DIED, ADOPTED = ReplicaChange.LEFT, ReplicaChange.DIED, ReplicaChange.ADOPTED
@@ -31,12 +31,6 @@ def test_a_start_takes_from_the_request_until_it_is_ready_and_one_that_failed_is
     first = [at(10, "a", REQUESTED), at(13, "a", READY), at(40, "a", LEFT)]
     again = [at(50, "a", REQUESTED), at(51, "a", DIED), at(52, "a", REQUESTED), at(54, "a", READY)]
     assert started_us([*first, *again, at(0, "b", ADOPTED), at(60, "c", REQUESTED)]) == [3_000_000, 2_000_000]
-
-
-def test_requested_and_ready_are_two_numbers() -> None:
-    changes = [at(0, "a", REQUESTED), at(1, "a", READY), at(1.5, "b", REQUESTED), at(3.5, "b", READY), at(4, "b", LEFT)]
-    assert count_each_second(paid(changes), 0, 5) == (1, 1, 2, 2, 1)
-    assert count_each_second(serving(changes), 0, 5) == (0, 1, 1, 1, 1)
 
 
 def test_lag_is_unknown_where_no_tick_saw_it() -> None:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from report.measures import (
     in_sla_share,
     nearest_rank,
-    packing_replica_minutes,
     per_second_packing,
     percentile_us,
     replica_minutes,
@@ -31,12 +30,6 @@ def test_a_percentile_is_the_smallest_value_with_enough_at_or_below(values: list
     assert sum(value < found for value in values) < q * len(values)
 
 
-@pytest.mark.parametrize(("total", "q"), [(0, 0.5), (5, 0.0), (5, 1.1)])
-def test_no_percentile_of_nothing(total: int, q: float) -> None:
-    with pytest.raises(ValueError, match="no percentile"):
-        nearest_rank(total, q)
-
-
 def test_on_the_target_is_within_it_and_lost_events_are_late() -> None:
     latency_us = np.array([100, 500_000, 500_001])
     assert in_sla_share(latency_us, 0.5) == pytest.approx(2 / 3)
@@ -50,25 +43,6 @@ def test_replica_minutes_are_the_area_under_what_was_requested() -> None:
     assert replica_minutes(changes, start_us, 120) == pytest.approx((60 * 1 + 30 * 3 + 30 * 2) / 60)
     assert replica_minutes([*changes, (start_us + 500 * second, 9)], start_us, 120) == pytest.approx(3.5)
     assert replica_minutes([], start_us, 120) == 0
-
-
-def test_with_a_long_target_bursts_may_use_the_whole_second() -> None:
-    table = np.full((60, 2), 100)
-    short, long = (
-        packing_replica_minutes(table, service_rate=200, latency_target_s=w, bursts=True) for w in (0.5, 5.0)
-    )
-    assert (short, long) == (2, 1)
-
-
-def test_a_rate_that_serves_nothing_in_time_has_no_packing() -> None:
-    with pytest.raises(ValueError, match="no room for one event"):
-        packing_replica_minutes(np.ones((1, 1), dtype=np.int64), service_rate=1, latency_target_s=0.5, bursts=True)
-
-
-def test_each_second_has_the_larger_of_what_all_need_and_what_the_largest_needs() -> None:
-    table = np.array([[60, 60], [0, 0], [40, 60], [100, 101], [150, 0], [150, 10], [60, 60], [70, 130]])
-    found = per_second_packing(table, service_rate=200, latency_target_s=0.5, bursts=True)
-    assert found.tolist() == [2, 1, 1, 2, 1, 2, 2, 2], "a replica holds 100, a partition above that is held by one"
 
 
 @given(st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=6), min_size=1, max_size=20), st.integers(1, 8))

@@ -1,15 +1,8 @@
 """Which partitions changed hands together, by whose doing, and what their events noticed of it."""
 
-from typing import Any
-
-from late_story import stored
-
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report import seconds
-from report.rebalances import APART_US, Change, changes, rounds
+from report.rebalances import Change, rounds
 from report.result import RebalanceRound
-from report.takeovers import stays
-from report.terms import Terms
 
 MS = 1_000
 STARTED_US = 1_700_000_000_000_000
@@ -64,51 +57,3 @@ def test_the_heirs_of_a_dead_replica_by_a_plan_and_without_one() -> None:
     )
     assert (by_plan.kind, by_plan.pause_s, by_plan.plan_to_ready_s) == ("death", 0.288, 0.3)
     assert (by_group.kind, by_group.moved, by_group.plan_to_ready_s) == ("membership", 1, None)
-
-
-def test_the_group_may_rebalance_twice_under_one_plan() -> None:
-    apart_ms = APART_US // MS
-    found = told(
-        change(1, "b", "a", 2_000, 2_100, sent_ms=2_000),
-        change(2, "c", "a", 2_000, 2_200, sent_ms=2_000),
-        change(1, "a", "c", 9_000, 2_101 + apart_ms * 2, sent_ms=9_000),
-        plans=PLANS,
-    )
-    assert [(one.kind, one.moved) for one in found] == [("membership", 2), ("membership", 1)]
-
-
-def row(k: int, partition: int, sent_ms: int, received_ms: int, *, served: tuple[str, int]) -> dict[str, Any]:
-    times = {"intended_us": sent_ms, "placed_us": sent_ms, "received_us": received_ms, "done_us": received_ms + 5}
-    found: dict[str, Any] = {name: STARTED_US + at_ms * MS for name, at_ms in times.items()}
-    found |= {"partition": partition, "offset": k, "replica": served[0], "epoch": served[1]}
-    return found | {"dead_letters": 0}
-
-
-def test_a_plan_that_moves_one_of_two_partitions_is_a_round() -> None:
-    stays_put = [row(k, 0, 100 * k, 100 * k + 1, served=("a", 1 if k < 10 else 2)) for k in range(20)]
-    before = [row(100 + k, 1, 100 * k, 100 * k + 10, served=("a", 1)) for k in range(10)]
-    after = [row(110 + k, 1, 1_000 + 100 * k, 1_060 + 100 * k, served=("b", 2)) for k in range(10)]
-    events = stored(stays_put + before + after)
-    terms = Terms(STARTED_US, 500 * MS, 3)
-    plans = [
-        PlanWritten(
-            at_us=STARTED_US + at_ms * MS, epoch=epoch, action="up", reason="", replicas=replicas,
-            assignment=owners, moved=epoch - 1,
-        )
-        for at_ms, epoch, replicas, owners in (
-            (-500, 1, ("a",), {0: "a", 1: "a"}), (1_010, 2, ("a", "b"), {0: "a", 1: "b"}),
-        )
-    ]  # fmt: skip
-
-    found = changes(events, stays(seconds.served(seconds.cells(events, terms)), {}))
-
-    (change,) = found
-    assert (change.partition, change.old, change.new, change.epoch) == (1, "a", "b", 2)
-    assert change.left_us == STARTED_US + 915 * MS
-    assert change.came_us == STARTED_US + 1_060 * MS
-    assert change.sent_us == STARTED_US + 1_000 * MS
-    (one,) = rounds(found, plans, (), STARTED_US, 1 * MS)
-    assert (one.kind, one.members, one.moved) == ("plan", 2, 1)
-    assert (one.pause_s, one.plan_to_ready_s) == (0.05, 0.05), (
-        "145 ms without an event; one waited for 50 since the plan"
-    )

@@ -102,10 +102,6 @@ def test_events_of_a_dead_replica_waited_for_its_successor(told: Tail) -> None:
     assert "to 11.0 s (1.00 s)" in why(told, DEAD)
 
 
-def test_a_replica_that_comes_back_by_its_name_was_dead_all_the_same(told: Tail) -> None:
-    assert of(told, RETURNED) == {Cause.REPLICA_DEAD: 6}
-
-
 def test_a_successor_that_no_plan_names_means_an_eviction(told: Tail) -> None:
     assert of(told, EVICTED) == {Cause.REPLICA_DEAD: 6}
 
@@ -140,10 +136,6 @@ def test_what_was_never_done_is_late_and_has_a_cause(told: Tail) -> None:
     assert of(told, LOST) == {Cause.REPLICA_DEAD: 1, Cause.OVERLOADED: 1}, "a replica died after the first of them"
     assert {episode.worst_s for episode in told.episodes if episode.partition == LOST} == {None}
     assert "nobody ever finished it" in why(told, LOST)
-
-
-def test_who_handed_over_or_inherited_is_not_late_itself(told: Tail) -> None:
-    assert of(told, SUCCESSOR) == {}
 
 
 def test_an_event_that_order_kept_is_upstream() -> None:

@@ -13,12 +13,9 @@ from contracts.connection import Connection
 from report import ReportError, seconds
 from report.figures import measure
 from report.integrity import integrity, totals
-from report.percentiles import Counted, breakdowns, distribution, measured
-from report.queues import owner_loads
+from report.percentiles import Counted, distribution, measured
 from report.seconds import PARTS_PER_MILLION, ranked
 from report.stored import COLUMN_OF
-from report.table import NONE, Table
-from report.takeovers import stays
 from report.terms import Terms
 
 SECOND = 1_000_000
@@ -148,23 +145,6 @@ def test_ranks_are_those_of_all_values_in_order() -> None:
             assert each.rank(name) == expected / 1e6, (place, name)
 
 
-def test_breakdowns_cover_every_event_that_was_done() -> None:
-    where = [(0, "payment-0", 1, 10), (0, "payment-10", 2, 600_000), (1, "payment-2", 2, 20), (None, None, None, 30)]
-    rows = [
-        event(partition=partition, replica=replica, epoch=epoch, done_us=done_us)
-        for k, (partition, replica, epoch, done_us) in enumerate(where)
-    ]
-    events = stored([*rows, event(done_us=None)])
-    found = breakdowns(events, seconds.cells(events, TERMS))
-    assert [(one.name, one.events, one.late) for one in found.partitions] == [
-        ("0", 2, 1),
-        ("1", 1, 0),
-        ("unknown", 1, 0),
-    ]
-    assert [one.name for one in found.replicas] == ["payment-0", "payment-2", "payment-10", "unknown"]
-    assert [(one.name, one.max_s) for one in found.epochs] == [("1", 1e-5), ("2", 0.6), ("unknown", 3e-5)]
-
-
 def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last() -> None:
     events = stored(
         [
@@ -178,33 +158,6 @@ def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last() -> None
     assert (found.cell_s, found.partitions) == (1.0, (2,))
     assert found.max_s == ((0.7, None, 0.00004, None),)
     assert found.owners == (("payment-1", None, "payment-0", None),)
-
-
-def test_a_stay_begins_when_another_replica_serves_the_partition() -> None:
-    events = stored(
-        [
-            event(partition=0, replica="payment-0", epoch=1, received_us=1, done_us=5),
-            event(partition=0, replica="payment-0", epoch=2, received_us=7, done_us=SECOND),
-            event(partition=0, replica="payment-1", epoch=2, received_us=SECOND + 300, done_us=SECOND + 400),
-        ]
-    )
-    rows = stays(seconds.served(seconds.cells(events, TERMS)), {})
-    assert [rows.name(number) for number in rows["replica"]] == ["payment-0", "payment-0", "payment-1"]
-    assert [rows.name(number) for number in rows["old"]] == [None, None, "payment-0"]
-    assert rows["left_us"].tolist() == [NONE, NONE, SECOND]
-    assert rows["came_us"].tolist() == [NONE, NONE, SECOND + 300]
-
-
-def test_a_load_counts_ten_seconds_and_tells_since_when_it_is_too_much() -> None:
-    second = np.append(np.arange(20), 19)
-    columns = {"partition": second * 0, "second": second, "events": second * 0 + 150, "owner": second * 0}
-    columns["partition"][-1], columns["events"][-1], columns["owner"][-1] = 1, 5, 1
-    loads = owner_loads(Table(columns, ["payment-0", "payment-1"]), 10_000)
-    found = dict(zip(zip(loads["replica"], loads["second"], strict=True), range(21), strict=True))
-    calm, full, other = found[0, 5], found[0, 19], found[1, 19]
-    assert (loads["load"][calm], loads["over_from"][calm]) == (900, NONE), "900 services of 10 ms fit into ten seconds"
-    assert (loads["load"][full], loads["over_from"][full]) == (1500, 6)
-    assert loads["over_from"][other] == NONE
 
 
 NEVER = {"done_us": None, "received_us": None, "replica": None, "epoch": None, "settled_records": 0}

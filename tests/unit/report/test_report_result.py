@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import msgspec
 from example_report import example
 from rich.console import Console
-from small_report import small_result
 
 from report.page.answers import show
 from report.result import RESULT_FILE, Result
@@ -15,15 +13,6 @@ def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
     example().save(tmp_path)
     assert Result.load(tmp_path) == example()
     assert [place.name for place in tmp_path.iterdir()] == [RESULT_FILE]
-
-
-def test_a_result_of_an_earlier_version_is_read() -> None:
-    older = msgspec.to_builtins(small_result())
-    for name in ("rebalances", "world", "otherwise"):
-        del older[name]
-    assert older["tail"]["spells"], "the name that readers of result.json rely on"
-    read = msgspec.convert(older, Result)
-    assert (read.rebalances, read.otherwise, read.world) == (None, None, "live")
 
 
 def test_the_terminal_shows_verdict_figures_and_stages() -> None:

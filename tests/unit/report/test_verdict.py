@@ -47,13 +47,3 @@ def test_a_generator_late_by_more_than_a_twentieth_of_the_target_measures_itself
     (problem,) = invalid_because(RUN, 100, 0, late)
     assert "the generator was late" in problem
     assert verdict(problems=(problem,)).startswith("Not a valid measurement, because the generator was late")
-
-
-def test_events_that_were_never_produced_make_the_run_invalid_but_refused_ones_do_not() -> None:
-    assert invalid_because(RUN, 97, 3, PUNCTUAL) == ()
-    assert invalid_because(RUN, 96, 3, PUNCTUAL) == ("only 99 of 100 scheduled events were produced",)
-
-
-def test_an_interrupted_run_is_not_a_measurement() -> None:
-    cut = msgspec.structs.replace(RUN, interrupted=True)
-    assert "the run was interrupted" in invalid_because(cut, 100, 0, PUNCTUAL)

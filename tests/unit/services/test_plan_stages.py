@@ -80,11 +80,6 @@ def test_each_topic_has_the_same_rules_as_on_faust(on_faust):
     assert kinds == {(*where, kind) for where in on_faust for kind in (Effect, Refusal)}
 
 
-def test_it_writes_beside_what_it_reads():
-    assert stage(Group.NOTIFICATION, "mine.shipments.scheduled")._target == "mine.notifications.sent"
-    assert stage(Group.NOTIFICATION, "payments.settled")._target == "notifications.sent"
-
-
 @pytest.mark.parametrize("topic", ["", "mine.orders.placed", "mine.nopayments.settled"])
 def test_another_topic_is_refused_with_those_it_can_read(topic):
     with pytest.raises(InvalidSettingsError, match=r"must be a topic shipments\.scheduled or payments\.settled"):

@@ -31,14 +31,6 @@ def test_a_declined_payment_ships_nothing() -> None:
     assert schedule(DECLINED, 9) is None
 
 
-def test_a_shipment_continues_the_timeline() -> None:
-    shipment = schedule(PAYMENT, 9)
-    assert shipment is not None
-    assert shipment.timeline == msgspec.structs.replace(PAYMENT.timeline, shipped_us=9)
-    assert shipment.shipment_id == effect_id("o-1", "shipment")
-    assert shipment.carrier == "DHL"
-
-
 @given(st.integers(0, 10**10), st.integers(0, 10**10))
 def test_the_same_payment_gives_the_same_shipment_whenever_it_is_made(first_us: int, later_us: int) -> None:
     one, other = schedule(PAYMENT, first_us), schedule(PAYMENT, later_us)
@@ -53,14 +45,6 @@ def test_a_promise_is_never_a_sunday_and_never_too_early(placed_us: int, days: i
     placed = datetime.fromtimestamp(placed_us // 1_000_000, UTC).date()
     assert promised.weekday() != 6
     assert timedelta(days) <= promised - placed <= timedelta(days + 2 + (days + 2) // 6 + 1)
-
-
-def test_an_accepted_payment_is_told_by_its_shipment_alone() -> None:
-    assert declined(PAYMENT, 9) is None
-    told = shipped(SHIPMENT, 9)
-    assert told.text == "Your order o-1 is on its way: DHL brings parcel S-1F by 2024-01-04."
-    assert (told.accepted, told.shipment_id) == (True, "s-1")
-    assert told.timeline == msgspec.structs.replace(SHIPMENT.timeline, notified_us=9)
 
 
 @given(st.text(max_size=64).map(lambda text: text.encode("utf-8", "ignore").decode()), st.integers(0), st.integers(0))

@@ -1,7 +1,6 @@
 """Seats, server.properties and folders of embedded nodes, without starting any."""
 
 import socket
-import time
 from pathlib import Path
 
 import msgspec
@@ -9,10 +8,10 @@ import pytest
 
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.local.broker import STATE_FILE, Broker, default_folder
+from tailpack.local.broker import STATE_FILE, Broker
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
-from tailpack.local.ports import EPHEMERAL, free_port, free_ports
-from tailpack.provenance import free_for_run, new_folder
+from tailpack.local.ports import EPHEMERAL, free_ports
+from tailpack.provenance import free_for_run
 
 
 def properties(folder: Path, seat: Seat) -> dict[str, str]:
@@ -26,11 +25,6 @@ def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
     assert [seat.node for seat in seats] == [1, 2, 3]
     assert all(seat.quorum == seats[0].quorum for seat in seats)
     assert len({seat.port for seat in seats} | set(seats[0].quorum.values())) == 6
-
-
-def test_a_wanted_port_is_that_of_the_first_node_and_the_next_ones_follow() -> None:
-    port = free_port()
-    assert [seat.port for seat in assign_seats([None, None], port)] == [port, port + 1]
 
 
 @pytest.mark.skipif(not EPHEMERAL.exists(), reason="this system does not tell which ports it gives away")
@@ -71,12 +65,6 @@ def three(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_new_folder_takes_one_node_unless_told_otherwise(tmp_path: Path) -> None:
-    assert [broker.folder for broker in Broker(tmp_path).nodes.values()] == [tmp_path]
-    assert [broker.folder.name for broker in Broker(tmp_path, brokers=2).nodes.values()] == ["node-1", "node-2"]
-    assert Broker(tmp_path).address() is None
-
-
 def test_a_folder_of_three_is_found_again(three: Path) -> None:
     cluster = Broker(three)
     assert cluster.addresses == {1: "127.0.0.1:101", 2: "127.0.0.1:102", 3: "127.0.0.1:103"}
@@ -88,21 +76,6 @@ def test_a_folder_of_three_is_found_again(three: Path) -> None:
 def test_another_number_is_refused_before_anything_starts(three: Path, brokers: int) -> None:
     with pytest.raises(TailpackError, match=f"{three} holds a Kafka of 3 brokers, not {brokers}; leave --brokers out"):
         Broker(three, brokers)
-
-
-def test_the_broker_lives_where_the_system_keeps_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "tailpack" / "kafka"
-    monkeypatch.setenv("XDG_STATE_HOME", "")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_folder() == tmp_path / ".local" / "state" / "tailpack" / "kafka"
-
-
-def test_two_runs_of_the_same_second_get_two_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(time, "strftime", lambda _: "20260105-101500")
-    folders = [new_folder(tmp_path / "out", "demo") for _ in range(3)]
-    assert [folder.name for folder in folders] == [f"demo-20260105-101500{end}" for end in ("", "-1", "-2")]
-    assert all(folder.is_dir() for folder in folders)
 
 
 def test_a_folder_may_be_there_but_must_hold_no_run(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ from report.result import Effects, Result
 from report.run_info import RUN_FILE
 from tailpack import reporting
 from tailpack.cli import main as cli
-from tailpack.cli.options import parse_changes
-from tailpack.cli.progress import next_step, progress
+from tailpack.cli.progress import next_step
 from tailpack.local.jars import java
 
 REACH = ("--bootstrap-servers", "127.0.0.1:1", "--namespace", "demo")
@@ -121,8 +120,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
     ("words", "line"),
     [
         (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\?"),
-        (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
-        (("run", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
         (("run", "w1", "--duration", "601s"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
         (
             ("run", "w1", "--set", "payment.delivery=lazy", "--set", "startup_s=soon"),
@@ -130,14 +127,9 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             r"tailpack: w1\.toml: simulation\.startup_s = 'soon': .*",
         ),
         (("run",), r"Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all"),
-        (("simulate",), r"Missing argument 'SCENARIO': for example w1, taxi; .*"),
         (
             ("run", "w1", "--duration", "soon"),
             r"Invalid value for '--duration': 'soon': must be whole seconds, .*90s.*",
-        ),
-        (
-            ("run", "w1", "--policy", "keda"),
-            r"w1\.toml: autoscaler\.policy: 'keda' is unknown; did you mean keda-hpa\?",
         ),
         (("run", "W1", "--policy", "fixed-5"), r".*policy: 'fixed-5' is unknown; did you mean static-5\?"),
         (
@@ -146,12 +138,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         ),
         (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
-        (("status",), r"No such command 'status'\. Did you mean 'kafka status'.*\?"),
-        (
-            ("compare", "w1", "--policy", "tail-awar"),
-            r"policy 'tail-awar' is unknown; did you mean tail-aware\?",
-        ),
-        (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (("report", "/"), r"/ is not the folder of a run: it holds no run\.json"),
         (
@@ -162,16 +148,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("report",), r"there is no run in out: .*tailpack demo"),
         (("kafka", "groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),
         (
-            ("dev", "bench", "handover", "--runtime", "stock"),
-            r"Invalid value for '--runtime': 'stock' is not one of .*",
-        ),
-        (
-            ("dev", "bench", "handover", "--runtime", "share"),
-            r"--runtime share: the partitions of a share group have no owner",
-        ),
-        (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
-        (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
-        (
             ("compare", "w1", "--axis", "burst-phse"),
             r"axis 'burst-phse' is unknown; did you mean burst-phase\?",
         ),
@@ -180,21 +156,8 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             ("dev", "load", "demo", *REACH[2:]),
             r"Missing option '--bootstrap-servers' \(env var: 'TAILPACK_BOOTSTRAP_SERVERS'\)\.",
         ),
-        (("dev", "load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
-        (("dev", "load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
-        (
-            ("dev", "load", "demo", *REACH, "--client-properties", "none"),
-            r"none: cannot be read \(No such file or directory\)",
-        ),
-        (("simulate", "w1", "--set", "spilt=even"), r".*--set spilt: unknown.*"),
-        (
-            ("simulate", "w1-skew9", "--set", "split=random"),
-            r".*'random' contradicts the partition table of w1-skew9.*",
-        ),
         (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
-        (("compare",), r"Missing argument '.*'.*"),
         (("simulate", "--from", "nowhere"), r".*no such folder.*"),
-        (("dev", "jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -226,14 +189,6 @@ def test_what_people_type_is_understood(
     assert re.search(found, ended.out + ended.err)
 
 
-def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for every_s, lines in ((0.0, 1), (30.0, 0)):
-        monkeypatch.setattr("tailpack.cli.progress.LINE_S", every_s)
-        with progress("reading", 3000) as tell:
-            tell(completed=1501)
-        assert capsys.readouterr().err.count("reading: 1,501 of 3,000 after 0 s") == lines
-
-
 @pytest.mark.parametrize(("terminal", "as_json"), [(True, False), (True, True), (False, False)])
 def test_the_next_step_is_for_people_at_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, as_json: bool
@@ -260,13 +215,6 @@ def test_without_a_java_nothing_is_begun(tailpack: Command, monkeypatch: pytest.
     assert (ended.status, ended.out) == (2, "")
     assert "JAVA_HOME=/nowhere holds no bin/java; install one: " in ended.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_status_of_a_broker_that_does_not_run(tailpack: Command) -> None:
-    ended = tailpack("kafka", "status")
-    assert ended.status == 3
-    assert "start one: tailpack kafka start" in ended.out
-    assert tailpack("kafka", "stop").status == 0
 
 
 @pytest.fixture
@@ -335,43 +283,3 @@ def test_ctrl_c_is_not_lost_where_python_drops_errors(
 
     monkeypatch.setattr("bench.scenario.scenario_names", slowly)
     assert tailpack("list", "scenarios") == Ended(130, "", "tailpack: stopped\n")
-
-
-def test_ctrl_c_is_one_line_where_a_library_makes_another_error_of_it(
-    tailpack: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def compiling() -> None:
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            raise RuntimeError("no compiled object yet") from None
-
-    monkeypatch.setattr("bench.scenario.scenario_names", compiling)
-    assert tailpack("list", "scenarios") == Ended(130, "", "tailpack: stopped\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "value"),
-    [
-        ("payment.heartbeat_s=3", "payment.heartbeat_s", 3),
-        ("rebalance_time_s = 0.5", "rebalance_time_s", 0.5),
-        ("learn_rebalance_time=false", "learn_rebalance_time", False),
-        ("payment.runtime=cooperative-sticky", "payment.runtime", "cooperative-sticky"),
-        ('policy="linear"', "policy", "linear"),
-        ("description=a = b", "description", "a = b"),
-    ],
-)
-def test_a_value_is_what_it_looks_like(text: str, key: str, value: object) -> None:
-    assert parse_changes([text]) == {key: value}
-
-
-def test_topics_are_created_with_the_partitions_of_the_scenario(
-    tailpack: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    created: list[Any] = []
-    monkeypatch.setattr("tailpack.local.topics.create_topics", lambda *asked: created.append(asked))
-    reach = ("--bootstrap-servers", "kafka:9092", "--namespace", "demo")
-    assert tailpack("topics", "create", "demo", *reach).status == 0
-    assert tailpack("topics", "create", "demo", *reach, "--pipeline-partitions", "8").status == 0
-    assert [asked[1:] for asked in created] == [(9, 4), (9, 8)]
-    assert (created[0][0].bootstrap_servers, created[0][0].namespace) == ("kafka:9092", "demo")

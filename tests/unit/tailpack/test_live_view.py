@@ -1,7 +1,6 @@
 """What the topics say, folded into the state that the live view draws, and the view."""
 
 from io import StringIO
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -9,7 +8,7 @@ from rich.console import Console
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from tailpack.live_view import Moment, line, render
-from tailpack.watch import SECONDS, WINDOW_S, Handovers, LiveState
+from tailpack.watch import LiveState
 
 
 def timeline(latency_s: float) -> Timeline:
@@ -49,23 +48,6 @@ def state() -> LiveState:
     return state
 
 
-def test_a_repeated_event_counts_once(state: LiveState) -> None:
-    state.finish("a", timeline(9.0), now=11.0)
-    assert (len(state.finished), state.in_sla, state.worst_s) == (3, 2, 0.7)
-
-
-def test_percentiles_are_nearest_rank_over_the_window(state: LiveState) -> None:
-    assert state.percentiles() == (0.03, 0.7, 0.7)
-    state.forget(10.0 + WINDOW_S + 0.1)
-    assert state.percentiles() is None
-
-
-def test_a_tick_without_observation_keeps_the_last_picture(state: LiveState) -> None:
-    state.note(tick(partitions=(), missing="end offset of partition 1"))
-    assert state.tick is not None
-    assert len(state.tick.partitions) == 2
-
-
 def test_a_replica_that_died_is_an_incident_and_gone(state: LiveState) -> None:
     state.note(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.DIED, detail="signal 9"))
     assert "payment-1" not in state.replicas
@@ -78,49 +60,6 @@ def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int)
     for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
-
-
-def test_before_the_start_nothing_is_negative() -> None:
-    early = Moment("t", "starting, waiting for order", -3.0, 120.0, 0.0)
-    assert "0/120 s · starting" in "\n".join(drawn(LiveState(0.5), early, 100))
-    assert line(LiveState(0.5), early) == "starting, waiting for order, 3 s so far"
-
-
-@pytest.fixture
-def minute() -> LiveState:
-    """A minute and more of quick events, with two handovers in it."""
-    state = LiveState(latency_target_s=0.5)
-    for second in range(1000, 1000 + SECONDS + 10):
-        done_us = second * 1_000_000
-        state.finish(str(second), Timeline(intended_us=done_us - 60_000, placed_us=0, done_us=done_us), now=second)
-    for epoch, at_s, moved in ((1, 1030, 3), (2, 1050, 12)):
-        plan = {"action": "up", "reason": "p0 is hot", "replicas": (), "assignment": None, "moved": moved}
-        state.note(PlanWritten(at_us=at_s * 1_000_000, epoch=epoch, **plan))  # type: ignore[arg-type]
-    state.handovers.pauses_s = {1: 0.021}
-    return state
-
-
-def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState) -> None:
-    moment = Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0)
-    rows = drawn(minute, moment, 80)
-    latency = next(row for row in rows if " worst " in row and "▁" in row)
-    moves = next(row for row in rows if " moved " in row and "·" in row)
-    assert latency.count("▁") == SECONDS, "60 ms of 500"
-    assert moves.index("3") - latency.index("▁") == 1030 - 1010
-    assert moves.index("9") - latency.index("▁") == 1050 - 1010, "nine and more"
-    assert any("15 partitions moved by 2 plans, not served for at most 21 ms" in row for row in rows)
-    assert any("3 moved, 21 ms" in row for row in rows)
-    assert "moved 15, pause ≤ 21 ms" in line(minute, moment), "and in a few words in the log"
-
-
-def test_the_pause_of_a_plan_is_the_longest_that_any_replica_reports() -> None:
-    seen = Handovers()
-    assert seen.longest_pause_s == 0.0
-    for rounds in (((4, 1, 12), (4, 2, 31), (5, 1, 8)), ((4, 1, 20), (6, 0, 900))):  # epoch, taken, pause in ms
-        told = [{"epoch": epoch, "taken": taken, "pause_us": 1000 * pause} for epoch, taken, pause in rounds]
-        seen.reported(SimpleNamespace(rounds=[SimpleNamespace(**one) for one in told]))  # type: ignore[arg-type]
-    assert seen.pauses_s == {4: 0.031, 5: 0.008}, "a replica that took nothing reports no pause"
-    assert seen.longest_pause_s == 0.031
 
 
 def test_what_is_wrong_with_the_autoscaler_is_loud_in_both_views_until_it_is_over(state: LiveState) -> None:

@@ -1,8 +1,6 @@
 """`tailpack report` and `tailpack report compare`, as somebody at a terminal or a script meets them; Spark aside."""
 
-import csv
 import functools
-import io
 import json
 import re
 import subprocess
@@ -10,11 +8,9 @@ import sys
 from pathlib import Path
 
 import command_line
-import msgspec
 import pytest
 from small_report import small_result, small_run
 
-from report.result import Otherwise
 from tailpack import reporting
 from tailpack.errors import TailpackError
 
@@ -25,13 +21,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 run = functools.partial(command_line.run, "report")
-
-
-def test_the_command_in_between_may_be_left_out(folder: Path) -> None:
-    short, long = (run(*words, folder, "--kept", "--format", "json") for words in ((), ("run",)))
-    assert short.stdout == long.stdout
-    assert json.loads(short.stdout)["run"] == "small"
-    assert run("--format", "json", "--kept", folder).stdout == short.stdout, "options may come first"
 
 
 def test_a_report_is_computed_unless_the_kept_one_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,18 +35,6 @@ def test_a_report_is_computed_unless_the_kept_one_is_wanted(folder: Path, monkey
     assert made == []
     assert json.loads(run(folder, "--json", "--master", "local[1]").stdout)["run"] == "again"
     assert made == ["local[1]"]
-
-
-def test_the_same_events_under_other_policies_stand_beside_the_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = Otherwise(policy="keda-hpa", in_sla=0.99, replica_minutes=6.0)
-    monkeypatch.setattr(reporting, "write_report", lambda place, **_: small_result().save(place))
-    monkeypatch.setattr("bench.replay.otherwise", lambda _: (other,))
-    assert json.loads(run(folder, "--json").stdout)["otherwise"] == [msgspec.to_builtins(other)]
-    assert "keda-hpa, 99" in (folder / "report.html").read_text(encoding="utf-8")
-    monkeypatch.setattr("bench.replay.otherwise", lambda _: None)
-    assert json.loads(run(folder, "--json").stdout)["otherwise"] is None
 
 
 def test_events_elsewhere_are_judged_by_the_run_or_by_what_was_promised(
@@ -84,15 +61,11 @@ def test_events_elsewhere_are_judged_by_the_run_or_by_what_was_promised(
     [
         (("new", "--events", "e"), "new holds no run.json: name the folder of the run, or say what was promised"),
         (("small", "--events", "e", "--latency-target-s", "1"), "run.json says what was promised; leave out --latency"),
-        (("small", "--events", "e", "--jars", "away"), "--jars away: no jar is there, and no folder of jars"),
-        (("small", "--journal", "j"), "--journal and --jars go with --events"),
         (("small", "--kept", "--events", "e"), "--kept computes nothing: leave out what says how"),
-        (("small", "--kept", "--table", "spells"), "--table is for --format csv"),
         (
             ("small", "--kept", "--format", "csv", "--table", "x"),
             "no table is called x; there are run, causes",
         ),
-        (("small", "--kept", "--format", "csv", "--json"), "--json contradicts --format csv"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
@@ -114,21 +87,6 @@ def test_a_full_disk_behind_standard_output_is_one_line(folder: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_markdown_is_one_page_on_standard_output_and_nothing_else(folder: Path) -> None:
-    page = run(folder, "--kept", "--format", "markdown").stdout
-    assert page.startswith("# w1, tail-aware, seed 1\n")
-    assert "## Why events were late" in page
-
-
-def test_csv_is_a_file_for_each_table_or_one_on_standard_output(folder: Path) -> None:
-    ended = run(folder, "--kept", "--format", "csv")
-    assert ended.stdout == ""
-    assert "tables" in ended.stderr
-    one = run(folder, "--kept", "--format", "csv", "--table", "partitions").stdout
-    assert one == (folder / "tables" / "partitions.csv").read_text()
-    assert [row["late"] for row in csv.DictReader(io.StringIO(one))] == ["2", "0"]
-
-
 def test_a_kept_result_that_is_missing_or_broken(folder: Path) -> None:
     (folder / "result.json").write_text('{"run": 7}')
     with pytest.raises(TailpackError, match="not a result"):
@@ -145,22 +103,6 @@ def test_runs_are_compared_in_a_table_json_or_a_file(folder: Path, tmp_path: Pat
     assert [one["label"] for one in found["contestants"]] == ["tail-aware", "linear"]
     assert run("compare", folder, other, "--format", "html", "--out", tmp_path / "table.html").stdout == ""
     assert "<td>linear</td>" in (tmp_path / "table.html").read_text()
-
-
-def test_a_run_without_a_report_gets_one_before_it_is_compared(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[Path] = []
-    other = small_run(tmp_path / "other", policy="linear")
-
-    def written(place: Path, **_: object) -> None:
-        made.append(place)
-        small_result(run="other", policy="linear").save(place)
-
-    monkeypatch.setattr(reporting, "write_report", written)
-    (other / "result.json").unlink()
-    run("compare", folder, other)
-    assert made == [other]
 
 
 def test_what_cannot_be_compared_is_said_before_anything_starts(folder: Path, tmp_path: Path) -> None:

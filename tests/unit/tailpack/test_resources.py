@@ -5,9 +5,7 @@ import subprocess
 import sys
 from collections import namedtuple
 from contextlib import nullcontext
-from pathlib import Path
 
-import msgspec
 import psutil
 import pytest
 
@@ -46,30 +44,9 @@ def test_cores_are_cpu_seconds_over_the_time_watched_and_restarts_count_as_one(r
     assert meter.usages["order"].cores == 0.375, "what it used before it was watched is not counted"
 
 
-def test_the_peak_is_that_of_all_together_at_one_moment(running: Running, tmp_path: Path) -> None:
-    meter = ResourceMeter()
-    running |= {1: (0.0, 300.0), 2: (0.0, 100.0)}
-    assert meter.sample({"kafka": 1, "order": 2}, 0.0) == 400.0
-    running |= {1: (0.1, 200.0), 2: (1.9, 150.0)}
-    assert meter.sample({"kafka": 1, "order": 2}, 2.0) == 350.0
-    assert (meter.peak_mib, meter.usages["order"].peak_mib) == (400.0, 150.0)
-    meter.save(tmp_path / "processes.json")
-    found = msgspec.json.decode((tmp_path / "processes.json").read_bytes(), type=list[Usage])
-    assert [usage.name for usage in found] == ["order", "kafka"], "the largest consumer of CPU first"
-
-
 def test_real_processes_have_memory_and_dead_ones_do_not() -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait(30)
     meter = ResourceMeter()
     assert 5 < meter.sample({"this": os.getpid(), "dead": dead.pid}, 0.0) < 2000
     assert set(meter.usages) == {"this"}
-
-
-def test_the_time_without_a_free_core_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
-    meter = ResourceMeter()
-    for now, times in enumerate((Times(10, 2, 90, 1, 5), Times(13, 2.9, 90.1, 1, 7), Times(14, 3.9, 90.1, 3, 7))):
-        monkeypatch.setattr(psutil, "cpu_times", lambda times=times: times)
-        meter.sample({}, 2.0 * now)
-    assert meter.full_s == pytest.approx(2.0), "3.9 of 4 seconds, then 2: waiting for a disk leaves the core free"

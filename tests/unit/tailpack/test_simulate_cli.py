@@ -31,15 +31,6 @@ def test_as_json_it_prints_one_object_and_nothing_else():
     assert found["optimum_lower"] is None, "an optimum is only searched for on request"
 
 
-def test_the_options_that_everybody_sets_are_settings_too():
-    options = ("--latency", "200ms", "--percentile", "99", "--service-time", "4ms", "--startup", "2s", "--max", "3")
-    settings = ["latency=0.2", "percentile=0.99", "service_time_s=4ms", "startup_s=2", "max=3"]
-    changes = [word for one in settings for word in ("--set", one)]
-    one, other = (figures("w1", *words, *SHORT) for words in (options, changes))
-    assert one == other | {name: one[name] for name in ("wall_s", "policy_s")}
-    assert one["in_sla"] < figures("w1", *SHORT)["in_sla"]
-
-
 def test_static_with_a_number_and_a_file_are_policies(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
@@ -81,17 +72,6 @@ def test_an_event_trace_sets_the_partitions_unless_fewer_are_requested(tmp_path)
         run("w1", "--trace", trace, "--set", "partitions=5")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "split=random", "spacing=poisson", "rebalance_time_s=2", "startup_s=gke", "decision_interval_s=30",
-        "heartbeat_s=3", "delivery=share", "load.spacing=smooth", "simulation.poll_events=50", "policy.f_up=0.8",
-    ],
-)  # fmt: skip
-def test_every_part_of_a_scenario_can_be_set(change):
-    assert run("w1", "--set", change, *SHORT, "--json").exit_code == 0
-
-
 def test_the_run_can_be_kept_with_the_same_figures(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,p0,p1\n0,80,0\n1,120,7\n")
@@ -126,16 +106,6 @@ def test_faults_that_are_live_only_are_named(words: tuple[str, ...], tmp_path, m
     assert "smoke: load.faults: poison: live only" in result.stderr
 
 
-def test_a_chain_shows_every_stage_and_the_whole(tmp_path):
-    words = ("chain", "--set", "duration_s=30", "--set", "stages.shipment.branching=2")
-    shown, found = run(*words).stdout, figures(*words)
-    for name in ("chain, as one, seed 1", "payment", "shipment", "end to end"):
-        assert name in shown
-    assert found["stages"][1]["events"] == 2 * found["events"]
-    with pytest.raises(TailpackError, match="has stages"):
-        run(*words, "--out", tmp_path / "run")
-
-
 @pytest.fixture(scope="module")
 def live(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs") / recorded_runs.RUN
@@ -149,13 +119,6 @@ def test_a_finished_run_is_simulated_next_to_what_happened(live):
     found = figures("--from", live)
     assert {"live", "simulated", "differences", "within", "measured"} <= set(found)
     assert set(found["live"]) == set(found["simulated"])
-
-
-def test_another_policy_of_a_finished_run_has_no_verdict_and_replay_is_the_former_name(live):
-    former = command_line.run("replay", live, "--policy", "static")
-    assert "`replay` is now `tailpack simulate --from`" in former.stderr
-    assert "simulated static" in " ".join(former.stdout.split())
-    assert "3 %" not in former.stdout.split("measured in the run")[0]
 
 
 def test_a_scenario_or_a_run_is_simulated_not_both(live):

@@ -16,9 +16,7 @@ from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.settings import Target
 from contracts.validation import from_environment
-from loadgen.orders import input_topic
 from loadgen.spec import DriverSettings as GeneratorSettings
-from loadgen.spec import read_load
 from services.common.faust_app import ServiceSettings
 from services.order.__main__ import OrderSettings
 from services.payment.replica import ReplicaSettings
@@ -94,24 +92,6 @@ def test_the_autoscaler_and_its_replicas_get_the_values_of_the_scenario(unusual:
     assert (autoscaler.payment_partitions, replica.payment_partitions) == (7, 7)
     assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
     assert (replica.replica, replica.start_file) == ("payment-0", str(stack.start_file))
-
-
-def test_the_services_listen_on_ports_of_their_own(unusual: Scenario, tmp_path: Path) -> None:
-    stack, started = told(unusual, tmp_path)
-    order = from_environment(started["order"].environ, OrderSettings)
-    assert (order.grouping, order.payment_partitions) == ("explicit", 7)
-    read = [order] + [from_environment(started[name].environ, ServiceSettings) for name in ("shipment", "notification")]
-    assert {one.pipeline_partitions for one in read} == {6} == {input_topic(unusual.load_spec())[1]}
-    assert {one.http_port for one in read} == {stack.ports[name] for name in ("order", "shipment", "notification")}
-    assert len(set(stack.ports.values())) == 4
-    assert len({one.data_dir for one in read}) == 3
-
-
-def test_the_generator_finds_its_load(unusual: Scenario, tmp_path: Path) -> None:
-    stack, started = told(unusual, tmp_path)
-    settings = from_environment(started["locust"].environ, GeneratorSettings)
-    assert read_load(settings) == unusual.load_spec()
-    assert (settings.out_dir, settings.start_file, settings.web_port) == (str(tmp_path), str(stack.start_file), 0)
 
 
 @pytest.mark.parametrize("runtime", ["", *RUNTIMES])

@@ -3,9 +3,7 @@
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import msgspec
@@ -16,7 +14,6 @@ from autoscaler.live.launchers.processes import PidFile
 from bench.scenario import load_scenario
 from contracts.children import identity, python_module
 from contracts.connection import Connection
-from tailpack.local.ports import free_port
 from tailpack.local.stack import Stack, Supervised
 
 
@@ -69,25 +66,3 @@ def test_a_service_that_ends_is_started_again_but_not_the_generator(stack: Stack
     wait_for(lambda: all(child.exit_status is not None for child in stack.children), "both ends")
     assert stack.supervise(0.0) == ["order ended (exit status 1: it said nothing); starting it again in 0.5 s"]
     stack.stop()
-
-
-class Health(BaseHTTPRequestHandler):
-    """Answers /healthz with `status`."""
-
-    status = 503
-
-    def do_GET(self) -> None:
-        self.send_response(self.status if self.path == "/healthz" else 404)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None: ...
-
-
-def test_a_process_is_well_when_it_says_so(stack: Stack) -> None:
-    with HTTPServer(("127.0.0.1", 0), Health) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        stack.ports = {"order": server.server_port, "shipment": free_port()}
-        assert stack.unhealthy() == ["order", "shipment"], "the one says no, the other nothing"
-        Health.status = 200
-        assert stack.unhealthy() == ["shipment"]
-        server.shutdown()

@@ -51,19 +51,6 @@ def test_a_replica_that_cannot_be_written_down_does_not_run(
     assert not [one for one in children if "reporting_replica" in one.cmdline()]
 
 
-def test_the_next_launcher_finds_the_same_process_and_sees_it_end(nursery: Processes) -> None:
-    first = nursery.launcher()
-    process = first.start("payment-0")
-    first.remember("payment-0", "life-1")
-    (left,) = nursery.launcher().left_behind()
-    assert (left.name, left.instance.where, left.incarnation) == ("payment-0", f"pid {process.pid}", "life-1")
-    assert left.instance.exit() is None
-    left.instance.kill()
-    assert "status unknown" in wait_for(left.instance.exit, "its end").how
-    left.instance.kill()  # harmless
-    wait_for(process.exit, "its collection")
-
-
 def test_a_later_process_with_the_same_pid_is_somebody_else(nursery: Processes) -> None:
     launcher = nursery.launcher()
     file = nursery.folder / "replicas" / "payment-0.json"

@@ -82,21 +82,6 @@ def test_a_burst_right_before_a_tick_counts_in_one_interval() -> None:
     assert recent.counts.ravel().tolist() == [0] * 9 + [80]
 
 
-def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
-    samples = [(10.05 + tenth / 10, (100 + 80 * (tenth >= 9),)) for tenth in range(10)]
-    loads = LoadReader(
-        Readings([reading(9.0, 100), reading(10.0, 100), reading(11.0, 180)], sampled=samples), on_the_beat
-    )
-    with pytest.raises(NotReadyError):
-        loads.read()
-    loads.read()
-    assert loads.recent.counts.sum() == 0
-    for tenth in range(10):
-        loads.sample(10.06 + tenth / 10)
-    loads.read()
-    assert loads.recent.counts[:, 0].tolist() == [0] * 9 + [80]
-
-
 def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None:
     samples = [(10.05 + tenth / 10, (100 + 80 * (tenth >= 3),)) for tenth in range(10)]
     loads = LoadReader(
@@ -120,17 +105,6 @@ def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None
     loads.read()
     assert loads.recent.counts.sum() == 80
     assert len(loads.recent.counts) < 10, "since the reading before, not since an interval ago"
-
-
-def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():
-    for ahead_s in (0.0, 1e9 + 0.05, -12345.678):
-        burst_s = 100.0 - ahead_s % 1  # a whole second of the wall clock
-        samples = ArrivalSamples()
-        samples.ahead_s = ahead_s
-        for at_s in every(0.02, burst_s - 1.5, burst_s + 0.1):
-            samples.note(at_s, [int(100 * min(1.0, max(0.0, (at_s - burst_s) / 0.02)))])
-        counts = samples.recent(burst_s + 0.1, 1.0, {}).counts[:, 0]
-        assert counts.max() == counts.sum() == 100, "a burst is never cut in two"
 
 
 def sampled(events_at, readings, partitions=1):

@@ -8,7 +8,6 @@ from live_fakes import FakeClock
 
 from autoscaler.live.offsets import (
     BEGINNINGS_EVERY_S,
-    COUNT_EVERY_S,
     EARLIEST,
     RECONNECT_AFTER,
     OffsetReader,
@@ -185,32 +184,3 @@ def test_a_client_that_keeps_failing_is_replaced() -> None:
             reader.read()
     assert stale.closed
     assert lags(reader) == [10, 50]
-
-
-def test_a_login_that_takes_longer_than_readings_do_gets_its_time() -> None:
-    """It goes on while readings fail; a client made anew begins it anew."""
-    silent = [FakeConsumer() for _ in range(3)]
-    for one in silent:
-        one.ends = failure(KafkaError._TRANSPORT)
-    reader = reader_of(*silent)
-    lasted = []
-    for one in silent[:2]:
-        readings = 0
-        while not one.closed:
-            readings += 1
-            with pytest.raises(NotReadyError):
-                reader.read()
-        lasted.append(readings)
-    assert lasted == [RECONNECT_AFTER, 2 * RECONNECT_AFTER]
-
-
-def test_a_topic_that_grows_is_read_whole_from_the_next_count_on(consumer: FakeConsumer) -> None:
-    clock = FakeClock()
-    reader = reader_of(consumer, clock=clock)
-    assert lags(reader) == [10, 50]
-    consumer.described = Described({number: Led() for number in range(3)})
-    consumer.beginnings, consumer.ends = [Entry(0), Entry(10), Entry(0)], [Entry(100), Entry(200), Entry(5)]
-    consumer.committed_offsets = [Entry(90), Entry(150), Entry(OFFSET_INVALID)]
-    clock.advance(COUNT_EVERY_S)
-    assert lags(reader) == [10, 50, 5]
-    assert reader.partitions == 3

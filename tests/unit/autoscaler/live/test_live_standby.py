@@ -2,14 +2,10 @@
 
 import json
 import logging
-import os
-import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,24 +97,3 @@ def test_a_leader_that_cannot_renew_says_why_it_does_not_act() -> None:
     leases.refused = True
     leader.take()
     assert leader.why_not == REFUSED
-
-
-@pytest.mark.parametrize("told", ["LEASE", "LAUNCHER"])
-def test_without_the_extra_it_is_one_line_that_says_what_to_install(told: str, tmp_path: Path) -> None:
-    """A process of its own, in which the package cannot be found."""
-    code = (
-        "import sys; sys.modules['kubernetes'] = None\n"
-        "from autoscaler.live.start import autoscale; sys.exit(autoscale(only_stop={}))"
-    )
-    environ = {
-        "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1",
-        "TAILPACK_POLICY": "static",
-        "TAILPACK_STATE_DIR": str(tmp_path / "state"),
-        **({"TAILPACK_KUBERNETES_LEASE": "autoscaler"} if told == "LEASE" else {"TAILPACK_LAUNCHER": "kubernetes"}),
-    }
-    command = [sys.executable, "-c", code.format(told == "LAUNCHER")]
-    done = subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr.splitlines() == [
-        "autoscaler: kubernetes is not installed: in a clone, pip install '.[kubernetes]'"
-    ]

@@ -3,7 +3,6 @@
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
 from autoscaler.live.plan_log import PlanNotWrittenError
-from autoscaler.live.progress_reader import LONGEST_PAUSE_S
 from autoscaler.model import Action
 
 WITHIN_S = 12.0
@@ -41,13 +40,6 @@ def test_a_plan_that_a_member_does_not_take_is_told_and_written_again() -> None:
     stay(world, 1, 2, 2)
     assert not world.troubles.now
     assert world.said[1:] == ["plans: well again"]
-
-
-def test_repetitions_become_rare() -> None:
-    world = group()
-    stay(world, 600, 1, 0)
-    assert 600 / LONGEST_PAUSE_S <= len(world.plans()) <= 600 / LONGEST_PAUSE_S + 4
-    assert len(world.said) == 1, "said once"
 
 
 def test_slow_members_and_silent_ones_are_no_reason() -> None:

@@ -67,18 +67,6 @@ def test_health_is_503_without_recent_ticks_or_a_policy_that_decides_and_names_e
     assert (answered[:3], body["status"], body.get("troubles", {})) == (str(code), status, state.troubles)
 
 
-def test_decisions_are_limited(source: Source) -> None:
-    assert len(get(source, "/decisions")[1]) == 100
-    assert get(source, "/decisions", "limit=2")[1] == [{"tick": 100}, {"tick": 99}]
-
-
-@pytest.mark.parametrize("limit", ["0", "101", "-1", "ten", "1.5", "²"])
-def test_a_senseless_limit_is_refused_in_words(source: Source, limit: str) -> None:
-    status, body = get(source, "/decisions", f"limit={limit}")
-    assert status == "400 Bad Request"
-    assert "whole number from 1 to 100" in body["error"]
-
-
 @pytest.fixture
 def server(source: Source) -> Iterator[WebServer]:
     server = WebServer(partial(respond, source), 0)
@@ -110,11 +98,6 @@ def test_a_client_that_gives_up_leaves_no_trace(
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     server.close()
     assert capsys.readouterr().err == ""
-
-
-def test_an_address_of_nobody_is_an_error_at_once(source: Source) -> None:
-    with pytest.raises(PortTakenError, match=r"cannot listen on 192\.0\.2\.1:8080 .* TAILPACK_HTTP_HOST"):
-        WebServer(partial(respond, source), 8080, "192.0.2.1")
 
 
 def test_a_taken_port_is_an_error_at_once(server: WebServer, source: Source) -> None:

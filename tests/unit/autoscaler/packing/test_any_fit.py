@@ -1,6 +1,5 @@
 """The twelve heuristics of Landau et al.: worked examples for each rule, and the rules read literally."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.packing_by_the_letter import by_the_letter
@@ -9,15 +8,6 @@ from unit.autoscaler.packing.situations import CAPACITY, situations
 from autoscaler.packing.packers import PACKERS
 
 TWELVE = ["nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "mwfp", "mbfp"]
-
-
-def pack(name, loads, owners=None, order=None):
-    """Loads as a list: partition = position."""
-    return list(PACKERS[name](dict(enumerate(loads)), owners or {}, CAPACITY, order=order).items())
-
-
-def consumers(name, loads, owners=None, order=None):
-    return [consumer for _, consumer in sorted(pack(name, loads, owners, order))]
 
 
 @settings(max_examples=100)
@@ -30,13 +20,6 @@ def test_same_owners_as_by_the_letter_with_large_numbers_and_partitions_that_are
     for name in TWELVE:
         expected = by_the_letter(name, loads, present, CAPACITY, list(loads) if order is None else order)
         assert PACKERS[name](loads, owners, CAPACITY, order=order) == expected, name
-
-
-@pytest.mark.parametrize("name", ["mwf", "mbf", "mwfp", "mbfp"])
-def test_without_owners_the_modified_ones_are_worst_and_best_fit_decreasing(name):
-    loads = [60, 70, 50, 20, 10, 45]
-
-    assert consumers(name, loads) == consumers("wfd" if name[1] == "w" else "bfd", loads)
 
 
 @settings(max_examples=50)

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autoscaler.packing.bins import Bin, Capacity, Item
-from autoscaler.packing.least_loaded import least_loaded, least_loaded_below
+from autoscaler.packing.least_loaded import least_loaded
 
 REPLICA = Capacity.of_replica(200.0, 0.5, 0.9)
 
@@ -38,38 +38,10 @@ def literal(items, capacity):
         count += 1
 
 
-def partitions_of(bins):
-    return [[item.partition for item in one.items] for one in bins]
-
-
-def test_a_partition_above_the_capacity_has_a_bin_that_only_idle_ones_join():
-    bins = least_loaded([Item(0, 500, 0), Item(1, 1, 900), Item(2, 5, 5), Item(3, 0, 0)], REPLICA)
-
-    assert partitions_of(bins) == [[0], [1], [2, 3]]
-    assert partitions_of(least_loaded([Item(0, 500, 0), Item(1, 0, 0)], REPLICA)) == [[0, 1]]
-    assert bins[1].lag == 900, "what was measured stays as it was measured"
-
-
-def test_three_bins_can_fail_where_two_suffice():
-    """Why the number of bins is not found by binary search."""
-    pairs = [(8, 5), (4, 3), (8, 0), (3, 9), (6, 1), (7, 1)]
-    items = [Item(partition, rate, lag) for partition, (rate, lag) in enumerate(pairs)]
-
-    assert len(least_loaded(items, Capacity(40, 10))) == 2
-    assert len(least_loaded(items, Capacity(40, 10), at_least=3)) == 4
-
-
 @given(items, capacities)
 @example([Item(0, 180.00000000000003, 0), Item(1, 1e-300, 0)], REPLICA)
 def test_same_bins_as_the_paper_s_wording(items, capacity):
     assert least_loaded(items, capacity) == literal(items, capacity)
-
-
-@given(items, capacities, st.integers(0, 16))
-def test_looking_for_fewer_bins_stops_at_the_limit(items, capacity, limit):
-    bins = least_loaded(items, capacity)
-
-    assert least_loaded_below(items, capacity, limit) == (bins if len(bins) < limit else None)
 
 
 @given(items, capacities, st.integers(1, 6))

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from unit.autoscaler.packing.situations import CAPACITY, fits, held_by, situations
 
 from autoscaler.packing.packers import PACKERS
@@ -43,21 +42,6 @@ def test_owners_of_partitions_that_are_gone_do_not_count(situation):
         assert packer(loads, owners, CAPACITY, order=order) == packer(loads, present, CAPACITY, order=order)
 
 
-@SOME
-@given(situations(st.integers(0, 100).map(float)))
-def test_the_unit_of_the_loads_does_not_matter(situation):
-    loads, owners, order = situation
-    eighths = {partition: load / 8 for partition, load in loads.items()}
-    for packer in PACKERS.values():
-        assert packer(eighths, owners, CAPACITY / 8, order=order) == packer(loads, owners, CAPACITY, order=order)
-
-
-@pytest.mark.parametrize("name", PACKERS)
-def test_a_negative_consumer_is_refused(name):
-    with pytest.raises(ValueError, match="consumers are numbered from 0"):
-        PACKERS[name]({0: 1.0}, {0: -1}, CAPACITY)
-
-
 @pytest.mark.parametrize("name", PACKERS)
 @pytest.mark.parametrize(
     ("loads", "capacity", "order", "said"),
@@ -73,8 +57,3 @@ def test_a_negative_consumer_is_refused(name):
 def test_arguments_that_make_no_sense_are_named(name, loads, capacity, order, said):
     with pytest.raises(ValueError, match=said):
         PACKERS[name](loads, {}, capacity, order=order)
-
-
-@pytest.mark.parametrize("name", PACKERS)
-def test_nothing_to_pack_is_no_packing(name):
-    assert PACKERS[name]({}, {}, CAPACITY) == {}

@@ -6,12 +6,11 @@ import pytest
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action, Decision
-from autoscaler.policies.chain import Chained, Link, Reporting, shared
+from autoscaler.policies.chain import Chained, Link, Reporting
 from autoscaler.policies.planning import hold
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware
-from autoscaler.policies.upstream import Report, Upstream
-from contracts.settings import Target
+from autoscaler.policies.upstream import Report
 
 
 class Listening:
@@ -40,13 +39,6 @@ def report(at_s, rates, lags=None, *, plan=None, late=0.0, startup_s=0.0):
     return Report(observation, decision, late)
 
 
-def test_a_backlog_leaves_as_fast_as_its_owner_serves():
-    upstream = Upstream()
-    upstream.observe(report(0.1, [50.0, 0.0], [350, 0]))
-    assert upstream.ahead(4) == pytest.approx([200.0, 200.0, 100.0, 50.0], abs=1.0), "350, and 50 in each second"
-    assert upstream.used_s == pytest.approx(1.75, abs=0.1), "what waits first"
-
-
 def test_branching_is_measured_and_what_comes_is_told():
     link, policy = Link(), Listening()
     child = Chained(policy, link, within_s=1.0, before_s=0.6)
@@ -72,16 +64,6 @@ def test_without_news_from_upstream_a_stage_sees_itself_only():
     assert not policy.told[-1].inflow, "the tick of four seconds ago says nothing of now"
 
 
-def test_ticks_that_were_missed_are_not_taken_for_branching():
-    link, policy = Link(), Listening()
-    child = Chained(policy, link, within_s=1.0, before_s=0.6)
-    for second in range(60):
-        link.append(report(second + 0.1, [100.0], [0]))
-        if second % 2 == 0:
-            child.decide(seen([100.0], [0], at_s=second + 0.1))
-    assert policy.told[-1].inflow[0] == pytest.approx(100.0, rel=0.05)
-
-
 def test_what_is_told_makes_tail_aware_ready_before_it_comes():
     settings = PolicySettings(latency_target_s=0.5)
     calm = [seen([10.0] * 4, [0] * 4, at_s=second + 0.1) for second in range(5)]
@@ -103,9 +85,3 @@ def test_what_is_known_goes_on_to_the_stage_after_the_next():
     assert sent.observation == chained.told
     assert sent.observation.overhead_s == 0.2
     assert sent.late == 7.0
-
-
-def test_what_stages_promise_adds_up():
-    first, second = shared([Target(latency_target_s=0.8, percentile=0.9995)] * 2)
-    assert (first.latency_target_s, second.latency_target_s) == (0.8, 1.6)
-    assert (first.percentile, second.percentile) == pytest.approx((0.9995, 0.999))

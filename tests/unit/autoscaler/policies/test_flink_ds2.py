@@ -4,7 +4,7 @@ import pytest
 from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
-from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings, aligned
+from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.settings import PolicySettings
 
 
@@ -34,14 +34,6 @@ def test_nothing_happens_before_the_window_is_full():
     decision = held.at(6, even(400))
     assert (decision.action, decision.plan.count, decision.plan.assignment) == (Action.UP, 4, None)
     assert decision.reason == "400 events/s and 0 events of lag need 671 events/s, 1 serve 200: up 1 → 4"
-
-
-def test_a_rescale_begins_a_new_window():
-    held = group()
-
-    decided(held, even(400))
-    assert held.at(7, even(700)).reason == "the window is full in 5 s: hold 4"
-    assert held.during(range(8, 20), even(700)) == [(12, 6)], "6 s after the rescale at 6 s"
 
 
 def test_the_three_terms_of_the_target():
@@ -80,14 +72,6 @@ def test_never_down_while_a_backlog_is_being_served():
     assert held.during(range(7, 12), even(60), [200] + [0] * 11) == [(7, 2)]
 
 
-def test_the_busiest_replica_stands_for_all():
-    """Partition 0 has half the load, so two replicas serve no more than twice what its owner has left."""
-    skewed, fair = [120, 40, 40, 40], [0, 1, 1, 1]
-
-    assert "2 serve 400" in decided(group(replicas=2), skewed, owned=fair).reason
-    assert "2 serve 240" in decided(group(replicas=2), skewed, owned=[0, 0, 0, 1]).reason
-
-
 def test_nothing_is_decided_while_a_replica_starts():
     held = group(replicas=2)
 
@@ -95,32 +79,3 @@ def test_nothing_is_decided_while_a_replica_starts():
     assert held.at(7, even(900), not_ready=["payment-1"]).reason == "payment-1 not ready: hold 2"
     assert held.during(range(8, 20), even(900), not_ready=["payment-1"]) == []
     assert held.during(range(20, 30), even(900)) == [(25, 8)], "6 s after it was last seen starting"
-
-
-def test_the_partitions_are_the_cap_and_one_replica_the_least():
-    assert decided(group(), [500, 500]).plan.count == 2
-    assert decided(group(), [500]).plan.count == 1, "above what one replica serves, and nothing can be done"
-    assert group(replicas=0).at(0, [0]).reason == "no replica is requested: up 0 → 1"
-
-
-@pytest.mark.parametrize(
-    ("mode", "planned"),
-    [
-        # 12 partitions from 6 replicas: up, then down
-        ("none", [7, 8, 9, 10, 11, 12, 5, 4, 3, 2, 1]),
-        ("evenly-spread", [12, 12, 12, 12, 12, 12, 6, 4, 3, 2, 1]),
-    ],
-)
-def test_counts_at_which_partitions_divide_well(mode, planned):
-    wanted = [7, 8, 9, 10, 11, 12, 5, 4, 3, 2, 1]
-
-    assert [aligned(one, 6, 12, mode) for one in wanted] == planned
-
-
-@pytest.mark.parametrize("mode", ["none", "evenly-spread"])
-def test_alignment_never_turns_the_direction(mode):
-    for partitions, now in ((one, now) for one in range(1, 25) for now in range(1, one + 3)):
-        for wanted in range(1, partitions + 1):
-            count = aligned(wanted, now, partitions, mode)
-            assert 1 <= count <= max(partitions, now)
-            assert (count - now) * (wanted - now) >= 0

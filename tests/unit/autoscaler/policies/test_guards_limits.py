@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import Wants, seen
 
 from autoscaler.model import Action
-from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
+from autoscaler.policies.guards.limits import Bounds, CoolDown, HoldWhileChanging, StabiliseDown
 from autoscaler.policies.registry import make_policy
 
 
@@ -21,26 +21,6 @@ def test_bounds_cap_at_the_partitions_then_hold_there():
     then = bounds.decide(seen([10] * 5, replicas=5))
     assert then.action is Action.HOLD
     assert then.reason.endswith("hold 5, no placement relieves the busiest replica enough")
-
-
-def test_bounds_at_the_cap_move_partitions_only_where_it_pays():
-    bounds = Bounds(Wants(7), maximum=2)
-
-    little = bounds.decide(seen([50, 48, 46, 45], replicas=2, owned=[0, 1, 0, 1]))
-    much = bounds.decide(seen([50, 48, 46, 45], replicas=2, owned=[0, 0, 1, 0]))
-
-    assert little.action is Action.HOLD
-    assert much.action is Action.REASSIGN
-    assert much.reason == "wants 7; maximum is 2: reassign 1 of 4 partitions"
-
-
-def test_bounds_at_the_minimum():
-    bounds = Bounds(Wants(1), minimum=2)
-
-    assert bounds.decide(seen([10] * 5, replicas=0)).reason == "wants 1; minimum is 2: up 0 → 2"
-    assert bounds.decide(seen([10] * 5, replicas=1)).reason == "wants 1; minimum is 2: up 1 → 2"
-    assert bounds.decide(seen([10] * 5, replicas=2)).reason == "wants 1; minimum is 2: hold 2"
-    assert bounds.decide(seen([10] * 5, replicas=3)).reason == "wants 1; minimum is 2: down 3 → 2"
 
 
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=8), st.integers(0, 9), st.integers(1, 9), st.integers(0, 9))
@@ -114,28 +94,3 @@ def test_down_goes_to_the_most_that_was_wanted_within_the_window():
     assert world.at(10, 2) == 5, "at 10 s the wish of 4 s is the largest"
     assert world.reason == "wants 2; the most wanted within 10 s is 5: down 6 → 5"
     assert world.at(14, 2) == 2, "what is left of the window wants 2"
-
-
-def test_a_plan_with_owners_waits_instead_of_being_changed():
-    world = World(StabiliseDown(Wants(1), window_s=4), replicas=4)
-
-    assert world.at(0, 2, counts_only=False) == 4
-    assert world.at(2, 3, counts_only=False) == 4
-    assert world.at(4, 2, counts_only=False) == 4, "3 was wanted at 2 s, and this plan is for 2"
-    assert world.at(6, 2, counts_only=False) == 2
-    assert world.at(7, 5, counts_only=False) == 5, "up does not wait"
-
-
-def test_the_count_stays_and_the_owners_go():
-    decision = CountsOnly(Wants(3)).decide(seen([10, 10], replicas=1))
-
-    assert (decision.action, decision.plan.count, decision.plan.assignment) == (Action.UP, 3, None)
-    assert decision.reason == "wants 3"
-
-
-def test_to_reassign_is_to_hold():
-    decision = CountsOnly(Wants(2, action=Action.REASSIGN)).decide(seen([10, 10], replicas=2))
-
-    assert (decision.action, decision.plan.assignment) == (Action.HOLD, None)
-    assert decision.plan.replicas == ("payment-0", "payment-1")
-    assert decision.reason == "wants 2; vetoed: the group places its partitions itself"

@@ -32,13 +32,6 @@ def test_a_replica_at_half_the_speed_gets_half_as_much():
     assert load_of(observation, plan) == {"payment-0": 160, "payment-1": 80, "payment-2": 160}
 
 
-def test_new_replicas_are_taken_for_typical_ones_and_have_names_of_their_own():
-    observation = with_rates(seen([20.0] * 10, replicas=["payment-1", "payment-5"], owned=[0] * 10), [None, 100.0])
-    plan = resized(observation, WITH_OWNERS, 3, "payment")
-    assert plan.replicas == ("payment-1", "payment-5", "payment-0")
-    assert load_of(observation, plan) == {"payment-1": 80, "payment-5": 40, "payment-0": 80}
-
-
 @given(
     rates=st.lists(st.floats(0, 300), min_size=1, max_size=12),
     speeds=st.lists(st.none() | st.floats(1, 1000), min_size=1, max_size=6),

@@ -1,6 +1,5 @@
 """KEDA's Kafka scaler and the HPA behind it, as timelines. μ·W = 100 events for each replica."""
 
-import pytest
 from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
@@ -41,25 +40,6 @@ def test_lag_over_the_threshold_rounded_up():
     assert group().at(0, SILENT, spread_out(210)).plan.assignment is None, "the group's assignor places partitions"
 
 
-@pytest.mark.parametrize(
-    ("now", "lag", "planned"),
-    [
-        (12, 1300, 12),  # one more: 1.083 of the target
-        (12, 1100, 12),  # one less
-        (10, 1100, 10),  # 1.1 exactly is within
-        (9, 1000, 10),
-        (12, 1321, 14),
-        (1, 100, 1),
-        (1, 110, 1),
-        (1, 111, 2),
-    ],
-)
-def test_within_ten_percent_nothing_happens(now, lag, planned):
-    held = group(replicas=now, scale_down_stabilisation_s=0)
-
-    assert held.at(0, SILENT, spread_out(lag)).plan.count == planned
-
-
 def test_down_only_to_the_most_wanted_in_five_minutes():
     held = group(replicas=6)
 
@@ -85,10 +65,3 @@ def test_lag_is_capped_at_the_partitions():
 
     assert group().at(0, five, [200] * 5).plan.count == 5
     assert group(replicas=2).at(0, five, [118] * 5).plan.count == 6, "5.9 in whole numbers is 5: KEDA lets it pass"
-
-
-@pytest.mark.parametrize(("lag", "planned"), [(90, 1), (101, 2), (201, 3), (301, 6), (420, 6), (601, 6), (5000, 6)])
-def test_counts_that_divide_the_partitions(lag, planned):
-    options = {"ensure_even_distribution_of_partitions": True, "scale_up_pods": 20}
-
-    assert group(**options).at(0, [0] * 6, spread_out(lag, 6)).plan.count == planned

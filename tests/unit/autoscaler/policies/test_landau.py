@@ -1,13 +1,9 @@
 """The controller of Landau et al. 2024, tick by tick. A replica serves 200 events/s and is given 150."""
 
-import pytest
 from unit.autoscaler.builders import seen
-from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
-from autoscaler.packing.packers import PACKERS
 from autoscaler.policies.landau import Landau, LandauSettings
-from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import PolicySettings
 
 
@@ -61,30 +57,3 @@ def test_a_full_replica_is_relieved_before_the_interval_is_over():
     assert busy.action is Action.HOLD, "above the packer's 150, below the 200 that it serves"
     assert (full.action, full.plan.count) == (Action.UP, 2)
     assert full.reason == "payment-0 is full: 210 events/s written, 200 served (μ), packed by MWF: up 1 → 2"
-
-
-def test_a_partition_beyond_a_replica_is_alone_and_no_reason_to_pack_each_second():
-    group = Obedient(landau(packer="BFD", window_s=1))
-    group.at(0, [500, 20, 20])
-    assert sorted(map(len, owned(group.decision).values())) == [1, 2]
-    assert group.at(1, [500, 20, 20], owned=[0, 1, 1]).action is Action.HOLD
-
-
-@pytest.mark.parametrize("name", PACKERS)
-def test_any_packer_can_be_told_and_plans_what_it_packs(name):
-    rates = [120, 90, 60, 45, 30, 10]
-    told = name.upper().replace("_", "-")
-
-    decision = make_policy("landau", options={"packer": told}).decide(seen(rates, replicas=3, at_s=0))
-
-    assert sorted(decision.plan.assignment) == list(range(6))
-    assert set(decision.plan.assignment.values()) == set(decision.plan.replicas)
-    if name not in ("nf", "ff", "bf", "wf"):  # those take partitions in a random order
-        owners = {partition: partition % 3 for partition in range(6)}
-        packed = PACKERS[name]({p: float(rate) for p, rate in enumerate(rates)}, owners, 150.0)
-        assert decision.plan.assignment == {p: f"payment-{consumer}" for p, consumer in packed.items()}
-
-
-def test_mistakes_are_named():
-    with pytest.raises(ValueError, match=r"fill = 1.5: must be .*; packer = 'best': known are nf, "):
-        make_policy("landau", options={"packer": "best", "fill": 1.5})

@@ -3,16 +3,10 @@
 from unit.autoscaler.builders import seen
 
 from autoscaler.packing.bins import Bin, Item
-from autoscaler.policies.planning import plan_for, replicas_for
+from autoscaler.policies.planning import plan_for
 
 
 def test_a_replica_that_is_ready_is_kept_before_one_that_is_not():
     observation = seen([10, 10], replicas=2, owned=[], not_ready=["payment-0"])
 
     assert plan_for(observation, [Bin((Item(0, 10, 0), Item(1, 10, 0)))], "payment").replicas == ("payment-1",)
-
-
-def test_rounding_errors_ask_for_no_replica():
-    assert replicas_for(180.00000000000003, 90.0) == 2
-    assert replicas_for(180.1, 90.0) == 3
-    assert replicas_for(0.0, 90.0) == 1

@@ -6,11 +6,7 @@ import sys
 import pytest
 
 from autoscaler.policies.registry import (
-    POLICIES,
-    all_policies,
     make_policy,
-    policy_factory,
-    policy_names,
 )
 from bench.matrix import Job, policy_version
 
@@ -62,13 +58,6 @@ def refusal(name):
     return str(refused.value)
 
 
-def test_a_policy_of_a_package_is_made_as_ours_are():
-    assert make_policy("good").name == "good"
-    assert policy_names()[: len(POLICIES)] == list(POLICIES)
-    assert set(policy_names()) == {*POLICIES, *OFFERS}
-    assert policy_factory("linear") is POLICIES["linear"], "ours come first"
-
-
 def test_a_kept_result_follows_the_code_of_the_package(tmp_path):
     job = Job(scenario="smoke", policy="good")
     first = job.key()
@@ -97,12 +86,3 @@ def test_one_that_cannot_be_used_is_named_with_its_package(name, why):
 def test_a_name_that_two_packages_offer_is_nobodys():
     of = r"package (stranger|second) \(stranger:GOOD\)"
     assert re.fullmatch(f"policy 'twice' is offered by {of} and {of}; uninstall all but one", refusal("twice"))
-
-
-def test_broken_ones_leave_the_others_and_are_all_named():
-    usable, refused = all_policies()
-
-    assert set(usable) == {*POLICIES, "good", "fails", "idle", "other"}, "the rest shows when it is made"
-    assert usable["linear"] is POLICIES["linear"]
-    assert sorted(line.split("'")[1] for line in refused) == ["absent", "lacking", "linear", "plain", "twice"]
-    assert "is left out: it has the name of a policy of tailpack" in next(one for one in refused if "'linear'" in one)

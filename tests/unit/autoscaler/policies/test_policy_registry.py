@@ -31,16 +31,6 @@ def test_options_stand_over_the_shared_settings():
     assert make_policy("static", settings, options={"static_replicas": 2}).decide(busy).plan.count == 2
 
 
-def test_every_mistake_is_named_at_once():
-    with pytest.raises(ValueError, match="policy") as refused:
-        make_policy("linear", options={"f_upp": 1, "f_up": "much", "f_down": True})
-
-    assert str(refused.value) == (
-        "policy linear: f_upp: unknown; did you mean f_up?; f_up = 'much': "
-        "Expected `float`, got `str`; f_down = True: Expected `float`, got `bool`"
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [

@@ -10,7 +10,6 @@ from autoscaler.policies.references import (
     Overprovisioned,
     OverprovisionedSettings,
     PaperOptimal,
-    PaperOptimalSettings,
 )
 from autoscaler.policies.settings import PolicySettings
 
@@ -35,13 +34,6 @@ def test_bins_hold_less_than_85_events_per_second(rates, planned):
     assert OPTIMAL.decide(seen(rates, replicas=0)).plan.count == planned
 
 
-def test_the_text_of_the_paper_as_a_setting():
-    textual = PaperOptimal(PolicySettings(), PaperOptimalSettings(bin_events_per_s=100))
-
-    assert textual.decide(seen([45, 45], replicas=1)).plan.count == 1
-    assert OPTIMAL.decide(seen([45, 45], replicas=1)).plan.count == 2
-
-
 def test_the_peak_is_packed_once_and_held():
     policy = Overprovisioned(PolicySettings(), OverprovisionedSettings(peak_rates=(80, 40, 40, 30)))
     held = Obedient(policy)
@@ -55,12 +47,6 @@ def test_the_peak_is_packed_once_and_held():
     owned = [held.names.index(start.plan.assignment[partition]) for partition in range(4)]
     for rates in ([80, 40, 40, 30], [500] * 4, [0] * 4):
         assert held.at(1, rates, owned=owned).reason == "3 for the peak: hold 3"
-
-
-def test_the_count_may_be_told_instead():
-    policy = Overprovisioned(PolicySettings(), OverprovisionedSettings(replicas=2))
-
-    assert sorted(policy.decide(seen([9, 9, 9])).plan.assignment.values()) == ["payment-0", "payment-0", "payment-1"]
 
 
 def clairvoyant(schedule):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autoscaler.simulator.chance import BLOCK, ServiceTimes, StartUp
+from autoscaler.simulator.chance import BLOCK, ServiceTimes
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
 COUNT = 20 * BLOCK
@@ -44,12 +44,3 @@ def test_a_demand_depends_on_seed_and_number_only(distribution):
 
     assert one_by_one == together[[BLOCK + 5, 3, 0]].tolist()
     assert (distribution is Distribution.DETERMINISTIC) == bool((other == together[:6]).all())
-
-
-def test_start_up_times_are_as_measured_on_gke():
-    seconds = np.array([StartUp(None, 7).seconds(request) for request in range(4000)])
-    assert 10 <= seconds.min() < 11
-    assert 119 < seconds.max() <= 120
-    assert 0.865 < np.mean(seconds < 50) < 0.895
-    assert 29 < np.median(seconds[seconds < 50]) < 31
-    assert StartUp(12.5, 1).seconds(3) == 12.5

@@ -1,14 +1,9 @@
 """What the engine does, by hand; each story holds for its reference, too."""
 
-import tracemalloc
-
-import numpy as np
 import pytest
 from engine_stories import US, arrivals, outcome
 from oracles.reference_engine import ReferenceEngine
 
-from autoscaler.simulator import rows
-from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import NOBODY, Engine
 from autoscaler.simulator.settings import ServiceSettings
@@ -51,19 +46,6 @@ def test_a_handover_by_hand(engine_of):
     assert engine.committed().tolist() == [2, 3]
 
 
-def test_a_batch_is_committed_when_its_last_event_is_finished(engine_of):
-    engine = engine_of(1, poll_events=3)
-    engine.attach(0, 0)
-    engine.feed(arrivals((0, 0), (0, 0), (1, 0), (2, 0), (2, 0), (2, 0)))
-    committed = []
-    for now_us in range(10, 70, 10):
-        engine.advance(now_us)
-        committed += engine.committed().tolist()
-
-    # The first poll finds the two events of moment 0, the second one three of the four that came in the meantime.
-    assert committed == [0, 2, 2, 2, 5, 6]
-
-
 def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
     engine = engine_of(1, replicas=2, poll_events=3)
     engine.attach(0, 0)
@@ -82,19 +64,6 @@ def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
     assert engine.committed().tolist() == [4]
 
 
-def test_a_slow_replica_and_a_slow_time(engine_of):
-    service = ServiceSettings(
-        service_time_s=10 * US, speeds=(1.0, 0.5), slow_from_s=20 * US, slow_until_s=40 * US, slow_factor=3.0
-    )
-    engine = engine_of(2, replicas=2, service=service)
-    engine.attach(1, 1)
-    engine.attach(0, engine.add_replica())
-    engine.feed(arrivals((0, 0), (0, 1), (19, 0), (20, 0), (20, 1), (80, 0)))
-    engine.drain()
-
-    assert [done - started for started, done, _ in outcome(engine)] == [10, 20, 10, 30, 60, 10]
-
-
 def test_behind_a_shared_limit_replicas_take_turns_the_oldest_event_first(engine_of):
     """One event each 20 µs, each 5 µs from 60 on; a third replica, which comes at 30, makes nothing faster."""
     service = ServiceSettings(service_time_s=10 * US, shared_limits=(50_000, 200_000), shared_limit_s=60 * US)
@@ -109,40 +78,3 @@ def test_behind_a_shared_limit_replicas_take_turns_the_oldest_event_first(engine
 
     served = [(0, 10, 0), (20, 30, 1), (40, 50, 0), (60, 70, 2), (65, 75, 0), (70, 80, 1)]
     assert outcome(engine) == served
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (lambda engine: engine.advance(9), "time does not go back from 10 to 9 µs"),
-        (lambda engine: engine.feed(arrivals((9, 0))), "an event at 9 µs comes too late: 10 µs has been"),
-        (lambda engine: engine.feed(arrivals((10, 2))), "events name partitions outside 0 … 1"),
-        (lambda engine: engine.attach(0, 1), "replica 1 does not live"),
-        (lambda engine: (engine.kill(0), engine.kill(0)), "replica 0 does not live"),
-        (lambda engine: (engine.feed(arrivals((10, 1))), engine.drain()), r"nobody serves .* partitions \[1\]"),
-    ],
-)
-def test_what_cannot_be(engine_of, wrong, message):
-    engine = engine_of(2)
-    engine.attach(0, 0)
-    engine.advance(10)
-
-    with pytest.raises(ValueError, match=message):
-        wrong(engine)
-
-
-def test_a_long_chunk_is_held_a_stretch_at_a_time():
-    count = 10 * rows.LOADED_AT_ONCE
-    engine = Engine(1, ServiceTimes(ServiceSettings(service_time_s=1 * US), seed=1))
-    engine.attach(0, engine.add_replica())
-    engine.feed(Arrivals(np.arange(count, dtype=np.int64), np.zeros(count, np.int32)))
-
-    tracemalloc.start()
-    engine.drain()
-    peak_bytes = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    outcomes_bytes = 20 * count
-    stretch_bytes = 4 * rows.LOADED_AT_ONCE * rows.EVENT.itemsize
-    assert peak_bytes < outcomes_bytes + stretch_bytes < rows.EVENT.itemsize * count
-    assert len(engine.take().done_us) == count

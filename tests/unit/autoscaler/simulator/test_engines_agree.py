@@ -2,23 +2,18 @@
 
 import numpy as np
 import pytest
-from engine_stories import PARTITIONS, REPLICAS, US, PoolStory, Story, outcome
+from engine_stories import PARTITIONS, REPLICAS, US, Story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.reference_engine import ReferenceEngine
-from oracles.reference_pool import ReferencePool
 
 from autoscaler.simulator import rows
-from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
-POOLS = [Pool, ReferencePool]
 PARTITION = st.integers(0, PARTITIONS - 1)
 WHICH = st.integers(0, REPLICAS - 1)
-ANYBODY = st.integers(0, 10)
 COMMON = (
     st.tuples(st.just("feed"), st.lists(st.tuples(st.integers(0, 6), PARTITION), min_size=1, max_size=12)),
     st.tuples(st.just("advance"), st.integers(0, 30)),
@@ -32,7 +27,6 @@ ENGINE_STEP = st.one_of(
     st.tuples(st.just("detach"), PARTITION),
     st.tuples(st.just("replace"), WHICH),
 )
-POOL_STEP = st.one_of(*COMMON, *(st.tuples(st.just(one), ANYBODY) for one in ("join", "leave", "kill", "give_back")))
 SERVICE = st.builds(
     ServiceSettings,
     service_time_s=st.sampled_from([1 * US, 4 * US, 10 * US]),
@@ -69,14 +63,6 @@ def test_the_engine_is_its_reference(steps, service, poll_events):
     assert compiled == reference
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(POOL_STEP, max_size=60), SERVICE)
-@pytest.mark.usefixtures("_windows")
-def test_the_pool_is_its_reference(steps, service):
-    compiled, reference = (PoolStory(make(PARTITIONS, ServiceTimes(service, seed=3))).tell(steps) for make in POOLS)
-    assert compiled == reference
-
-
 def crowd(chance):
     """A step that feeds 40 events at once: more than are served until the next one."""
     return ("feed", [(int(chance.integers(0, 3)), int(chance.integers(PARTITIONS))) for _ in range(40)])
@@ -108,31 +94,3 @@ def test_backlogs_that_change_hands_all_the_time(distribution, poll_events, limi
     )
     assert compiled == reference
     assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"
-
-
-@pytest.mark.usefixtures("_windows")
-@pytest.mark.parametrize("distribution", Distribution)
-def test_a_backlog_whose_servers_come_go_and_die_all_the_time(distribution):
-    chance = np.random.default_rng(5)
-    steps = []
-    for _ in range(60):
-        steps.append(crowd(chance))
-        for name in chance.choice(["join", "join", "leave", "kill", "give_back"], size=3):
-            steps.append((str(name), int(chance.integers(9))))
-        steps += [("advance", int(chance.integers(0, 45))), ("ask",), ("take",)]
-    service = ServiceTimes(ServiceSettings(service_time_s=3 * US, distribution=distribution), seed=8)
-    compiled, reference = (PoolStory(make(PARTITIONS, service)).tell(steps) for make in POOLS)
-    assert compiled == reference
-    assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"
-
-
-def test_what_was_taken_makes_room_for_what_comes():
-    pool = Pool(PARTITIONS, ServiceTimes(ServiceSettings(service_time_s=1 * US), seed=1))
-    pool.join(pool.add_replica())
-    served = 0
-    for second in range(200):
-        pool.feed(Arrivals(np.arange(1000) * 2 + second * 2000, np.arange(1000, dtype=np.int32) % PARTITIONS))
-        pool.advance((second + 1) * 2000)
-        served += len(outcome(pool))
-    assert served == 200_000
-    assert len(pool._events.rows) < 10_000

@@ -56,11 +56,3 @@ def test_branching_is_how_many_events_each_one_causes(branching, fewest, most):
     whole_us = end_to_end_us([first, second], [np.arange(900), cause])
     assert (whole_us >= first.latency_us).all()
     assert (whole_us[each == 0] == first.latency_us[each == 0]).all(), "what causes nothing ends where it is"
-
-
-def test_what_is_served_after_the_end_still_arrives():
-    late = served(first_stage(events=3_000), 0.01)
-    workload, _ = passed_on(late, np.arange(3_000), branching=1.0, partitions=2, seed=1)
-    assert late.drained_us > SECONDS * 1_000_000
-    assert workload.duration_s * 1e6 > late.drained_us
-    assert len(served(workload, 0.001).events) == 3_000

@@ -51,14 +51,6 @@ def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_o
     assert all(at - 20.0 * (2 * k) < 10 for k, (at, _) in enumerate(served[0::2])), "the other partition never waits"
 
 
-def test_a_replica_is_paid_for_from_its_request_and_serves_once_it_is_ready():
-    story = Story([(at, at // 100 % 2) for at in range(0, 5000, 100)], startup_s=2.0, pause_s=0.05)
-    story.at(100).plan([0, 1])
-    served = story.served()
-    assert story.paid_ms() == [(0, 1), (100, 2)]
-    assert min(at for at, by in served if by == 1) == 2150, "ready at 2100, and the pause"
-
-
 def test_a_counts_only_plan_places_each_replica_when_it_is_ready():
     story = Story([], startup_s=2.0, partitions=4).at(100).plan(None, replicas=[0, 1], action=Action.UP)
     assert set(story.observe().assignment.values()) == {"payment-0"}

@@ -2,20 +2,13 @@
 
 import numpy as np
 import pytest
-from unit.autoscaler.simulator.worlds import TEN_MS, Story
+from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.simulator.settings import ServiceSettings
 from contracts.delivery import Delivery
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""
-
-
-@pytest.mark.parametrize(("burst_ms", "begin_s"), [(1, 0.0), (35, 0.025), (85, 0.075)])
-def test_when_in_its_slot_a_burst_came_shows_to_a_fortieth_of_a_second(burst_ms, begin_s):
-    recent = Story([(0, 0)] + [(burst_ms, k % 2) for k in range(200)]).at(100).observe().recent
-    assert recent.counts[-1].sum() == 201
-    assert recent.begin_s == pytest.approx(begin_s), "one in a hundred may have come before"
 
 
 def test_lag_is_what_was_produced_and_is_not_committed():
@@ -69,40 +62,3 @@ def test_a_replica_that_becomes_slow_says_so_by_its_work():
     seen = [[one.service_rate for one in story.at(1000 * second).observe().replicas] for second in range(1, 10)]
     assert seen[3] == [None, None], "until 4 s they are alike"
     assert seen[8] == [None, pytest.approx(500, rel=0.3)], "of 1,000; what was before counts less and less"
-
-
-def test_behind_a_shared_limit_replicas_say_that_events_take_longer():
-    service = ServiceSettings(service_time_s=0.001, shared_limits=(500,))
-    events = [(at_ms, partition) for at_ms in range(0, 9000, 3) for partition in (0, 1)]
-    story = Story(events, service=service).plan([0, 1])
-    rates = [story.at(1000 * second).observe().service_rate for second in range(1, 10)]
-    assert rates[-1] == pytest.approx(250, rel=0.2), "1,000 without the limit, half of it for each of two"
-
-
-def test_counts_are_the_arrivals_and_nothing_is_lost_between_pieces(monkeypatch):
-    monkeypatch.setattr("autoscaler.simulator.arrivals.PIECE", 3)
-    chance = np.random.default_rng(3)
-    events = [(at, k % 2) for k, at in enumerate(sorted(chance.integers(0, 5000, 500).tolist()))]
-    story = Story(events, service=TEN_MS)
-    seen = [story.at(at).observe().recent.counts for at in range(1000, 6000, 1000)]
-    assert sum(counts.sum() for counts in seen) == 500
-    assert seen[2].tolist() == [
-        [sum(2000 + 100 * slot <= at < 2100 + 100 * slot and p == q for at, q in events) for p in (0, 1)]
-        for slot in range(10)
-    ]
-
-
-BURST = [(0, k % 2) for k in range(10)]
-"""Ten events at once, 10 ms each, on one replica."""
-
-
-def seen(at_ms, **how):
-    story = Story(BURST, **how)
-    story.world.look_for(at_ms * 1000)
-    return story.at(at_ms).lags()
-
-
-def test_what_was_finished_since_the_commit_still_counts_as_lag():
-    assert seen(95) == [0, 1], "nine are finished"
-    assert seen(95, commit_age_s=0.06) == [3, 4], "three were finished at 35"
-    assert seen(95, commit_age_s=0.06, observation_delay_s=0.02) == [4, 5], "as at 75, of which one was finished at 15"

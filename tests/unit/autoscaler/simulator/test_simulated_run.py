@@ -79,20 +79,6 @@ def test_the_journal_is_that_of_a_live_run():
     assert max(one.epoch for one in ticks) == len(plans)
 
 
-def test_latencies_alone_take_four_bytes_each_and_are_the_same():
-    whole = simulate(bursts([90] * 9), Wants(2), SimulationSettings())
-    slim = simulate(bursts([90] * 9), Wants(2), SimulationSettings(), keep_events=False)
-    assert slim.latency_us.dtype == np.uint32
-    assert (
-        slim.latency_us.tolist()
-        == whole.latency_us.tolist()
-        == (whole.events.done_us - whole.events.intended_us).tolist()
-    )
-    assert len(slim.events) == 0
-    assert slim.requested == whole.requested
-    assert slim.changes == whole.changes
-
-
 def test_a_workload_in_chunks_gives_the_same_run():
     whole = bursts([120, 30, 200, 80])
     (all_of_it,) = whole.chunks

@@ -1,11 +1,10 @@
 """A simulated run in the columns of a live one."""
 
-import numpy as np
 from unit.autoscaler.builders import Wants
 from unit.autoscaler.simulator.worlds import workload_of
 
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import Failure, SimulationSettings
+from autoscaler.simulator.settings import SimulationSettings
 from autoscaler.simulator.timeline import timeline
 from report.stored import COLUMN_OF
 
@@ -36,9 +35,3 @@ def test_each_event_is_a_row_with_the_columns_of_live_runs():
     assert len(set(rows["event_id"])) == 4
     assert rows["requested_records"].tolist() == rows["settled_records"].tolist() == [1, 1, 1, 1]
     assert rows["accepted_us"].tolist() == [None] * 4
-
-
-def test_what_was_served_again_has_more_than_one_record():
-    events = [(0, k % 2) for k in range(100)]
-    rows = timeline(run_of(events, initial_replicas=2, poll_events=100, failures=(Failure(0.05),)))
-    assert np.flatnonzero(rows["settled_records"] == 2).tolist() == list(range(0, 20, 2))

@@ -8,7 +8,7 @@ from unit.bench.handover.story import at, evidence, row, steady, step
 
 from bench.handover.evidence import UNKNOWN, Row
 from bench.handover.figures import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH, failover, faults, handovers
-from bench.handover.windows import find_windows, stall_us
+from bench.handover.windows import find_windows
 
 BEFORE = steady(0, "a", begin=0, end=1000)
 
@@ -27,28 +27,12 @@ def test_moved_and_unmoved_partitions_have_figures_of_their_own() -> None:
     assert figures["unmoved_extra_s"] == 0
 
 
-def test_the_headline_is_the_worst_kind_of_step() -> None:
-    rows = [*BEFORE, row(1000, 0, 50, "b", latency_ms=20), *steady(0, "b", begin=1020, end=4000)]
-    rows += [row(4000, 0, 200, "a", latency_ms=90), *steady(0, "a", begin=4100, end=7000)]
-    steps = [step("move 1", 999, [(0, "a", "b")], until=3000), step("drain", 3999, [(0, "b", "a")], until=6000)]
-    figures = handovers(evidence(rows, steps))
-    assert {one["kind"]: one["moved_max_s"] for one in figures["kinds"]} == {"move 1": 0.02, "drain": 0.09}
-    assert figures["moved_max_s"] == 0.09
-
-
 def test_a_planned_move_ends_with_the_first_event_at_the_new_owner() -> None:
     rows = [*BEFORE, *steady(0, "b", begin=1040, end=4000), *steady(1, "a", begin=10, end=4000)]
     (window,) = find_windows(evidence(rows, [step("move 1", 990, [(0, "a", "b")])]))
     (handover,) = window.handovers
     assert handover.plan_to_first_event_us == 55_000, "plan at 990, first event intended at 1040 and done at 1045"
     assert (window.ended_us, window.moved, window.missing) == (at(1045 + 1000), {0}, ())
-
-
-def test_the_pause_counts_only_while_an_event_waits() -> None:
-    waiting = row(1000, 0, 50, "b", latency_ms=80)
-    story = evidence([*BEFORE, waiting, *steady(0, "b", begin=1100, end=4000)], [step("move 1", 970, [(0, "a", "b")])])
-    (handover,) = find_windows(story)[0].handovers
-    assert handover.pause_us == 75_000, "waiting since 1000, started at 1075"
 
 
 def test_a_move_whose_new_owner_never_serves_is_unfinished() -> None:
@@ -102,10 +86,3 @@ def test_events_overtaken_within_their_partition_are_order_violations() -> None:
 def test_a_committed_offset_below_an_earlier_one_is_a_regression(samples: list[list[int]], expected: int) -> None:
     story = replace(evidence([row(0, 0, 0, "a")]), committed=np.array(samples, dtype=np.int64))
     assert faults(story)["offset_regressions"] == expected
-
-
-def test_a_stall_is_the_longest_time_without_a_completion_while_an_event_waits() -> None:
-    served = evidence([row(0, 0, 0, "a"), row(100, 0, 1, "a", latency_ms=60), row(400, 1, 0, "b")]).served
-    assert stall_us(served, at(0), at(1000)) == 60_000, "idle time between events is no stall"
-    assert stall_us(served, at(130), at(1000)) == 30_000, "only the part within the period counts"
-    assert stall_us(evidence([]).served, at(0), at(1000)) == 0

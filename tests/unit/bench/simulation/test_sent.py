@@ -29,14 +29,6 @@ def test_the_events_are_those_that_a_live_run_would_send(bursts) -> None:
     assert np.array_equal(chunk.partition, live.partition)
 
 
-def test_w1_is_spread_evenly_in_simulation_and_at_random_live_unless_something_else_is_asked_for() -> None:
-    w1 = load_scenario("w1")
-    assert (sent_by(w1).split, w1.load_spec().split) == (Split.EVEN, Split.RANDOM)
-    for key in ("split", "load.split", "simulation.split"):
-        assert sent_by(load_scenario("w1", {key: "random"})).split is Split.RANDOM
-    assert load_scenario("w1", {"split": "even"}).load_spec().split is Split.EVEN
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [

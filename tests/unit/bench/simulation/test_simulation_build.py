@@ -18,12 +18,6 @@ def test_the_rebalance_time_is_the_pause_of_a_moved_partition_or_the_stop_of_the
     assert incremental.planned_rebalance_time_s == eager.planned_rebalance_time_s == 2
 
 
-def test_a_pause_of_its_own_leaves_policies_believing_in_the_rebalance_time() -> None:
-    slow = world(pause_s=1.5)
-    assert (slow.delivery.pause_s, slow.planned_rebalance_time_s) == (1.5, 0.05)
-    assert world(pause_s=1.5, learn_rebalance_time=True).planned_rebalance_time_s is None
-
-
 @pytest.mark.parametrize("delivery", Delivery)
 def test_every_delivery_can_be_simulated_by_either_key(delivery) -> None:
     assert world(delivery=delivery.value).delivery.delivery is delivery

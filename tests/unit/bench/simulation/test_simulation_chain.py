@@ -63,28 +63,16 @@ def test_a_third_stage_and_one_that_gets_nothing(tmp_path):
     ("changes", "said"),
     [
         ({"autoscaler.policy": "linear"}, "chain.coordinated: linear does not look upstream; tail-aware does"),
-        ({"stages.parcel.branching": 1}, "--set stages.parcel.branching: unknown; known are shipment"),
         ({"stages.shipment.branching": -1}, "stages[0].branching = -1: must be at least 0, at most 100"),
-        ({"stages.shipment.partition": 1}, "stages[0].partition: unknown; did you mean partitions?"),
         ({"stages.shipment.initial_replicas": 9}, "stages[0].initial_replicas = 9: is more than the 5 partitions"),
         ({"autoscaler.min_replicas": 4, "stages.shipment.partitions": 2}, "shipment has 2 partitions, fewer than"),
         ({"stages.shipment.name": "payment"}, "stages: two stages have the name payment"),
-        ({"stages": 3}, "--set stages: unknown"),
     ],
 )
 def test_each_mistake_is_one_line(changes, said):
     with pytest.raises(InvalidSettingsError) as wrong:
         chain(**changes)
     assert any(said in problem for problem in wrong.value.problems), wrong.value.problems
-
-
-def test_what_is_written_wrong_in_the_file_is_named(tmp_path):
-    with pytest.raises(InvalidSettingsError) as wrong:
-        load_scenario(own(tmp_path, SHIPMENT.replace("[[stages]]", "[stages]")))
-    assert any("must be a list of sections, [[stages]]" in problem for problem in wrong.value.problems)
-    with pytest.raises(InvalidSettingsError) as wrong:
-        load_scenario(own(tmp_path, SHIPMENT + THIRD.replace("branching", "share").replace("0.5", "0.9")))
-    assert any("leave nothing to payment" in problem for problem in wrong.value.problems)
 
 
 def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():

@@ -8,9 +8,8 @@ from pyarrow import parquet
 
 from autoscaler.simulator.run import Run
 from bench.scenario import load_scenario
-from bench.simulation.folder import EVENT_TYPES, JOURNAL_TYPES, write_run
+from bench.simulation.folder import EVENT_TYPES, write_run
 from bench.simulation.run import SimulationResult, run_scenario
-from contracts.journal import JournalEntry, PlanWritten, TickRecord
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
 
@@ -34,19 +33,6 @@ def test_every_event_is_there_with_its_timeline(simulated: tuple[Run, Simulation
     assert (len(events), latency_us.max()) == (figures.events, (figures.max_s or 0) * 1e6)
     assert events["shipped_us"].null_count == len(events), "a simulated run ships nothing"
     assert set(events["replica"].to_pylist()) <= set(run.replica_names)
-
-
-def test_the_journal_is_there_in_order_and_whole(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
-    run, _ = simulated
-    journal = parquet.read_table(write_run(tmp_path / "kept", run, INFO) / "journal.parquet")
-    assert dict(zip(journal.column_names, map(str, journal.schema.types), strict=True)) == JOURNAL_TYPES
-    entries = [msgspec.json.decode(text, type=JournalEntry) for text in journal["entry"].to_pylist()]
-    assert [entry.at_us for entry in entries] == journal["at_us"].to_pylist() == sorted(e.at_us for e in entries)
-    assert journal["position"].to_pylist() == list(range(len(entries)))
-    assert sum(isinstance(entry, TickRecord) for entry in entries) == 240
-    plans = [entry for entry in entries if isinstance(entry, PlanWritten)]
-    assert plans[0].at_us < 0 <= plans[1].at_us, "the first plan was there before the load"
-    assert journal.filter(journal["kind"].to_numpy() == "plan")["moved"].to_pylist() == [plan.moved for plan in plans]
 
 
 def test_a_simulated_run_is_replaced_with_its_report_and_a_live_one_never(

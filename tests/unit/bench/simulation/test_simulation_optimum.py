@@ -1,6 +1,5 @@
 """The optimum, against every schedule there is, carried out by the simulator; and of whole scenarios."""
 
-from dataclasses import replace
 from itertools import product
 from random import Random
 
@@ -134,16 +133,6 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
         assert found.lower <= found.lower_none_late <= found.optimum_replica_minutes
 
 
-@pytest.mark.long
-def test_w1_costs_what_an_independent_search_found():
-    scenario = load_scenario("w1", {"policy": "clairvoyant"})
-    found, _ = find_optimum(scenario, sent_by(scenario))
-    assert (found.optimum_replica_minutes, found.lower_none_late) == (pytest.approx(25.15), pytest.approx(25.15))
-    assert found.lower == pytest.approx(24.63, abs=0.02)
-    judged = run_scenario(scenario, keep_events=False)[1]
-    assert (judged.in_sla, judged.replica_minutes) == (1.0, pytest.approx(25.15, abs=0.001))
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -164,13 +153,6 @@ def test_a_schedule_keeps_in_the_simulator_what_it_promises(name, changes):
     assert other.in_sla < 0.999 or other.replica_minutes >= found.lower
 
 
-def test_where_the_promise_cannot_be_kept_there_is_no_optimum():
-    scenario = load_scenario("w1", {"policy": "clairvoyant", "service_time_s": 0.4, "duration_s": 20})
-    found, _ = find_optimum(scenario, sent_by(scenario))
-    assert found.late > 0
-    assert (found.optimum_replica_minutes, f"{found.late:,} events late in the best" in found.why) == (None, True)
-
-
 def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
     """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,011 is late."""
     times_us = np.array([0] * 101 + [1_000_000] * 10 + [2_000_000] * 900, np.int64)
@@ -182,25 +164,10 @@ def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
     assert found.lower <= found.optimum_replica_minutes
 
 
-def test_of_more_than_five_partitions_only_a_lower_bound_is_known_and_it_says_so():
-    scenario = load_scenario("w1-skew9", {"policy": "overprovisioned", "duration_s": 60})
-    found, schedule = find_optimum(scenario, sent_by(scenario))
-    assert (found.optimum_replica_minutes, schedule) == (None, ())
-    assert found.why == "schedules are searched for up to 5 partitions, not for 9"
-    kept = run_scenario(scenario, keep_events=False)[1]
-    assert kept.in_sla == 1.0
-    assert 0.5 < found.lower <= found.lower_none_late <= kept.replica_minutes
-    with pytest.raises(InvalidSettingsError, match="clairvoyant plans up to 5 partitions, the scenario has 9"):
-        run_scenario(replace(scenario, autoscaler=replace(scenario.autoscaler, policy="clairvoyant")))
-
-
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"startup_s": "gke"}, "start-ups are random"),
-        ({"speeds": [1, 0.5]}, "replicas differ"),
-        ({"failures_s": [10]}, "replicas die"),
-        ({"shared_limits": [250]}, "replicas share a limit"),
         ({"payment.delivery": "share", "policy": "linear"}, "a share group has no owners"),
         ({"payment.delivery": "eager"}, "each change stops the whole group"),
     ],

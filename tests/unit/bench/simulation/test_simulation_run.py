@@ -6,7 +6,6 @@ import pytest
 from bench.scenario import load_scenario
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
-from contracts.validation import InvalidSettingsError
 from loadgen.trace import Trace
 
 
@@ -36,13 +35,6 @@ def test_algorithm_2_is_near_the_packing_and_a_count_alone_is_late_under_skew() 
     assert aware.in_sla > 0.99
     assert aware.replica_minutes < 1.1 * aware.packing_replica_minutes
     assert counted.in_sla < 0.9
-
-
-def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
-    assert simulated("w1", duration_s=30, policy="static", **{"policy.static_replicas": 3}).scale_ups == 1
-    with pytest.raises(InvalidSettingsError) as wrong:
-        simulated("w1", policy="static", **{"policy.replicas": 3})
-    assert wrong.value.problems == ["w1: policy static: replicas: unknown; did you mean static_replicas?"]
 
 
 @pytest.mark.long

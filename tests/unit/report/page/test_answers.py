@@ -1,6 +1,5 @@
 """The three questions of a report's head: kept, what would have kept it, what it would have cost otherwise."""
 
-import msgspec
 from example_report import changed, example, unjournaled
 
 from report.causes import CauseOfLateness, Tail
@@ -26,35 +25,6 @@ def test_a_missed_promise_names_the_fewest_causes_without_which_it_is_kept() -> 
     assert needed.answer == "No burst", "the other eight are fewer than the ten that are allowed"
     assert needed.words.startswith("38 were late, 10 are allowed; 30 for that.")
     assert needed.words.endswith("On these events overprovisioned keeps it, for 6.00 replica-minutes.")
-
-
-def test_a_machine_without_a_free_core_is_told_where_the_promise_was_missed() -> None:
-    causes = (CauseOfLateness(cause="burst", events=30, share=1.0, worst_s=1.0),)
-    tail = Tail(late=30, causes=causes, episodes=())
-
-    def told(full_s: float | None, in_sla: float) -> bool:
-        made = msgspec.structs.replace(example().provenance, cores_full_s=full_s)
-        return (
-            "All cores of this machine were busy"
-            in answers(changed(in_sla=in_sla, tail=tail, provenance=made))[1].words
-        )
-
-    length_s = example().duration_s
-    assert told(0.5 * length_s, 0.99)
-    assert not told(0.01 * length_s, 0.99)
-    assert not told(None, 0.99)
-    assert not told(0.5 * length_s, 1.0)
-
-
-def test_other_policies_stand_beside_the_run_and_the_packing() -> None:
-    _, _, cost = answers(changed(otherwise=(Otherwise(policy="keda-hpa", in_sla=0.99, replica_minutes=6.0),)))
-    assert [(label, text, round(width), kind) for label, text, width, kind in cost.bars] == [
-        ("this run, 99.921 %", "3.00", 50, "kept"),
-        ("keda-hpa, 99 %", "6.00", 100, "missed"),
-        ("per-second packing", "2.31", 38, ""),
-    ]
-    assert "not replayed" not in cost.words
-    assert "not replayed" in answers(example())[2].words
 
 
 def test_what_nobody_can_know_is_a_dash_with_its_reason() -> None:

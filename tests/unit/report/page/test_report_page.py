@@ -6,12 +6,11 @@ import json
 import re
 
 import msgspec
-from example_report import changed, example, unjournaled
+from example_report import changed, example
 
 from contracts.journal import AlternativeWeighed
 from report.causes import MEANINGS, Cause
-from report.page.page import HERE, OF_A_RUN, html, tied
-from report.result import HeatMap, Result, Series
+from report.page.page import HERE, html, tied
 
 MEGABYTE = 1_000_000
 HOSTILE = "</script><script>alert(1)</script> & more"
@@ -81,71 +80,6 @@ def test_each_late_event_is_explained_by_cause_place_and_words() -> None:
     assert "not listed" not in text
     short = msgspec.structs.replace(tail, episodes=tail.episodes[:1], episodes_left_out=3)
     assert "3 smaller episodes are not listed" in html(changed(tail=short))
-
-
-def test_every_cause_has_a_colour_in_both_themes_and_no_id_is_given_twice() -> None:
-    text = html(example())
-    for cause in Cause:
-        assert text.count(f"--{cause}: #") == 2
-    ids = re.findall(r'\bid="([^"]+)"', text)
-    assert len(ids) == len(set(ids))
-    assert all(f"<dt>{word}</dt>" in text for word in OF_A_RUN)
-
-
-def test_events_of_somebody_else_have_a_page_that_claims_nothing() -> None:
-    text = html(unjournaled())
-    assert "Not known for this run: lag, events" in text
-    assert "replicas" not in data_of(text)["panels"]  # type: ignore[operator]
-    assert "– Not known: these events came without a journal." in text
-    assert "– events were lost, – refused, – done out of order (–: these events do not tell it)." in text
-    assert "– Effects are not known" in text
-    assert "events of somebody" in text.split("</title>")[0]
-    assert 'class="causes"' not in text
-
-
-def test_a_run_without_a_single_second_still_has_a_page() -> None:
-    series = Series(
-        arrivals=(), done=(), p50_s=(), p99_s=(), max_s=(), requested_replicas=(), ready_replicas=(), lag=()
-    )
-    empty = msgspec.structs.replace(example().distribution, share=(), latency_s=())
-    text = html(
-        changed(
-            series=series, distribution=empty, heat=HeatMap(cell_s=1.0, partitions=(0, 1), max_s=((), ())),
-            decisions=(), failures=(), stages=(), integrity=None, p50_s=None, max_s=None,
-        )
-    )  # fmt: skip
-    assert data_of(text)["seconds"] == 0
-    assert 'href="#heat"' not in text
-
-
-def ten_hours() -> Result:
-    """Three hundred times the example, one after the other, and one late event that is later than all."""
-    one, times = example(), 300
-    assert one.tail
-    assert one.heat
-    series = {name: values * times for name, values in msgspec.structs.asdict(one.series).items()}
-    series["max_s"] = (*series["max_s"][:-7], 77.7, *series["max_s"][-6:])
-    made, late = one.decisions[0], one.tail.episodes[0]
-    tail = msgspec.structs.replace(
-        one.tail,
-        episodes=tuple(msgspec.structs.replace(late, from_s=k * 9.0, events=k) for k in range(3_000)),
-        by_second={cause: counts * times for cause, counts in one.tail.by_second.items()},
-    )
-    rows = {name: tuple(row * times for row in getattr(one.heat, name)) for name in ("max_s", "owners")}
-    return changed(
-        series=Series(**series),
-        decisions=tuple(msgspec.structs.replace(made, at_s=k * 9.0, moved=k % 7) for k in range(4_000)),
-        tail=tail,
-        heat=msgspec.structs.replace(one.heat, **rows),
-    )
-
-
-def test_ten_hours_stay_below_a_megabyte_and_keep_their_peak() -> None:
-    text = html(ten_hours())
-    assert len(text.encode()) < MEGABYTE
-    assert max(data_of(text)["panels"]["Latency, ms"]["max"]) == 77_700  # type: ignore[index]
-    assert "The 300 that moved the most of 4,000." in text
-    assert "2,700 smaller episodes" in text
 
 
 def test_what_does_not_stand_or_is_suspect_is_marked() -> None:

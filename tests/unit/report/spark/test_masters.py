@@ -1,17 +1,9 @@
 """A master that is not there is told at once, before any JVM is started."""
 
-import socket
-
 import pytest
 
 from report import ReportError
 from report.spark.session import check_master
-from tailpack.local.ports import free_port
-
-
-def test_one_master_of_several_is_enough() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        check_master(f"spark://127.0.0.1:{free_port()},127.0.0.1:{server.getsockname()[1]}")
 
 
 @pytest.mark.parametrize(

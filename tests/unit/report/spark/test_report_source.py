@@ -24,15 +24,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_kafka_that_does_not_answer_is_named(folder: Path) -> None:
-    with pytest.raises(
-        ReportError, match=r"Kafka at 127\.0\.0\.1:1 does not answer .*: start it, or report from"
-    ) as away:
-        report_run(folder, SOMEWHERE)
-    assert "\n" not in str(away.value)
-    assert [place.name for place in folder.iterdir()] == ["run.json"]
-
-
 def test_events_that_are_half_written_are_not_taken_for_the_run(folder: Path) -> None:
     (folder / EVENTS).mkdir()
     (folder / EVENTS / "part-00000.parquet").touch()

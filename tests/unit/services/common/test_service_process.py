@@ -1,7 +1,6 @@
 """A service process that cannot start says why in one line, and its log is one line for each complaint."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -40,13 +39,6 @@ def test_without_a_secret_for_card_tokens_order_does_not_start(key: str) -> None
     assert not key or key not in line
 
 
-def test_a_secret_for_card_tokens_is_not_told() -> None:
-    key = "a secret of more than sixteen characters"
-    ended = run("order", TAILPACK_CARD_TOKEN_KEY=key, TAILPACK_HTTP_PORT="seventy", TAILPACK_DEMO="perhaps")
-    assert ended.returncode == 2
-    assert key not in ended.stderr + ended.stdout
-
-
 @pytest.mark.parametrize(
     ("held", "said"),
     [
@@ -72,18 +64,6 @@ def test_a_file_of_a_secret_that_holds_none_is_named(name: str, held: bytes | No
     assert line.startswith(f"order: TAILPACK_{name} = '{file}': ")
     assert said in line
     assert "short" not in line
-
-
-def test_a_taken_port_is_named_before_anything_else_is_tried() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        ended = run("shipment", TAILPACK_BOOTSTRAP_SERVERS="127.0.0.1:1", TAILPACK_HTTP_PORT=port)
-    assert ended.returncode == 1
-    (line,) = ended.stderr.splitlines()
-    assert f"cannot listen on 127.0.0.1:{port}" in line
-    assert "TAILPACK_HTTP_PORT" in line
 
 
 def test_an_absent_kafka_is_reported_at_the_deadline_with_its_address() -> None:

@@ -69,16 +69,6 @@ async def test_the_next_record_is_decided_before_the_first_is_acknowledged() -> 
     assert bench.acknowledged == [0, 1]
 
 
-async def test_a_repeat_is_dropped_and_acknowledged() -> None:
-    bench = Bench()
-    await bench.take(0, b"a")
-    await bench.broker.acknowledge(0)
-    await bench.take(1, b"a")
-    assert len(bench.broker.taken) == 1
-    assert bench.acknowledged == [0, 1]
-    assert bench.stage.duplicates == 1
-
-
 async def test_a_repeat_of_a_record_on_its_way_is_acknowledged_only_with_it() -> None:
     bench = Bench()
     await bench.take(0, b"a")
@@ -148,19 +138,6 @@ async def test_a_record_that_cannot_be_written_ends_the_stage_unacknowledged(
     await turns()
     assert "shipments.scheduled" in str(bench.stage.failed.result())
     assert bench.acknowledged == []
-
-
-async def test_a_record_with_two_effects_waits_for_both() -> None:
-    def two(record: Incoming) -> Iterator[Effect]:
-        yield Effect("id", "payments.requested", record.key, b"1")
-        yield Effect(None, "changelog", record.key, b"2")
-
-    bench = Bench()
-    await bench.take(0, b"a", two)
-    await bench.broker.acknowledge(0)
-    assert bench.acknowledged == []
-    await bench.broker.acknowledge(1)
-    assert bench.acknowledged == [0]
 
 
 async def test_draining_waits_for_what_is_on_its_way_and_gives_up_at_its_deadline() -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from consumer_fakes import Kitchen, Record, eventually, records
+from consumer_fakes import Kitchen, eventually, records
 
-from contracts.clock import now_us
 from services.consumer.interface import Event, Refused
 from services.consumer.server import letter
 
@@ -22,14 +21,6 @@ class Unsayable(Exception):  # noqa: N818
 
 async def quick(events: Sequence[Event]) -> None:
     """Done at once."""
-
-
-async def test_late_is_what_took_longer_than_the_target_from_its_fetch_whatever_its_own_time_stamp_says():
-    kitchen = Kitchen(quick, latency_target_s=5.0)
-    kitchen.queues.put(0, records(0, 3), now_us() - 6_000_000)
-    kitchen.queues.put(0, [Record(3, timestamp=0), Record(4, timestamp=2**40)], now_us())
-    await kitchen.serve(lambda: kitchen.server.processed == 5)
-    assert kitchen.server.late == 3
 
 
 async def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_event_does_not_wait():
@@ -197,28 +188,6 @@ async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
         "the handler was not done within 0.01 s (handler_timeout_s)",
         "what the handler returned was not done within 0.01 s (handler_timeout_s)",
     ]
-
-
-async def test_a_handler_that_ignores_its_cancellation_keeps_its_place_and_is_seen():
-    gate = asyncio.Event()
-    cancelled: list[int] = []
-
-    async def stubborn(events: Sequence[Event]) -> None:
-        while not gate.is_set():
-            try:
-                await gate.wait()
-            except asyncio.CancelledError:
-                cancelled.append(events[0].offset)
-
-    kitchen = Kitchen(stubborn, handler_timeout_s=0.01)
-    kitchen.queues.put(0, records(0, 1), 1)
-    serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.queues[0].committable == 1))
-    await eventually(lambda: cancelled == [0])
-    assert kitchen.server.longest_s() >= 0.01
-    assert kitchen.queues[0].committable is None
-    gate.set()
-    await serving
-    assert kitchen.server.longest_s() == 0.0
 
 
 async def test_when_the_replica_stops_a_handler_is_cancelled_and_its_event_has_not_failed():

@@ -17,7 +17,7 @@ from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.vitals import LONGEST_TOLD, MOST_TOLD, Pages, Vitals
+from services.consumer.vitals import Pages, Vitals
 from tailpack.declared_pages import declared_in
 
 
@@ -109,34 +109,7 @@ def test_a_loop_that_does_not_turn_is_told(monkeypatch: pytest.MonkeyPatch):
     assert (status, b"has not turned" in body) == (503, True)
 
 
-def test_who_is_no_member_has_no_lease_to_lose():
-    one = Replica(ReplicaState.WARM)
-    one.now_s = 100.0
-    assert one.vitals.health().ok
-
-
-def test_partitions_that_are_cut_off_are_reported_in_few_words_however_many():
-    one = Replica()
-    one.queues.open(dict.fromkeys(range(1000), 0), epoch=1)
-    for partition in range(1000):
-        one.queues.cut_off(partition, "x" * 1000)
-    told = one.vitals.progress().unwell
-    assert told[0].startswith("partition 0 is not served on: x")
-    assert (len(told), told[-1]) == (MOST_TOLD + 1, f"{1000 - MOST_TOLD} more of the kind")
-    assert max(map(len, told)) == LONGEST_TOLD
-    assert len(one.vitals.health().reasons) == 1000
-
-
 def test_every_metric_that_is_declared_is_shown_and_no_other():
     shown = {(one.name, one.type): one.documentation for one in Replica().vitals.collect()}
     declared = declared_in(metrics)
     assert shown == {(one.name.removesuffix("_total"), one.kind): one.meaning for one in declared}
-
-
-def test_the_share_in_time_counts_what_took_exactly_w():
-    one = Replica()
-    for latency_s in (0.004, 0.2, 0.5, 0.5001, 70.0, -3.0):
-        one.vitals.latencies.observe(latency_s)
-    assert (one.metric("latency_seconds_count"), one.metric("in_sla_total")) == (6, 4)
-    assert one.metric("latency_seconds_bucket", le="0.5") == 4
-    assert one.metric("latency_seconds_sum") == pytest.approx(71.2041)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from consumer_fakes import eventually
 from payment_group import request
 
 from contracts.connection import Connection, read_settings
@@ -23,7 +22,6 @@ from services.payment.replica import ReplicaSettings
 from services.plan_stage import PlanStage
 
 CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
-OUTCOMES = {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
 DONE_US = 1_700_000_000_000_000
 
 
@@ -114,19 +112,6 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_a
     assert key == settled.order_id.encode()
     assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
     assert one._server.busy_s == pytest.approx(0.002)
-
-
-async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
-    one, written = service(service_time_s=0.0)
-    with pytest.raises(Refused, match="schema version 0") as refused:
-        await one.handle(event(value=b"{}"))
-    burying = asyncio.ensure_future(one.consumer._on_error(event(value=b"{}"), refused.value))
-    await eventually(lambda: bool(written))
-    assert not burying.done(), "the broker has not answered"
-    burying.cancel()
-    ((topic, key, value),) = written
-    assert (topic, key) == ("run-1.dead.letters", b"order")
-    assert msgspec.json.decode(value, type=DeadLetter).stage == "payment"
 
 
 def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:

@@ -24,13 +24,6 @@ def test_after_a_freeze_only_a_little_is_made_up():
     assert served_at_once == pytest.approx(CATCH_UP_S / SERVICE_S, abs=1)
 
 
-def test_time_lost_while_events_waited_counts_as_busy_so_that_the_rate_learned_is_the_real_one():
-    pace = Pace()
-    pace.begin(10.0, SERVICE_S, idle=True)
-    finish_s = pace.begin(11.0, SERVICE_S, idle=False)
-    assert pace.busy_s == pytest.approx(finish_s - 10.0)
-
-
 def test_a_replica_takes_the_time_of_its_class_its_speed_and_while_it_is_slow(tmp_path):
     start = tmp_path / "start_at"
     slow = {"slow_factor": 3.0, "slow_from_s": 10.0, "slow_until_s": 20.0, "slow_replicas": (1,)}

@@ -1,7 +1,5 @@
 """What really was late is booked: as each replica reports it, and by a replay for each that does not."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -52,10 +50,3 @@ def test_what_was_booked_by_a_replay_is_not_booked_again_when_it_is_reported(pol
     assert policy.late == pytest.approx(4)
     policy.decide(seen(8, CALM, CALM, CALM, late=(5, 0, 0)))
     assert policy.late == 5
-
-
-def left(at_s: float, *events: int, told: dict[str, int]) -> GroupObservation:
-    """payment-2 has left since; its partition is payment-1's."""
-    before = seen(at_s, *events)
-    owners = {0: "payment-0", 1: "payment-1", 2: "payment-1"}
-    return replace(before, replicas=before.replicas[:2], assignment=owners, late_of_others=told)

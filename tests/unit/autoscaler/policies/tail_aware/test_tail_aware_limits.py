@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
+from autoscaler.model import GroupObservation, PartitionLoad, Replica
 from autoscaler.policies.registry import make_policy
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.tail_aware.limits import Limit
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
@@ -69,39 +68,6 @@ def test_a_limit_that_is_raised_or_was_none_is_forgotten() -> None:
     slow.run(4, 5, sent=500.0)
     slow.own = 40.0  # not a limit: two replicas serve still less than four
     assert slow.run(2, 5, sent=500.0) == np.inf
-
-
-def history_of(period_s: float, seconds: int, size: float = 100.0, also_s: float | None = None) -> ArrivalHistory:
-    """Bursts of size·period events every `period_s`, and one at `also_s`; ticks each second."""
-    history, at_s = ArrivalHistory(), np.arange(0.05, seconds, period_s)
-    if also_s is not None:
-        at_s = np.append(at_s, also_s)
-    for second in range(seconds):
-        counts = np.zeros((10, 1), np.int64)
-        for slot in np.floor((at_s[(at_s >= second) & (at_s < second + 1)] - second) * 10).astype(int):
-            counts[slot, 0] += round(size * period_s)
-        load = PartitionLoad(0, float(counts.sum()), 0)
-        history.observe(
-            GroupObservation(
-                at_s=second + 1.0,
-                partitions=(load,),
-                replicas=(Replica("payment-0", True),),
-                assignment={0: "payment-0"},
-                service_rate=200.0,
-                rebalance_time_s=0.05,
-                recent=RecentArrivals(0.1, counts),
-            )
-        )
-    return history
-
-
-@pytest.mark.parametrize("period_s", [0.7, 0.9, 1.1, 1.3])
-def test_the_next_regular_burst_is_expected_when_it_is_due(period_s: float) -> None:
-    for seconds in range(30, 60):
-        due_s = np.arange(0.05, seconds + 1, period_s) - seconds
-        due = np.floor(10 * due_s[due_s >= 0]).tolist()
-        for one in history_of(period_s, seconds).shapes():
-            assert np.flatnonzero(one.factor * one.together).tolist() == due
 
 
 def test_a_limit_leaves_no_doubt_of_replicas_behind() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.packing.few_moves import fewest_bins, fewest_moves, largest_first, relieved
+from autoscaler.packing.few_moves import fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_events
 from autoscaler.policies.tail_aware.surprises import Surprises
@@ -34,15 +34,6 @@ def late(
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
     assert late(expected=[100]) == 0
     assert late(expected=[130]) == pytest.approx(30)
-
-
-def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
-    sizes = np.array([150.0, 20, 20])
-    placed, _ = relieved(
-        sizes, largest_first(sizes), np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64)
-    )
-    assert placed.tolist() == [0, 1, 1]
-    assert fewest_bins(sizes, 100.0, 3) == 2
 
 
 loads = st.lists(st.floats(1, 60), min_size=1, max_size=6)

@@ -78,19 +78,6 @@ def test_who_is_slow_shows_in_what_it_finishes_too_late() -> None:
     assert np.mean(list(map(in_sla, hears))) > max(0.995, np.mean(list(map(in_sla, blind))))
 
 
-@pytest.mark.parametrize("began_s", [0.05, 0.3, 0.55, 0.6, 0.65, 0.8])
-def test_that_all_serve_less_than_is_told_shows_whenever_in_the_interval_a_burst_comes(began_s: float) -> None:
-    """108 events at once are late on one replica, which is said to serve 115 within W.
-
-    Decisions come at k + 0.1 s: of a burst at k + 0.6 s those that will be late wait there, and none is late yet.
-    """
-    at_us = np.repeat(np.arange(int(DURATION_S)), 108) * 1_000_000 + round(began_s * 1e6)
-    events = Arrivals(at_us, np.resize(np.arange(6, dtype=np.int32), len(at_us)))
-    told = SimulationSettings(service=ServiceSettings(), service_rate_error=0.15)
-    run = simulate(Workload.whole(events, partitions=6, duration_s=DURATION_S), make_policy("tail-aware"), told)
-    assert in_sla_share(run.latency_us[events.intended_us > DURATION_S / 2 * 1e6], 0.5) == 1.0
-
-
 @pytest.mark.parametrize("startup_s", [2.0, 2.3, 2.5])
 def test_what_waits_for_a_start_proves_nobody_slow(startup_s: float) -> None:
     """From 80 to 350 events/s at once: ten seconds after it, the two that can serve that are all there are."""

@@ -26,26 +26,6 @@ def observed(at_s: float = 0.0, owners=("payment-0",), **replicas: bool) -> Grou
     )
 
 
-def joined(startups: StartUps, began_s: float, name: str, after_s: float) -> None:
-    """One more replica is asked for at `began_s` and is ready `after_s` later, seen once a second."""
-    for second in range(int(after_s) + 2):
-        seen = {} if second == 0 else {name: second >= after_s}
-        startups.observe(observed(began_s + second, payment_0=READY, **seen))
-
-
-def test_start_ups_take_no_less_than_told_until_enough_were_seen():
-    startups = StartUps()
-    joined(startups, 0.0, "payment-1", 30.0)
-    assert startups.typical_s(2.0, 1.0) == 30.0
-    joined(startups, 100.0, "payment-2", 30.0)
-    assert startups.typical_s(60.0, 1.0) == 60.0, "two may have been quick by chance"
-    joined(startups, 200.0, "payment-3", 20.0)
-    assert startups.typical_s(2.0, 1.0) == 30.0
-    for number in range(4, 24):
-        joined(startups, 100.0 * number, f"payment-{number}", 20.0)
-    assert startups.typical_s(2.0, 1.0) == 20.0, "the last twenty count"
-
-
 def one_start(late: float, calm: int = 5) -> Levels:
     """After so many ticks at which all were ready."""
     levels, startups = Levels(60.0), StartUps()

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -56,19 +55,6 @@ class Declared:
         for own, number in values.items():
             metric.add_metric([*common.values(), *own], float(number))
         return metric
-
-
-class Shown:
-    """What a process shows: each metric by its declaration, in a registry of their own."""
-
-    def __init__(self, declared: Iterable[object]) -> None:
-        self.registry = CollectorRegistry()
-        every = [one for one in declared if isinstance(one, Declared)]
-        self._made = {one: getattr(one, one.kind.value)(self.registry) for one in every}
-
-    def __getitem__(self, declared: Declared) -> Any:
-        """Return the metric, to be counted, set or observed."""
-        return self._made[declared]
 
 
 def _declared(kind: Kind, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:

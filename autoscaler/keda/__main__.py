@@ -20,13 +20,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from autoscaler.keda.scaler import Scaler, listening
 from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
 from autoscaler.live.kafka import reader
+from autoscaler.live.metrics import Shown
 from autoscaler.live.plan_log import decoded_plan
 from autoscaler.live.troubles import Troubles, refuse
 from autoscaler.live.web import Source, serving
 from contracts import logs
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
-from contracts.metrics import Shown
 from contracts.pages import PortTakenError
 from contracts.plan import PlanRecord
 from contracts.topics import Topic, qualified

@@ -15,12 +15,11 @@ from typing import Any, Final
 from autoscaler.live.composition import policy_from
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.loop import rehearse
-from autoscaler.live.metrics import LEADING, TROUBLE
+from autoscaler.live.metrics import LEADING, TROUBLE, Shown
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
 from contracts.clock import steady_s
-from contracts.metrics import Shown
 
 log = logging.getLogger("autoscaler")
 WHAT: Final = "leadership"

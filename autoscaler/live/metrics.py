@@ -1,9 +1,12 @@
 """The autoscaler's metrics: what each is, and how the journal's entries become them."""
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.metrics import Shown, counter, gauge, histogram
+from contracts.metrics import Declared, counter, gauge, histogram
 from contracts.settings import Target
 
 INFO: Final = gauge("tailpack_autoscaler_info", "", "1: what is scaled, and who decides", "group", "policy")
@@ -54,6 +57,19 @@ TROUBLES: Final = (
     *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "watch", "clock"),
 )
 """Components that may have a problem; each is shown from the start, so that a query sees the change to 1."""
+
+
+class Shown:
+    """What a process shows: each metric by its declaration, in a registry of their own."""
+
+    def __init__(self, declared: Iterable[object]) -> None:
+        self.registry = CollectorRegistry()
+        every = [one for one in declared if isinstance(one, Declared)]
+        self._made = {one: getattr(one, one.kind.value)(self.registry) for one in every}
+
+    def __getitem__(self, declared: Declared) -> Any:
+        """Return the metric, to be counted, set or observed."""
+        return self._made[declared]
 
 
 class Metrics(Shown):

@@ -22,6 +22,7 @@ from autoscaler.live.journal import KEPT, LiveJournal
 from autoscaler.live.kafka import client
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
+from autoscaler.live.metrics import Shown
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.troubles import LASTING, Troubles, refuse
 from autoscaler.live.web import Source, serving
@@ -36,7 +37,6 @@ from contracts import logs
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
-from contracts.metrics import Shown
 from contracts.pages import PortTakenError
 from contracts.validation import ConfigFile, InvalidSettingsError
 

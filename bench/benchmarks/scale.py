@@ -139,7 +139,6 @@ class _Group:
         until(done, within_s, what)
 
     def counters(self) -> dict[str, float]:
-        """Return the processor time of all, and the journal's bytes: their rates are figures."""
         return {
             "broker_cores": sum(self._broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),

@@ -150,7 +150,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         return [seen for line in lines for a, b in pairwise(line) for seen in orders([a], [b], measure)]
 
     by_skew = [[one for one in of(SKEW, KG) if one.workers == workers] for workers in WORKERS]
-    hot = {cell: _hottest(cell.skew) * cell.workers for cell in of(SKEW, PKG)}
+    hot = {cell: cell.workers / (1 / np.arange(1, KEYS + 1) ** cell.skew).sum() for cell in of(SKEW, PKG)}
     clear = [cell for cell in hot if hot[cell] <= 0.2 or hot[cell] > 2]
     queues = [(cell, cells[cell]["queue_half_s"], cells[cell]["queue_end_s"]) for cell in of(CAPACITY, KG, SG)]
     seen: list[tuple[str, str, list[Seen]]] = [
@@ -190,10 +190,6 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         ("on Storm: throughput up to 2 ×, latency 3.44 × better than KG (section VII swaps the two)", "2 ×, 3.44 ×"),
     ):
         yield Statement(paper=PAPER, table="Statements", what=what, published=published)
-
-
-def _hottest(skew: float) -> float:
-    return float(1 / (1 / np.arange(1, KEYS + 1) ** skew).sum())
 
 
 def _more(less: Sequence[float], more: Sequence[float]) -> bool:

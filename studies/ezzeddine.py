@@ -140,15 +140,11 @@ def closer() -> Iterator[Printed]:
         what, row = f"t_r {s:g} s", {"rebalance_time_s": s}
         rows = [(f"{what}, {one}", one, row, REBALANCE[s, one]) for one in ("algorithm-1", "algorithm-2")]
         yield from _pair("Rebalances made longer, W1", "w1", rows, f"{what}: algorithm-2 > algorithm-1")
-    measured = "Measured on their cluster"
-    yield Statement(
-        **told(measured, "start-up of a replica"), published="88 % within 10 to 50 s",
-        why="needs their nodes and image; `startup_s=gke` samples it, `tailpack compare w1 --axis startup` sweeps it",
-    )  # fmt: skip
-    yield Statement(
-        **told(measured, "99th percentile of the rebalance time"), published="50 ms",
-        why="needs their cluster; what ours takes is measured live (docs/handover.md)",
-    )  # fmt: skip
+    for what, published, why in (
+        ("start-up of a replica", "88 % within 10 to 50 s", "`tailpack compare w1 --axis startup` sweeps it"),
+        ("99th percentile of the rebalance time", "50 ms", "what ours takes is measured live (docs/handover.md)"),
+    ):
+        yield Statement(**told("Measured on their cluster", what), published=published, why=f"needs theirs; {why}")
 
 
 def _pair(
@@ -197,11 +193,8 @@ def iccbdc() -> Iterator[Printed]:
         better, worse = (rows[scenario, assigned, 1.0] for assigned in (LOAD_AWARE, STICKY))
         yield from (better, worse)
         yield Contrast(**told, what=f"{scenario}: load-aware > sticky", better=better, worse=worse)
-    slow = rows["w4", LOAD_AWARE, 30.0]
-    yield slow
-    yield Contrast(
-        **told, what="w4: decisions each 1 s > each 30 s", better=rows["w4", LOAD_AWARE, 1.0], worse=slow
-    )  # fmt: skip
+    often, slow = rows["w4", LOAD_AWARE, 1.0], rows["w4", LOAD_AWARE, 30.0]
+    yield from (slow, Contrast(**told, what="w4: decisions each 1 s > each 30 s", better=often, worse=slow))
 
 
 def _placed(assigned: str, row: Changes) -> tuple[Reading, ...]:

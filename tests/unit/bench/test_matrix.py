@@ -103,7 +103,6 @@ def question(changes: dict[str, object]) -> Scenario:
     [
         {},
         {"spacing": "smooth", "startup_s": 20},
-        {"delivery": "share", "policy": "static"},
         {"split": "random"},
         {"spacing": "poisson"},
         {"delivery": "eager", "heartbeat_s": 3},

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from prometheus_client import CollectorRegistry
 
 from autoscaler.keda.scaler import Scaler, listening
 from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
 from autoscaler.live.kafka import reader
+from autoscaler.live.metrics import Shown
 from autoscaler.live.plan_log import decoded_plan
 from autoscaler.live.troubles import Troubles, refuse
 from autoscaler.live.web import Source, serving
@@ -59,23 +59,20 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    registry = CollectorRegistry()
-    epoch, planned = EPOCH.gauge(registry), PLANNED.gauge(registry)
+    shown = Shown((EPOCH, PLANNED, ANSWERED))
     troubles = Troubles(log.warning)
 
     def news(plan: PlanRecord) -> None:
-        epoch.set(plan.epoch)
-        planned.set(plan.count)
+        shown[EPOCH].set(plan.epoch)
+        shown[PLANNED].set(plan.count)
         loop.call_soon_threadsafe(scaler.changed)
 
     follower = PlanFollower(connection, news=news, trouble=partial(troubles.tell, "plans"))
-    scaler = Scaler(
-        lambda: follower.newest if follower.complete else None, settings.hpa_tolerance, ANSWERED.gauge(registry).set
-    )
+    scaler = Scaler(lambda: follower.newest if follower.complete else None, settings.hpa_tolerance, shown[ANSWERED].set)
     source = Source(
         last_tick=lambda: (int(follower.complete), steady_s() - follower.looked_s),
         plan=lambda: {"in_force": follower.newest},
-        registry=registry,
+        registry=shown.registry,
         tick_limit_s=STUCK_S,
         troubles=lambda: troubles.now,
     )

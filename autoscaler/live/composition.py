@@ -22,7 +22,7 @@ from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S, Loop, rehearse
-from autoscaler.live.metrics import Metrics
+from autoscaler.live.metrics import LAST_TICK, LEADING, PLAN_TAKEN, REBALANCE_TIME, TICK, Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
 from autoscaler.live.progress_reader import ProgressReader, Uptake
@@ -55,8 +55,7 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 
 def asked_of(settings: AutoscalerSettings) -> Asked:
     """Return the policy that the settings ask for. Raises ValueError."""
-    options, counts_only = settings.options(), bool(settings.runtime)
-    return Asked(settings, settings, settings, options, counts_only)
+    return Asked(settings, settings, settings, settings.options(), bool(settings.runtime))
 
 
 def launcher_from(
@@ -141,7 +140,7 @@ class LiveAutoscaler:
             self._scaler,
             self._journal.record,
             steady_s,
-            uptake=Uptake(settings.taken_within_s if ours else math.inf, steady_s, self._metrics.plan_taken.observe),
+            uptake=Uptake(settings.taken_within_s if ours else math.inf, steady_s, self._metrics[PLAN_TAKEN].observe),
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )
@@ -177,7 +176,7 @@ class LiveAutoscaler:
 
     def run(self) -> None:
         """Decide and act until told to stop. Raises FencedError when another controller has taken over."""
-        self._metrics.leading.set(1)
+        self._metrics[LEADING].set(1)
         self._show()  # from here on everything that the pages ask for is there
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
@@ -216,9 +215,9 @@ class LiveAutoscaler:
         self._troubles.tell("clock", said)
 
     def _tick(self) -> None:
-        with self._metrics.tick_seconds.time():
+        with self._metrics[TICK].time():
             failed = self._troubles.survived("tick", self._controller.tick, fatal=FencedError, unwell_after=LASTING)
         if failed:
             self._decisions.record_hold(NotReadyError(failed))
-        self._metrics.rebalance_time.set(self._group.rebalance_time_s)
-        self._metrics.last_tick.set_to_current_time()
+        self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
+        self._metrics[LAST_TICK].set_to_current_time()

@@ -7,7 +7,7 @@ from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_robin
+from autoscaler.live.publisher import REPAIR, Publisher, grown, round_robin
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, first_few
@@ -16,7 +16,6 @@ from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import steady_s
 from contracts.delivery import Delivery
-from contracts.plan import PlanRecord
 from contracts.progress import ReplicaState, RoundKind
 
 HUNG_AFTER_S: Final = 15.0
@@ -58,23 +57,13 @@ class LiveGroup:
         self._replacing = ""
 
     @property
-    def in_force(self) -> PlanRecord | None:
-        """The newest plan on the plan topic."""
-        return self._publisher.in_force
-
-    @property
-    def intent(self) -> Intent | None:
-        """What the group is on its way to; equal to the plan in force once it has got there."""
-        return self._publisher.intent
-
-    @property
     def rebalance_time_s(self) -> float:
         """t_r that policies plan for, seconds."""
         return self._rebalance_time.planned_s()
 
     def page(self) -> dict[str, Any]:
         """Return the data of the page about the plan."""
-        intent, learned = self.intent, self._rebalance_time
+        intent, learned = self._publisher.intent, self._rebalance_time
         pauses = {"planned_for_s": learned.planned_s(), "learned_s": learned.learned_s, "pauses_seen": learned.seen}
         wanted = intent and {
             "replicas": intent.plan.replicas,
@@ -83,7 +72,7 @@ class LiveGroup:
             "reason": intent.reason,
         }
         return {
-            "in_force": self.in_force,
+            "in_force": self._publisher.in_force,
             "wanted": wanted,
             "rebalance_time": pauses,
             "service_rates": self._learned_rates,
@@ -101,7 +90,7 @@ class LiveGroup:
         self.advance()
 
     def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
-        found = self.in_force
+        found = self._publisher.in_force
         if found is None or not found.replicas:
             return round_robin(initial, partitions), "first plan: nothing is known yet"
         kept = Plan(found.replicas, found.assignment)
@@ -126,9 +115,9 @@ class LiveGroup:
         self._trouble("offsets", self._loads.unknown)
         if self._loads.unknown:
             self._blind_s = self._clock()
-        if self.in_force is None or self.intent is None:
+        if self._publisher.in_force is None or self._publisher.intent is None:
             raise NotReadyError("plan: none is in force yet")
-        wanted = self.intent.plan
+        wanted = self._publisher.intent.plan
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
         assignment = self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment
@@ -145,7 +134,7 @@ class LiveGroup:
             startup_s=self._settings.startup_s,
             commit_age_s=self._settings.commit_age_s,
             stops_all=not self._settings.runtime and self._settings.delivery is Delivery.EAGER,
-            recent=self._loads.recent(),
+            recent=self._loads.recent,
             late_of_others=late,
         )
 
@@ -173,15 +162,15 @@ class LiveGroup:
         self._listen()
         planned = (one for one in self._reports.take_rounds() if one.kind is RoundKind.PLAN)
         self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
-        self._trouble("launcher", self._scaler.trouble)
+        self._trouble("launcher", self._scaler.launcher.trouble)
         self._kill_hung()
-        if self.intent is None:
+        if self._publisher.intent is None:
             return
-        self._place_new_partitions(self.intent.plan)
+        self._place_new_partitions(self._publisher.intent.plan)
         self._publisher.publish_if_due(self._reports.highest_epoch(), self._reports.assigned_epochs())
-        named = () if self.in_force is None else self.in_force.replicas
+        named = () if self._publisher.in_force is None else self._publisher.in_force.replicas
         for name in self._scaler.requested:
-            if name not in named and name not in self.intent.plan.replicas:
+            if name not in named and name not in self._publisher.intent.plan.replicas:
                 self._scaler.release(name)
 
     def status(self) -> GroupStatus:
@@ -190,8 +179,8 @@ class LiveGroup:
         return GroupStatus(
             requested_replicas=len(names),
             ready_replicas=sum(self._scaler.ready(name) for name in names),
-            planned_replicas=0 if self.intent is None else self.intent.plan.count,
-            epoch=0 if self.in_force is None else self.in_force.epoch,
+            planned_replicas=0 if self._publisher.intent is None else self._publisher.intent.plan.count,
+            epoch=0 if self._publisher.in_force is None else self._publisher.in_force.epoch,
             service_rate=self._service_rates.service_rate,
         )
 
@@ -238,11 +227,11 @@ class LiveGroup:
 
     def _serves(self, name: str) -> bool:
         """Return whether partitions that `name` alone may own are committed: it works, only its reports are missing."""
-        if self.in_force is None or self.in_force.assignment is None:
+        if self._publisher.in_force is None or self._publisher.in_force.assignment is None:
             return False
         others = (self._reports.newest(one) for one in self._ready() if one not in self._silent)
         taken = {partition for report in others if report is not None for partition in report.partitions}
-        own = [one for one, owner in self.in_force.assignment.items() if owner == name and one not in taken]
+        own = [one for one, owner in self._publisher.in_force.assignment.items() if owner == name and one not in taken]
         return any(self._loads.advanced(partition, HUNG_AFTER_S) for partition in own)
 
     def _learn(self, replicas: Sequence[str]) -> None:

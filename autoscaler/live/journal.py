@@ -9,7 +9,7 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from autoscaler.live.kafka import client
-from autoscaler.live.metrics import Metrics
+from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
@@ -63,7 +63,7 @@ class JournalTopic:
         try:
             for value in self._folder.records(entry):
                 self._producer.produce(self._topic, value, partition=0, on_delivery=self._delivered)
-                self._metrics.journal_bytes.inc(len(value))
+                self._metrics[JOURNAL_BYTES].inc(len(value))
                 self._waits_since_s = self._clock() if self._waits_since_s is None else self._waits_since_s
         except (BufferError, KafkaException, TypeError, ValueError) as refused:  # what cannot be JSON included
             self._lose(str(refused))
@@ -84,7 +84,7 @@ class JournalTopic:
 
     def _lose(self, why: str) -> None:
         self.lost += 1
-        self._metrics.journal_lost.inc()
+        self._metrics[JOURNAL_LOST].inc()
         self._folder.lost()
         self._trouble(f"{self.lost} records lost: {why}")
 

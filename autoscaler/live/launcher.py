@@ -112,18 +112,17 @@ def stop_left_behind(launcher: Launcher, patience_s: float) -> tuple[list[str], 
     """
     running = {one.name: one.instance for one in launcher.left_behind() if one.instance.exit() is None}
 
-    def ended() -> bool:
+    def wait() -> None:
         with suppress(NotWithinError):
-            return until(lambda: all(one.exit() for one in running.values()), patience_s, "their end", LOOK_S)
-        return False
+            until(lambda: all(one.exit() for one in running.values()), patience_s, "their end", LOOK_S)
 
     for instance in running.values():
         instance.ask_to_stop()
-    ended()
+    wait()
     killed = [name for name, instance in running.items() if instance.exit() is None]
     for name in killed:
         running[name].kill()
-    ended()
+    wait()
     stopped = [name for name in running if name not in killed]
     for name in stopped:
         launcher.forget(name)

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Protocol
-
-from prometheus_client import CollectorRegistry
+from typing import Any, Final
 
 from autoscaler.live.composition import policy_from
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.loop import rehearse
-from autoscaler.live.metrics import LEADING, TROUBLE
+from autoscaler.live.metrics import LEADING, TROUBLE, Shown
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
@@ -31,20 +29,20 @@ RENEWED_S: Final = 0.4
 LOOK_S: Final = 0.25
 
 
-class Leases(Protocol):
-    """Where the Lease is; raises LauncherError."""
-
-    def lease(self, name: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return it, changed by `body` unless somebody else has changed it meanwhile."""
+Lease = Callable[..., dict[str, Any]]
 
 
 class Leadership:
-    """Our part in it. `lost` is called, from another thread, when somebody else leads."""
+    """Our part in it.
+
+    lease: returns a Lease by its name, changed by a body unless somebody else has changed it meanwhile; or raises
+    LauncherError. lost: called, from another thread, when somebody else leads.
+    """
 
     def __init__(
-        self, leases: Leases, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = steady_s
+        self, lease: Lease, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = steady_s
     ) -> None:
-        self._leases, self._name, self._me = leases, name, me
+        self._lease, self._name, self._me = lease, name, me
         self._lost, self._clock = lost, clock
         self._seen: tuple[str, float] = "", clock()
         """Version of the Lease, and since when it has been that."""
@@ -79,14 +77,14 @@ class Leadership:
         """Take or keep the Lease if it is ours, nobody's, or has been left; return whether we have it."""
         asked_s = self._clock()
         try:
-            found = self._leases.lease(self._name)
+            found = self._lease(self._name)
             spec, version = found.get("spec") or {}, found["metadata"]["resourceVersion"]
             self.holder = spec.get("holderIdentity") or ""
             if version != self._seen[0]:
                 self._seen = version, asked_s
             left = asked_s - self._seen[1] > LASTS_S
             if self.holder in ("", self._me) or left:
-                self._leases.lease(self._name, self._body(spec, version, self._me))
+                self._lease(self._name, self._body(spec, version, self._me))
                 self.holder, self._renewed_s = self._me, asked_s
             self.trouble = ""
         except LauncherError as failed:  # what was seen before says nothing now: the leader could not renew either
@@ -101,9 +99,9 @@ class Leadership:
             self._thread.join(LASTS_S)
         if self.leads:
             with suppress(LauncherError):  # the next one waits until it has run out
-                found = self._leases.lease(self._name)
+                found = self._lease(self._name)
                 if found["spec"].get("holderIdentity") == self._me:
-                    self._leases.lease(self._name, self._body(found["spec"], found["metadata"]["resourceVersion"], ""))
+                    self._lease(self._name, self._body(found["spec"], found["metadata"]["resourceVersion"], ""))
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEWED_S):
@@ -132,15 +130,13 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threadi
         interval_s=settings.decision_interval_s,
         done=stop.is_set,
     )
-    registry = CollectorRegistry()
-    LEADING.gauge(registry).set(0)
-    shown = TROUBLE.gauge(registry).labels
-    shown(WHAT).set(0)
-    troubles = Troubles(log.warning, lambda what, is_so: shown(what).set(is_so))
+    shown = Shown((LEADING, TROUBLE))
+    shown[TROUBLE].labels(WHAT).set(0)
+    troubles = Troubles(log.warning, lambda what, is_so: shown[TROUBLE].labels(what).set(is_so))
     source = Source(
         last_tick=lambda: (1, 0.0),  # there is none to wait for
         plan=dict,
-        registry=registry,
+        registry=shown.registry,
         tick_limit_s=1.0,
         troubles=lambda: troubles.now or {WHAT: f"stands by; {leadership.holder or 'nobody'} leads"},
         unready=lambda: troubles.now.get(WHAT, ""),

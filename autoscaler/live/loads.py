@@ -131,7 +131,8 @@ class LoadReader:
         self._known: list[_Known] = []
         self._samples = ArrivalSamples()
         self._last_s = -inf
-        self._recent: RecentArrivals | None = None
+        self.recent: RecentArrivals | None = None
+        """How events lay in the interval that the last `read` closed; None where that is not known."""
         self.unknown = ""
         """What the last `read` could not read, in words; empty: nothing."""
 
@@ -171,10 +172,6 @@ class LoadReader:
                 self._samples.note(at_s, ends)
             self._sample_s = now_s + max(self.partitions / ENDS_PER_S, (at_s - now_s) / ASKING)
 
-    def recent(self) -> RecentArrivals | None:
-        """Return how events lay in the interval that the last `read` closed; None where that is not known."""
-        return self._recent
-
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         """Return when the end offsets were read (seconds, by the offsets' clock), and the load of every partition.
 
@@ -188,7 +185,7 @@ class LoadReader:
         self._known += [_Known(end_s=at_s, done_s=at_s) for _ in range(len(partitions) - len(self._known))]
         for known, one in zip(self._known, partitions, strict=True):
             _learn(known, one, at_s)
-        last_s, self._last_s, self._recent = self._last_s, at_s, None
+        last_s, self._last_s, self.recent = self._last_s, at_s, None
         missing = [one.why for one in partitions if one.why]
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         self.unknown = f"{missing[0]}{more}; planned for the worst" if missing else ""
@@ -200,7 +197,7 @@ class LoadReader:
         typical = sum(rates.values()) / len(rates)
         if at_s > last_s > -inf:
             never_read = {n: typical for n, known in enumerate(self._known) if known.rate is None}
-            self._recent = self._samples.recent(at_s, at_s - last_s, {**rates, **never_read})
+            self.recent = self._samples.recent(at_s, at_s - last_s, {**rates, **never_read})
         return at_s, tuple(_load(number, known, at_s, typical) for number, known in enumerate(self._known))
 
 

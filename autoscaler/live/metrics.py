@@ -1,11 +1,12 @@
 """The autoscaler's metrics: what each is, and how the journal's entries become them."""
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.metrics import counter, gauge, histogram
+from contracts.metrics import Declared, counter, gauge, histogram
 from contracts.settings import Target
 
 INFO: Final = gauge("tailpack_autoscaler_info", "", "1: what is scaled, and who decides", "group", "policy")
@@ -19,17 +20,11 @@ RATE: Final = gauge(
     "Events produced a second, over the last decision interval",
     "partition",
 )
-OWNER: Final = gauge(
-    "tailpack_partition_owner", "", "1: who owns the partition, or will by the plan in force", "partition", "replica"
-)
-SERVICE_RATE: Final = gauge(
-    "tailpack_service_rate_events_per_second", "events/s", "μ: events/s of one busy replica, as learned"
-)
+OWNER: Final = gauge("tailpack_partition_owner", "", "1: owns the partition, or will by plan", "partition", "replica")
+SERVICE_RATE: Final = gauge("tailpack_service_rate_events_per_second", "events/s", "μ of one replica, as learned")
 REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Payment replicas: planned, requested or ready", "state")
 EPOCH: Final = gauge("tailpack_plan_epoch", "", "Epoch of the plan in force")
-DECISIONS: Final = counter(
-    "tailpack_decisions_total", "decisions", "Decisions taken: up, down, reassign or hold", "action"
-)
+DECISIONS: Final = counter("tailpack_decisions_total", "decisions", "Decisions: up, down, reassign or hold", "action")
 PREDICTED: Final = gauge(
     "tailpack_predicted_in_sla_ratio",
     "ratio",
@@ -42,12 +37,8 @@ PLANS: Final = counter(
     "Plans written; `repair`: no policy asked for it, `repeat`: not taken, `count`: others bring replicas",
     "action",
 )
-CHANGES: Final = counter(
-    "tailpack_replica_changes_total", "changes", "Changes in the life of replicas, as the journal names them", "change"
-)
-REBALANCE_TIME: Final = gauge(
-    "tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that the policy plans for"
-)
+CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "Changes in the life of replicas", "change")
+REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) planned for")
 TROUBLE: Final = gauge("tailpack_trouble", "", "1 while it is in trouble; /healthz says why", "what")
 JOURNAL_BYTES: Final = counter("tailpack_journal_bytes_total", "bytes", "Size of the journal's records, uncompressed")
 JOURNAL_LOST: Final = counter("tailpack_journal_lost_total", "records", "Records that did not reach the journal")
@@ -68,38 +59,39 @@ TROUBLES: Final = (
 """Components that may have a problem; each is shown from the start, so that a query sees the change to 1."""
 
 
-class Metrics:
-    """The autoscaler's metrics in a registry of their own."""
+class Shown:
+    """What a process shows: each metric by its declaration, in a registry of their own."""
+
+    def __init__(self, declared: Iterable[object]) -> None:
+        self.registry = CollectorRegistry()
+        every = [one for one in declared if isinstance(one, Declared)]
+        self._made = {one: getattr(one, one.kind.value)(self.registry) for one in every}
+
+    def __getitem__(self, declared: Declared) -> Any:
+        """Return the metric, to be counted, set or observed."""
+        return self._made[declared]
+
+
+class Metrics(Shown):
+    """The autoscaler's metrics."""
 
     def __init__(self) -> None:
-        made = self.registry = CollectorRegistry()
-        self._info, self.leading = INFO.gauge(made), LEADING.gauge(made)
-        self._target, self._budget = TARGET.gauge(made), BUDGET.gauge(made)
-        self._lag, self._rate, self._owner = LAG.gauge(made), RATE.gauge(made), OWNER.gauge(made)
-        self._shown: dict[int, tuple[int, float, str | None]] = {}
+        super().__init__(globals().values())
+        self._known: dict[int, tuple[int, float, str | None]] = {}
         """Partition → its values: to set one again costs ten times as much as to compare it."""
-        self._service_rate, self._replicas = SERVICE_RATE.gauge(made), REPLICAS.gauge(made)
-        self._epoch = EPOCH.gauge(made)
-        self._decisions = DECISIONS.counter(made)
-        self._predicted = PREDICTED.gauge(made)
-        self._predicted.set(float("nan"))
-        self._blind, self._plans, self._changes = BLIND.counter(made), PLANS.counter(made), CHANGES.counter(made)
-        self.rebalance_time, self._troubles = REBALANCE_TIME.gauge(made), TROUBLE.gauge(made)
+        self[PREDICTED].set(float("nan"))
         for what in TROUBLES:
             self.flag(what, False)
-        self.journal_bytes, self.journal_lost = JOURNAL_BYTES.counter(made), JOURNAL_LOST.counter(made)
-        self.plan_taken, self.tick_seconds = PLAN_TAKEN.histogram(made), TICK.histogram(made)
-        self.last_tick = LAST_TICK.gauge(made)
 
     def about(self, group: str, policy: str, target: Target) -> None:
         """Say what is scaled, by whom and for what."""
-        self._info.labels(group, policy).set(1)
-        self._target.set(target.latency_target_s)
-        self._budget.set(1 - target.percentile)
+        self[INFO].labels(group, policy).set(1)
+        self[TARGET].set(target.latency_target_s)
+        self[BUDGET].set(1 - target.percentile)
 
     def flag(self, what: str, is_in_trouble: bool) -> None:
         """Show whether something is in trouble."""
-        self._troubles.labels(what).set(is_in_trouble)
+        self[TROUBLE].labels(what).set(is_in_trouble)
 
     def note(self, entry: JournalEntry) -> None:
         """Count what the journal records."""
@@ -107,31 +99,28 @@ class Metrics:
             case TickRecord():
                 self._tick(entry)
             case PlanWritten():
-                self._plans.labels(entry.action).inc()
-                self._epoch.set(entry.epoch)
+                self[PLANS].labels(entry.action).inc()
+                self[EPOCH].set(entry.epoch)
             case ReplicaChanged():
-                self._changes.labels(entry.change.value).inc()
+                self[CHANGES].labels(entry.change.value).inc()
 
     def _tick(self, tick: TickRecord) -> None:
-        self._decisions.labels(tick.action).inc()
+        self[DECISIONS].labels(tick.action).inc()
         if tick.missing is not None:
-            self._blind.inc()
+            self[BLIND].inc()
         for seen in tick.partitions:
-            before = self._shown.get(seen.partition, (None, None, None))
+            before = self._known.get(seen.partition, (None, None, None))
             if before != (now := (seen.lag, seen.arrival_rate, seen.owner)):
-                self._shown[seen.partition] = now
+                self._known[seen.partition] = now
                 name = str(seen.partition)
-                self._lag.labels(name).set(seen.lag)
-                self._rate.labels(name).set(seen.arrival_rate)
-                self._owned(name, before[2], seen.owner)
-        self._service_rate.set(tick.service_rate)
-        self._predicted.set(tick.alternatives[0].in_sla if tick.alternatives else float("nan"))
+                self[LAG].labels(name).set(seen.lag)
+                self[RATE].labels(name).set(seen.arrival_rate)
+                if before[2] not in (None, seen.owner):
+                    self[OWNER].remove(name, before[2])
+                if seen.owner not in (None, before[2]):
+                    self[OWNER].labels(name, seen.owner).set(1)
+        self[SERVICE_RATE].set(tick.service_rate)
+        self[PREDICTED].set(tick.alternatives[0].in_sla if tick.alternatives else float("nan"))
         for state in ("requested", "ready", "planned"):
-            self._replicas.labels(state).set(getattr(tick, f"{state}_replicas"))
-        self._epoch.set(tick.epoch)
-
-    def _owned(self, partition: str, before: str | None, now: str | None) -> None:
-        if before not in (None, now):
-            self._owner.remove(partition, before)
-        if now not in (None, before):
-            self._owner.labels(partition, now).set(1)
+            self[REPLICAS].labels(state).set(getattr(tick, f"{state}_replicas"))
+        self[EPOCH].set(tick.epoch)

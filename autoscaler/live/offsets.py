@@ -8,7 +8,7 @@ connection drops aborts the whole process (use after free, librdkafka pull reque
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -106,7 +106,8 @@ class OffsetReader:
         known: dict[int, int] = {}
         for leader in self._answering:
             with suppress(NotReadyError):
-                answered = self._offsets_at(self._leaders[leader], LATEST, "end", self._deadline_s / 4)
+                ask = self._connected().offsets_for_times
+                answered = self._asked(ask, self._leaders[leader], LATEST, "end", self._deadline_s / 4)
                 known |= {number: one for number, one in answered.items() if isinstance(one, int)}
         if not known:
             raise NotReadyError(f"end offsets of {self._topic}: none is known")
@@ -149,12 +150,11 @@ class OffsetReader:
     def _ask(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:
         """Ask the coordinator, then each leader: first those that answered last time, who do not take long."""
         give_up_s = self._clock() + self._deadline_s
-        places = [TopicPartition(self._topic, number) for number in range(self.partitions)]
+        every = range(self.partitions)
         try:
-            committed = self._told(self._answers(consumer.committed, places, self._deadline_s / 2), "committed")
-        except KafkaException as failed:
-            why = f"committed offsets of {self._topic}: {failed.args[0].str()}"
-            committed = dict.fromkeys(range(self.partitions), why)
+            committed = self._asked(consumer.committed, every, OFFSET_INVALID, "committed", self._deadline_s / 2)
+        except NotReadyError as missing:
+            committed = dict.fromkeys(every, missing.missing)
         if self._clock() - self._begun_s >= BEGINNINGS_EVERY_S:
             self._beginnings, self._begun_s = {}, self._clock()
         ends: dict[int, int | str] = {}
@@ -165,38 +165,32 @@ class OffsetReader:
             left_s = max(MIN_WAIT_S, give_up_s - self._clock()) / (1 if known else 4)
             try:
                 if not self._beginnings.keys() >= set(led):
-                    self._beginnings |= self._offsets_at(led, EARLIEST, "beginning", left_s)
-                ends |= self._offsets_at(led, LATEST, "end", left_s)
+                    self._beginnings |= self._asked(consumer.offsets_for_times, led, EARLIEST, "beginning", left_s)
+                ends |= self._asked(consumer.offsets_for_times, led, LATEST, "end", left_s)
                 answering.add(leader)
             except NotReadyError as missing:
                 ends |= dict.fromkeys(led, missing.missing)
         self._answering = frozenset(answering)
-        at_s = self._clock()
-        return at_s, tuple(
-            self._partition(number, self._beginnings.get(number), ends.get(number), committed.get(number))
-            for number in range(self.partitions)
-        )
+        at_s, begun = self._clock(), self._beginnings
+        return at_s, tuple(self._partition(n, begun.get(n), ends.get(n), committed.get(n)) for n in every)
 
-    def _offsets_at(self, numbers: Iterable[int], timestamp: int, what: str, timeout_s: float) -> dict[int, int | str]:
-        places = [TopicPartition(self._topic, number, timestamp) for number in numbers]
+    def _asked(
+        self, ask: Callable[..., list[TopicPartition]], numbers: Sequence[int], at: int, what: str, timeout_s: float
+    ) -> dict[int, int | str]:
+        """Ask a few hundred at a time, for `timeout_s` in all: partition → offset, or why it is unknown.
+
+        Raises NotReadyError where nobody answers.
+        """
+        give_up_s = self._clock() + timeout_s
+        found: dict[int, int | str] = {}
         try:
-            return self._told(self._answers(self._connected().offsets_for_times, places, timeout_s), what)
+            for first in range(0, len(numbers), AT_ONCE):
+                places = [TopicPartition(self._topic, number, at) for number in numbers[first : first + AT_ONCE]]
+                for one in ask(places, timeout=max(MIN_WAIT_S, give_up_s - self._clock())):
+                    why = one.error and f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
+                    found[one.partition] = why or one.offset
         except KafkaException as failed:
             raise NotReadyError(f"{what} offsets of {self._topic}: {failed.args[0].str()}") from failed
-
-    def _answers(
-        self, ask: Callable[..., list[TopicPartition]], places: list[TopicPartition], timeout_s: float
-    ) -> Iterator[TopicPartition]:
-        give_up_s = self._clock() + timeout_s
-        for first in range(0, len(places), AT_ONCE):
-            yield from ask(places[first : first + AT_ONCE], timeout=max(MIN_WAIT_S, give_up_s - self._clock()))
-
-    def _told(self, asked: Iterable[TopicPartition], what: str) -> dict[int, int | str]:
-        found: dict[int, int | str] = {}
-        for one in asked:
-            found[one.partition] = one.offset
-            if one.error is not None:
-                found[one.partition] = f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
         return found
 
     def _partition(

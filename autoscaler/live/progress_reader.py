@@ -51,13 +51,13 @@ class ProgressReader:
         low, high = self._watermarks(place, deadline_s)
         self._consumer.assign([TopicPartition(place.topic, 0, max(low, high - _TAIL))])
         self._unread_below = high
-
-        def read() -> bool:
-            self._take(timeout_s=0.05)
-            return self._unread_below == 0
-
         with suppress(NotWithinError):  # decisions shall not rest on half the past
-            until(lambda: self._unread_below == 0 or read(), deadline_s, "the end of the topic", poll_s=0)
+            until(
+                lambda: self._unread_below == 0 or self._take(timeout_s=0.05),
+                deadline_s,
+                "the end of the topic",
+                poll_s=0,
+            )
 
     def _watermarks(self, place: TopicPartition, deadline_s: float) -> tuple[int, int]:
         """Ask for first and next offset, again while the brokers are still finding a leader for a new topic."""
@@ -123,7 +123,7 @@ class ProgressReader:
     def _listened_s(self) -> float:
         return self._clock() - self._away_s
 
-    def _take(self, timeout_s: float) -> None:
+    def _take(self, timeout_s: float) -> bool:
         passed_s = self._clock() - self._polled_s
         self._away_s += passed_s if passed_s > _AWAY_S else 0.0
         for message in self._consumer.consume(_AT_ONCE, timeout_s):
@@ -142,6 +142,7 @@ class ProgressReader:
             self._newest[report.replica] = report
             self._heard_s[report.replica] = self._listened_s()
         self._polled_s = self._clock()
+        return self._unread_below == 0
 
 
 class Lateness:

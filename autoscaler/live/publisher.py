@@ -93,7 +93,7 @@ class Publisher:
         if due is None:
             return
         self._log.stay_above(epoch_seen)
-        plan, wanted = due.plan, self._scaler.wanted
+        plan, wanted = due.plan, self._scaler.launcher.wanted
         try:
             written = self._log.write(
                 plan.replicas, plan.assignment, due.reason, due.evictions, due.grace_s, wanted=wanted
@@ -114,7 +114,7 @@ class Publisher:
                 reason=due.reason,
                 replicas=written.replicas,
                 assignment=written.assignment,
-                moved=moved(None if before is None else before.assignment, written.assignment),
+                moved=moved(before.assignment if before else None, written.assignment),
             )
         )
 
@@ -127,7 +127,9 @@ class Publisher:
         complete = len(able) == intent.plan.count
         urgent = bool(evictions) or any(self._scaler.absent(name) for name in names)
         plan = feasible(intent.plan, able.union(awaited)) if complete or urgent else None
-        if plan is None or (not evictions and _says(self.in_force, plan)):
+        found = self.in_force
+        said = found and (set(found.replicas), found.assignment)
+        if plan is None or (not evictions and said == (set(plan.replicas), plan.assignment)):
             return None
         grace_s = self._grace_s if awaited else 0.0
         if complete and not intent.carried_out:
@@ -140,7 +142,7 @@ class Publisher:
 
         Before the first plan: what is feasible, as soon as one replica runs.
         """
-        wanted, found = self._scaler.wanted, self.in_force
+        wanted, found = self._scaler.launcher.wanted, self.in_force
         if found is not None:
             plan = Plan(found.replicas, found.assignment) if found.count != max(wanted, len(found.replicas)) else None
         else:
@@ -210,10 +212,6 @@ def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> 
     if before is None or after is None:
         return 0
     return sum(before.get(partition, owner) != owner for partition, owner in after.items())
-
-
-def _says(record: PlanRecord | None, plan: Plan) -> bool:
-    return record is not None and set(record.replicas) == set(plan.replicas) and record.assignment == plan.assignment
 
 
 def _why_partial(

@@ -107,7 +107,7 @@ class ReplicaScaler:
         obeys_plans: bool = True,
         clock: Callable[[], float] = steady_s,
     ) -> None:
-        self._launcher, self._record, self._clock = launcher, record, clock
+        self.launcher, self._record, self._clock = launcher, record, clock
         self._patience = patience or Patience()
         self._joins_warm, self._obeys_plans = joins_warm, obeys_plans
         self._replicas: dict[str, Requested] = {}
@@ -126,16 +126,6 @@ class ReplicaScaler:
         """Replicas that run or are being started, those on their way out included."""
         return tuple(one.name for one in self._replicas.values() if one.instance is not None)
 
-    @property
-    def trouble(self) -> str:
-        """The launcher's problem; empty: none."""
-        return self._launcher.trouble
-
-    @property
-    def wanted(self) -> int:
-        """The count that plans state, where others bring replicas; 0: as many as they name."""
-        return self._launcher.wanted
-
     def ready(self, name: str) -> bool:
         """Return whether `name` could serve at once, were it given partitions."""
         return name in self._replicas and self._replicas[name].phase is Phase.READY
@@ -151,7 +141,7 @@ class ReplicaScaler:
 
     def adopt(self, reports: Mapping[str, Progress]) -> None:
         """Take over the replicas that an earlier autoscaler left running, and declare dead those that have ended."""
-        for left in self._launcher.left_behind():
+        for left in self.launcher.left_behind():
             name, instance = left.name, left.instance
             report, ended = reports.get(name), instance.exit()
             if ended is None:
@@ -162,7 +152,7 @@ class ReplicaScaler:
             in_order = ended.clean and ended.known
             how = f"{instance.where} ended while no autoscaler watched: {ended.how}"
             self._tell(name, ReplicaChange.LEFT if in_order else ReplicaChange.DIED, self._with_last_words(name, how))
-            self._launcher.forget(name)
+            self.launcher.forget(name)
             self._evict(report if report is not None and not in_order and instance.wrote(report) else None)
         self.reconcile(reports)
 
@@ -238,7 +228,7 @@ class ReplicaScaler:
         if one.report is None:
             one.incarnation = report.incarnation
             with suppress(OSError):  # a full disk: the file of its start suffices to find it again
-                self._launcher.remember(one.name, report.incarnation)
+                self.launcher.remember(one.name, report.incarnation)
         one.report = report
         if one.phase is Phase.STARTING and not one.verdict and self._able(report):
             self._take_for_ready(one, instance.where)
@@ -274,7 +264,7 @@ class ReplicaScaler:
         last = self._reports.get(one.name)
         one.report, one.verdict, one.incarnation, one.before = None, "", "", last.incarnation if last else ""
         try:
-            one.instance = self._launcher.start(one.name)
+            one.instance = self.launcher.start(one.name)
         except OSError as failed:
             self._failed(one, str(failed))
             return
@@ -319,12 +309,12 @@ class ReplicaScaler:
         wait_s = self._patience.backoff(one.failures)
         one.instance, one.phase, one.due_s = None, Phase.WAITING, self._clock() + wait_s
         detail = f"{self._with_last_words(one.name, how)}; attempt {one.failures + 1} in {wait_s:g} s"
-        self._launcher.forget(one.name)
+        self.launcher.forget(one.name)
         self._tell(one.name, ReplicaChange.START_FAILED, detail)
 
     def _gone(self, one: Requested, change: ReplicaChange, detail: str) -> None:
         self._tell(one.name, change, detail)
-        self._launcher.forget(one.name)
+        self.launcher.forget(one.name)
         del self._replicas[one.name]
         if one.wanted_again:
             self.request([one.name])
@@ -338,5 +328,5 @@ class ReplicaScaler:
             self.evictions.append(Eviction(replica=report.replica, **about))
 
     def _with_last_words(self, name: str, how: str) -> str:
-        last = self._launcher.last_log_line(name)
+        last = self.launcher.last_log_line(name)
         return f"{how}; last log line: {last}" if last else how

@@ -173,7 +173,7 @@ def _run(told: Told, stop: Event, signals: list[int]) -> int:
         losses.append(why)
         stop.set()
 
-    leadership = Leadership(api_from(settings), settings.kubernetes_lease, gethostname(), lost)
+    leadership = Leadership(api_from(settings).lease, settings.kubernetes_lease, gethostname(), lost)
     if not stand_by(leadership, settings, stop):
         return 0
     try:

@@ -15,7 +15,6 @@ from threading import Event
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
-from prometheus_client import CollectorRegistry
 
 from autoscaler.controller import Controller
 from autoscaler.live.composition import TICKS_MISSED
@@ -23,6 +22,7 @@ from autoscaler.live.journal import KEPT, LiveJournal
 from autoscaler.live.kafka import client
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
+from autoscaler.live.metrics import Shown
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.troubles import LASTING, Troubles, refuse
 from autoscaler.live.web import Source, serving
@@ -76,11 +76,8 @@ class Shadow:
         self._settings = settings
         topic, name = settings.topic_in(connection.namespace), settings.group_in(connection.namespace)
         self._name = f"{name} on {topic}"
-        made = self._registry = CollectorRegistry()
-        self._watched, self._rate = declared.WATCHED.gauge(made), declared.SERVICE_RATE.gauge(made)
-        self._decisions = declared.DECISIONS.counter(made)
-        self._both = [one.gauge(made) for one in (declared.REPLICAS, declared.LAG, declared.MINUTES, declared.LATE)]
-        flags = declared.TROUBLE.gauge(made)
+        self._shown = Shown(vars(declared).values())
+        flags = self._shown[declared.TROUBLE]
         self._troubles = Troubles(log.warning, lambda what, is_so: flags.labels(what).set(is_so))
         self._offsets = OffsetReader(
             lambda: Consumer(client(connection, group_id=name, enable_auto_commit=False)),
@@ -117,7 +114,7 @@ class Shadow:
             last_tick=self._loop.last_tick,
             plan=self._page,
             decisions=lambda limit: list(self._recent)[: -limit - 1 : -1],
-            registry=self._registry,
+            registry=self._shown.registry,
             tick_limit_s=TICKS_MISSED * self._settings.decision_interval_s,
             troubles=lambda: self._troubles.now,
             unwell=lambda: self._troubles.unwell,
@@ -147,17 +144,18 @@ class Shadow:
     def _tick(self) -> None:
         self._troubles.survived("tick", self._controller.tick, fatal=MemoryError, unwell_after=LASTING)
         self._troubles.tell("members", self._members.trouble)
-        self._watched.set(self._group.watched_s)
-        self._rate.set(self._group.status().service_rate)
+        self._shown[declared.WATCHED].set(self._group.watched_s)
+        self._shown[declared.SERVICE_RATE].set(self._group.status().service_rate)
         for of, account in (("group", self._group.actual), ("would_be", self._group.would_be)):
-            values = (account.replicas, account.lag_s, account.replica_s / 60, account.late_s)
-            for shown, value in zip(self._both, values, strict=True):
-                shown.labels(of).set(value)
+            self._shown[declared.REPLICAS].labels(of).set(account.replicas)
+            self._shown[declared.LAG].labels(of).set(account.lag_s)
+            self._shown[declared.MINUTES].labels(of).set(account.replica_s / 60)
+            self._shown[declared.LATE].labels(of).set(account.late_s)
 
     def _record(self, entry: JournalEntry) -> None:
         assert isinstance(entry, TickRecord)
         self._recent.append(entry)
-        self._decisions.labels(entry.action).inc()
+        self._shown[declared.DECISIONS].labels(entry.action).inc()
         self._troubles.tell("comparison", f"waits for the {entry.missing}" if entry.missing else "", after=LASTING)
 
     def _page(self) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class WouldBeGroup:
             service_rate=rate,
             rebalance_time_s=self._rebalance_time_s,
             startup_s=self._startup_s,
-            recent=self._loads.recent(),
+            recent=self._loads.recent,
         )
 
     @staticmethod

@@ -15,6 +15,7 @@ import psutil
 
 from autoscaler.live.composition import LiveAutoscaler
 from autoscaler.live.launchers.processes import PidFile, ProcessLauncher
+from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
@@ -138,12 +139,11 @@ class _Group:
         until(done, within_s, what)
 
     def counters(self) -> dict[str, float]:
-        """Return the processor time of all, and the journal's bytes: their rates are figures."""
         return {
             "broker_cores": sum(self._broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
             "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._hosts)),
-            "journal_bytes": _samples(self.timed._metrics.journal_bytes)["_total"],
+            "journal_bytes": _samples(self.timed._metrics[JOURNAL_BYTES])["_total"],
         }
 
 
@@ -175,7 +175,7 @@ class _Timed(LiveAutoscaler):
         self.ticks_s: list[float] = []
 
     def taken(self) -> tuple[int, float]:
-        told = _samples(self._metrics.plan_taken)
+        told = _samples(self._metrics[PLAN_TAKEN])
         return int(told["_count"]), told["_sum"]
 
     def _tick(self) -> None:

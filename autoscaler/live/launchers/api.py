@@ -26,8 +26,7 @@ class ApiError(LauncherError):
 
     def __init__(self, sentence: str, status: int = 0, wait_s: float = 0.0) -> None:
         super().__init__(sentence)
-        self.status = status
-        self.wait_s = wait_s
+        self.status, self.wait_s = status, wait_s
 
 
 class Api:

@@ -15,7 +15,7 @@ from typing import Final
 
 from autoscaler.live.launcher import Left
 from autoscaler.live.launchers.api import Api, ApiError
-from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA, REPORTS_AS, Pod, PodInstance, Raw, pod_of
+from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
 from contracts.clock import steady_s
 
 LOOK_S: Final = 1.0
@@ -136,28 +136,22 @@ class KubernetesLauncher:
     def _taken(self, pod: Pod) -> bool:
         return any(one.pod and one.pod.uid == pod.uid and one.exit() is None for one in self._instances())
 
-    def _see(self, raw: Raw, *, gone: bool = False) -> Pod:
-        pod = pod_of(raw)
+    def _see(self, pod: Pod, *, gone: bool = False) -> None:
         with self._lock:
-            self._note(pod, gone=gone)
-            self._tell()
-        return pod
-
-    def _note(self, pod: Pod, *, gone: bool) -> None:
-        if gone:
-            self._pods.pop(pod.uid, None)
-        else:
             self._pods[pod.uid] = pod
-        for one in self._instances():
-            if one.pod and one.pod.uid == pod.uid:
-                one.see(pod, gone=gone)
+            if gone:
+                del self._pods[pod.uid]
+            for one in self._instances():
+                if one.pod and one.pod.uid == pod.uid:
+                    one.see(pod, gone=gone)
+            self._tell()
 
     def _list(self) -> str:
         found, version = self._api.pods()
         with self._lock:
-            there = {self._see(raw).uid for raw in found}
-            for pod in [one for uid, one in self._pods.items() if uid not in there]:
-                self._note(pod, gone=True)
+            there = {pod.uid: pod for pod in map(pod_of, found)}
+            for pod in {**self._pods, **there}.values():
+                self._see(pod, gone=pod.uid not in there)
         return version
 
     def _keep(self, what: str, step: Callable[[], object]) -> None:
@@ -184,7 +178,7 @@ class KubernetesLauncher:
         for kind, raw in self._api.changes(version):
             version = raw["metadata"]["resourceVersion"]
             if kind != "BOOKMARK":
-                self._see(raw, gone=kind == "DELETED")
+                self._see(pod_of(raw), gone=kind == "DELETED")
         self._version = version
 
     def _act(self) -> None:
@@ -214,7 +208,7 @@ class KubernetesLauncher:
 
     def _annotate(self, one: PodInstance, note: str, value: str) -> None:
         if one.pod and one.pod.notes.get(note) != value:
-            self._see(self._api.annotate(one.pod, {note: value}))
+            self._see(pod_of(self._api.annotate(one.pod, {note: value})))
 
     def _sort_out(self) -> None:
         """Separate the wanted replicas from those that shall go, and from those that have gone."""

@@ -32,7 +32,7 @@ class Two:
         self.now_s = 0.0
         self.server = Server()
         self.a, self.b = (
-            Leadership(self.server, "autoscaler", who, lambda _: None, lambda: self.now_s) for who in ("a", "b")
+            Leadership(self.server.lease, "autoscaler", who, lambda _: None, lambda: self.now_s) for who in ("a", "b")
         )
 
 

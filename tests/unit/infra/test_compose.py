@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import re
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
@@ -36,16 +35,6 @@ def test_it_obeys_the_compose_specification(file):
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     problems = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(compose(file))]
     assert not problems
-
-
-@pytest.mark.parametrize("files", MERGED)
-def test_docker_compose_accepts_it(files):
-    if not _has_docker_compose():
-        pytest.skip("`docker compose` is not installed here")
-    named = [word for file in files for word in ("--file", str(file))]
-    command = ["docker", "compose", *named, "--profile", "observability", "config", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("files", MERGED)
@@ -104,13 +93,6 @@ def _parse(arguments: list[str]) -> None:
         context = command.make_context(command.name, list(arguments))
         _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
     command.make_context(command.name, arguments)
-
-
-def _has_docker_compose() -> bool:
-    try:
-        return subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 PLACES = {"http_host", "http_port", "data_dir", "state_dir", "start_file"}

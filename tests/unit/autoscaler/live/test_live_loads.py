@@ -103,8 +103,8 @@ def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None
     assert arrived is not None
     assert arrived.counts.sum() == 80
     loads.read()
-    assert loads.recent().counts.sum() == 80
-    assert len(loads.recent().counts) < 10, "since the reading before, not since an interval ago"
+    assert loads.recent.counts.sum() == 80
+    assert len(loads.recent.counts) < 10, "since the reading before, not since an interval ago"
 
 
 def sampled(events_at, readings, partitions=1):

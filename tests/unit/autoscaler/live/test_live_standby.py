@@ -40,7 +40,7 @@ class StandsBy:
     def __init__(self) -> None:
         self.leases, self.port, self.stop = Leases(), free_port(), threading.Event()
         self.won: list[bool] = []
-        leadership = Leadership(self.leases, "autoscaler", "me", lambda _: None)
+        leadership = Leadership(self.leases.lease, "autoscaler", "me", lambda _: None)
         settings = AutoscalerSettings(policy="static", state_dir="unused", http_port=self.port)
         self.thread = threading.Thread(target=lambda: self.won.append(stand_by(leadership, settings, self.stop)))
         self.thread.start()
@@ -88,7 +88,7 @@ def test_a_lease_that_is_refused_is_told_once_and_who_stands_by_is_not_ready_but
 
 def test_a_leader_that_cannot_renew_says_why_it_does_not_act() -> None:
     leases, now_s = Leases(), [0.0]
-    leader = Leadership(leases, "autoscaler", "me", lambda _: None, lambda: now_s[0])
+    leader = Leadership(leases.lease, "autoscaler", "me", lambda _: None, lambda: now_s[0])
     leases.holder = ""
     assert leader.take()
     assert leader.why_not == ""

@@ -4,7 +4,7 @@ The last rule holds always. One rule needs the whole group: it stood still when 
 several partitions had events waiting.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -178,30 +178,21 @@ def episodes(late: Table, telling: Telling) -> tuple[tuple[LateEpisode, ...], in
     causes = list(Cause)
     found = []
     for row in by_size[:LISTED].tolist():
-        replica, from_us = late.name(first["replica"][row]), int(first["intended_us"][row])
-        partition, epoch = (
-            None if number < 0 else int(number) for number in (first["partition"][row], first["epoch"][row])
-        )
+        where: dict[str, Any] = {name: int(first[name][row]) for name in ("partition", "epoch")}
+        where = {name: None if number < 0 else number for name, number in where.items()}
+        where["replica"] = late.name(first["replica"][row])
         figures: dict[str, Any] = {name: int(late[name][worst[row]]) for name in FIGURES}
         figures = {name: None if value == NONE else value for name, value in figures.items()}
-        figures |= {
-            "old": late.name(late["old"][worst[row]]),
-            "partition": partition,
-            "replica": replica,
-            "epoch": epoch,
-        }
-        cause = causes[first["cause"][row]]
+        cause, old, latency_us = causes[first["cause"][row]], late["old"][worst[row]], figures["latency_us"]
         found.append(
             LateEpisode(
                 cause=cause.value,
-                partition=partition,
-                replica=replica,
-                epoch=epoch,
-                from_s=(from_us - telling.started_us) / 1e6,
+                **where,
+                from_s=(int(first["intended_us"][row]) - telling.started_us) / 1e6,
                 until_s=(int(until_us[row]) - telling.started_us) / 1e6,
                 events=int(each.sizes[row]),
-                worst_s=None if figures["latency_us"] is None else figures["latency_us"] / 1e6,
-                why=telling.why(cause, figures),
+                worst_s=None if latency_us is None else latency_us / 1e6,
+                why=telling.why(cause, figures | where | {"old": late.name(old)}),
             )
         )
     found.sort(key=lambda one: (one.from_s, -1 if one.partition is None else one.partition, one.cause))
@@ -219,12 +210,11 @@ def _kinds(late: Table, owners: Table, rule: Deaths) -> Ints:
 
 
 def _causes(late: Table) -> tuple[CauseOfLateness, ...]:
-    each = Groups(late["cause"])
-    total, names = len(late["cause"]), [list(Cause)[number].value for number in each.keys[0]]
-    rows = zip(names, each.sizes.tolist(), each.max(late["latency_us"]).tolist(), strict=True)
+    each, total = Groups(late["cause"]), len(late["cause"])
+    rows = zip(each.keys[0].tolist(), each.sizes.tolist(), each.max(late["latency_us"]).tolist(), strict=True)
     found = [
-        CauseOfLateness(cause=name, events=events, share=events / total, worst_s=in_seconds(worst_us))
-        for name, events, worst_us in rows
+        CauseOfLateness(cause=list(Cause)[number].value, events=events, share=events / total, worst_s=in_seconds(us))
+        for number, events, us in rows
     ]
     return tuple(sorted(found, key=lambda one: (-one.events, one.cause)))
 
@@ -245,8 +235,7 @@ def overlap(intervals: Intervals, from_us: Ints, until_us: Ints) -> Ints:
     first_us, last_us = np.array(intervals, np.int64).T
     covered = np.append(0, np.cumsum(last_us - first_us))
 
-    def upto(at_us: Ints) -> Ints:
-        """Return how much of `intervals` lies before each time."""
+    def upto(at_us: Ints) -> Ints:  # how much of `intervals` lies before each time
         place = np.searchsorted(first_us, at_us, side="right")
         inside = np.minimum(at_us, last_us[place - 1]) - first_us[place - 1]
         return np.where(place > 0, covered[place - 1] + inside, 0)
@@ -256,15 +245,22 @@ def overlap(intervals: Intervals, from_us: Ints, until_us: Ints) -> Ints:
 
 
 def group_stops(rows: Rows, terms: Terms, usual: Usual, moments: Sequence[int]) -> Intervals:
-    """Return the group's standstills. moments: times of plans and of replicas' comings and goings, µs."""
-    length_us = slot_us(usual.service_us)
+    """Return the standstills, a tenth of the target or longer, that a change of the group explains, in order.
+
+    moments: times of plans and of replicas' comings and goings, µs. Who serves for a slot finishes something.
+    """
+    length_us = max(LEAST_SLOT_US, 2 * usual.service_us)
     parts = rows.pieces(partial(_spans, terms=terms, length_us=length_us))
-    return stops(still_slots(np.concatenate(parts)), length_us, terms.target_us // 10, moments)
-
-
-def slot_us(usual_us: int) -> int:
-    """Return the length of a slot: nobody who serves can pass one without finishing something."""
-    return max(LEAST_SLOT_US, 2 * usual_us)
+    slots = still_slots(np.concatenate(parts))
+    first = np.append(True, np.diff(slots) > 1)[: len(slots)]  # of slots one after the other
+    found = zip(slots[first].tolist(), slots[np.roll(first, -1)].tolist(), strict=True)
+    stops = ((begin * length_us, (last + 1) * length_us) for begin, last in found)
+    return [
+        (from_us, until_us)
+        for from_us, until_us in stops
+        if until_us - from_us >= terms.target_us // 10
+        and any(from_us - AFTER_CHANGE_US <= at_us < until_us for at_us in moments)
+    ]
 
 
 def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
@@ -279,11 +275,8 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
     rows = rows.where((second >= 0) & (second <= terms.shown_s))
     handed_us, ready_us, done_us = handed(rows), ready(rows), rows["done_us"]
     waits = ready_us - handed_us >= max(terms.target_us // 10, 2 * length_us)
-    served = (
-        np.full(len(done_us), NONE),
-        np.maximum(ready_us, done_us - LONGEST_US) // length_us,
-        done_us // length_us,
-    )
+    served_from_us = np.maximum(ready_us, done_us - LONGEST_US)
+    served = (np.full(len(done_us), NONE), served_from_us // length_us, done_us // length_us)
     waited_from_us = np.maximum(handed_us, ready_us - LONGEST_US)[waits]
     waited = (rows["partition"][waits], -(-waited_from_us // length_us), ready_us[waits] // length_us - 1)
     who, first, last = (np.concatenate(pair) for pair in zip(served, waited, strict=True))
@@ -291,17 +284,15 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
     return np.stack([*groups.keys, groups.max(last)], axis=1)
 
 
-def still_slots(spans: Ints) -> list[int]:
+def still_slots(spans: Ints) -> Ints:
     """Return the slots (numbers since the epoch) in which at least two partitions waited and nobody served."""
     who, first, last = spans[spans[:, 2] >= spans[:, 1]].T
     if not len(who):
-        return []
+        return spans[:0, 0]
     order = np.lexsort([last, first, who])
     who, first, last = who[order], first[order], last[order]
     new = begins(who)
-    first = np.maximum(
-        first, before(running_max(last, new), new) + 1
-    )  # of spans of one partition that overlap, what is not counted yet
+    first = np.maximum(first, before(running_max(last, new), new) + 1)  # of what overlaps, what is not counted yet
     new = first <= last
     begin = int(first[new].min())
     slots = np.zeros((2, int(last.max()) - begin + 2), np.int64)
@@ -309,23 +300,5 @@ def still_slots(spans: Ints) -> list[int]:
     np.add.at(slots, (kind, first[new] - begin), 1)
     np.add.at(slots, (kind, last[new] + 1 - begin), -1)
     services, partitions = np.cumsum(slots, axis=1)
-    return (np.flatnonzero((services == 0) & (partitions >= SEVERAL)) + begin).tolist()
-
-
-def stops(slots: Iterable[int], length_us: int, least_us: int, changes_us: Sequence[int]) -> Intervals:
-    """Return the standstills of at least `least_us` that a change of the group explains, in order, as (from, until).
-
-    slots: of `still_slots`. changes_us: times of plans and of replicas' comings and goings.
-    """
-    runs: list[list[int]] = []
-    for slot in sorted(slots):
-        if runs and slot == runs[-1][1] + 1:
-            runs[-1][1] = slot
-        else:
-            runs.append([slot, slot])
-    found = [(first * length_us, (last + 1) * length_us) for first, last in runs]
-    return [
-        (from_us, until_us)
-        for from_us, until_us in found
-        if until_us - from_us >= least_us and any(from_us - AFTER_CHANGE_US <= at_us < until_us for at_us in changes_us)
-    ]
+    still: Ints = np.flatnonzero((services == 0) & (partitions >= SEVERAL)) + begin
+    return still

@@ -6,23 +6,15 @@ Without script the tables are there; with it, what lies on a time axis can be zo
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from contracts.journal import AlternativeWeighed
 from report import replace_file
 from report.causes import LateEpisode, cause_meaning, cause_title
+from report.page import chart_data as charts
 from report.page.answers import answers, key_figures
-from report.page.chart_data import (
-    bucket,
-    chart_data,
-    decisions_shown,
-    episodes_shown,
-    heat_key,
-    late_by_cause,
-    panels,
-)
 from report.page.sheets import laid_out, over_time, sheets
 from report.result import Result
 from report.wording import UNKNOWN, count, duration, moment, several, share
@@ -80,14 +72,21 @@ def write(result: Result, path: Path) -> None:
 
 def html(result: Result) -> str:
     """Return the whole page."""
-    known = panels(result)
-    listed = episodes_shown(result)
-    absent = {
-        name for name, there in (("heat", result.heat and any(result.heat.max_s)), ("episodes", listed)) if not there
-    }
-    tail, step_s = result.tail, bucket(len(result.series.arrivals), ROWS)
-    return render(
-        "page.html.jinja",
+    known, listed = charts.panels(result), charts.episodes_shown(result)
+    there = {"heat": result.heat and any(result.heat.max_s), "episodes": listed}
+    absent = {name for name, what in there.items() if not what}
+    tail, step_s = result.tail, charts.bucket(len(result.series.arrivals), ROWS)
+    environment = Environment(
+        loader=PackageLoader("report.page", ""), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters.update(
+        cause=cause_title, count=count, duration=lambda value: tied(duration(value)), kind=kind, latency=latency,
+        meaning=cause_meaning, moment=moment, place=place, share=lambda value: tied(share(value)), span=span,
+        tied=tied, weighed_as=weighed_as,
+    )  # fmt: skip
+    return environment.get_template("page.html.jinja").render(
+        part=lambda name: (HERE / name).read_text(encoding="utf-8"),
         result=result,
         mood="good" if result.valid and result.kept and result.whole else "bad",
         badge=_badge(result),
@@ -96,21 +95,21 @@ def html(result: Result) -> str:
         figures=key_figures(result),
         sections=[(name, words) for name, words in SECTIONS.items() if name not in absent],
         panels=[(panel, list(lines)) for panel, lines in known.items() if lines],
-        late=[(cause, cause_title(cause)) for cause in late_by_cause(result, 1)],
+        late=[(cause, cause_title(cause)) for cause in charts.late_by_cause(result, 1)],
         happened=bool(result.decisions or result.failures),
         unknown=", ".join(panel.lower() for panel, lines in known.items() if not lines),
         step=step_s,
         over_time=laid_out(over_time(result, step_s)),
         heat="heat" not in absent,
-        heat_key=heat_key(result.latency_target_s),
+        heat_key=charts.heat_key(result.latency_target_s),
         episodes=listed,
         left_out=tail.episodes_left_out + len(tail.episodes) - len(listed) if tail else 0,
-        decisions=decisions_shown(result),
+        decisions=charts.decisions_shown(result),
         weighed=WEIGHED,
         tables=_details(result),
         terms=OF_A_RUN.items(),
         provenance=_provenance(result),
-        data=chart_data(result),
+        data=charts.chart_data(result),
     )
 
 
@@ -129,10 +128,8 @@ def _badge(result: Result) -> str:
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:
-    made, load = result.provenance, f"{result.duration_s:g} s of load"
-    started = datetime.fromtimestamp(made.started_us / 1e6, tz=UTC)
-    known = result.world != "unknown"
-    memory = "" if made.peak_memory_mib is None else f"{made.peak_memory_mib:,.0f} MiB (PSS of all processes)"
+    made, load, known = result.provenance, f"{result.duration_s:g} s of load", result.world != "unknown"
+    started, memory_mib = datetime.fromtimestamp(made.started_us / 1e6, tz=UTC), made.peak_memory_mib
     rows = {
         "run": result.run,
         "started": f"{started:%Y-%m-%d %H:%M:%S} UTC, {load}" if made.started_us else f"simulated, {load}",
@@ -140,33 +137,11 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
         "topology": f"{result.topology}, {result.payment_partitions} payment partitions" if known else "",
         "commit": made.commit,
         "machine": made.machine,
-        "peak memory": memory,
+        "peak memory": "" if memory_mib is None else f"{memory_mib:,.0f} MiB (PSS of all processes)",
         "cores": "" if made.cores_full_s is None else f"all busy for {made.cores_full_s:.0f} s of the run",
         "versions": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
     }
     return [(label, text) for label, text in rows.items() if text]
-
-
-def render(template: str, **values: Any) -> str:
-    """Return a page: one file that needs nothing beside it."""
-    environment = Environment(
-        loader=PackageLoader("report.page", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        cause=cause_title, count=count, duration=lambda value: tied(duration(value)), kind=kind, latency=latency,
-        meaning=cause_meaning, moment=moment, place=place, share=lambda value: tied(share(value)), span=span,
-        tied=tied, weighed_as=weighed_as,
-    )  # fmt: skip
-    return environment.get_template(template).render(part=part, **values)
-
-
-def part(name: str) -> str:
-    """Return the text of a file that stands beside this one."""
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 def tied(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,25 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from report import replace_file
+from report import result as of
 from report.causes import CauseOfLateness, LateEpisode, Tail, cause_meaning
-from report.result import (
-    STAGES,
-    Breakdown,
-    Cost,
-    DecisionMade,
-    Effects,
-    Failure,
-    Integrity,
-    Lateness,
-    Otherwise,
-    Provenance,
-    RebalanceRound,
-    Result,
-    Stage,
-    Starts,
-    TopicRecords,
-)
-from report.wording import UNKNOWN, count, duration, longer, minutes, moment, over, share
+from report.result import STAGES, Result
+from report.wording import UNKNOWN, count, duration, minutes, moment, over, share
 
 ROWS_SHOWN: Final = 100
 """Rows of a table in Markdown; CSV has them all."""
@@ -65,12 +50,9 @@ def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Itera
     Texts of a list are joined.
     """
     columns = tuple(one.name for one in msgspec.structs.fields(kind) if one.type in PLAIN)
-    rows = (tuple(_value(getattr(one, column)) for column in columns) for one in records if one is not None)
-    return Sheet(name, title, columns, tuple(rows))
-
-
-def _value(value: Any) -> Value:
-    return "; ".join(value) if isinstance(value, tuple) else value
+    rows = ([getattr(one, column) for column in columns] for one in records if one is not None)
+    plain = (["; ".join(each) if isinstance(each, tuple) else each for each in row] for row in rows)
+    return _sheet(name, title, columns, plain)
 
 
 def csv_text(sheet: Sheet) -> str:
@@ -85,12 +67,10 @@ def csv_text(sheet: Sheet) -> str:
 def write_csv(sheets: Iterable[Sheet], folder: Path) -> list[Path]:
     """Write NAME.csv for each table into `folder`; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for sheet in sheets:
-        path = folder / f"{sheet.name}.csv"
+    written = {folder / f"{sheet.name}.csv": sheet for sheet in sheets}
+    for path, sheet in written.items():
         replace_file(path, csv_text(sheet))
-        written.append(path)
-    return written
+    return list(written)
 
 
 def markdown(sheet: Sheet) -> str:
@@ -112,7 +92,7 @@ def laid_out(sheet: Sheet) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 def heading(column: str) -> str:
-    """Return "p999_s" as "p99.9", "mean_difference_s" as "mean difference"."""
+    """Return "p999_s" as "p99.9", "from_s" as "from"."""
     words = {"p999_s": "p99.9", "p9999_s": "p99.99", "in_sla": "in SLA"}
     return words.get(column, column.removesuffix("_s").replace("_", " "))
 
@@ -123,21 +103,11 @@ def shown(column: str, value: Value) -> str:
         return UNKNOWN if value is None else value
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if column in MOMENTS:
-        return moment(value)
-    return _number(column, value)
-
-
-def _number(column: str, value: float) -> str:
-    if column.endswith("_s"):
-        return longer(value) if column.endswith("difference_s") else duration(value)
-    if column in SHARES or column.endswith("_share"):
-        return share(value)
-    if column == "over_packing":
-        return over(value)
-    if isinstance(value, int):
+    if isinstance(value, int) and not column.endswith("_s"):
         return str(value) if column in NUMBERED or column.endswith("_us") else count(value)
-    return minutes(value)
+    lengths = duration if column.endswith("_s") else share if column in SHARES else minutes
+    say: Callable[[float], str] = moment if column in MOMENTS else over if column == "over_packing" else lengths
+    return say(value)
 
 
 def _escaped(text: str) -> str:
@@ -146,38 +116,33 @@ def _escaped(text: str) -> str:
 
 def sheets(result: Result) -> list[Sheet]:
     """Return every table, most wanted first."""
-    tail, of, moved = result.tail or _NONE, result.breakdowns, result.rebalances
-    late = {str(cause): counts for cause, counts in tail.by_second.items()}
+    tail, by, moved = result.tail or _NONE, result.breakdowns, result.rebalances
+    curve = zip(result.distribution.share, result.distribution.latency_s, strict=True)
     return [
         of_records("run", "The run", Result, [result]),
         _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), cause_meaning),
         of_records("episodes", "Late events, episode by episode", LateEpisode, tail.episodes),
-        of_records("cost", "Cost", Cost, [result.cost]),
-        of_records("otherwise", "What other policies would have come to", Otherwise, result.otherwise or ()),
+        of_records("cost", "Cost", of.Cost, [result.cost]),
+        of_records("otherwise", "What other policies would have come to", of.Otherwise, result.otherwise or ()),
         _with_meaning(
-            of_records("stages", "Latency by stage", Stage, result.stages), lambda name: STAGES.get(name, "")
+            of_records("stages", "Latency by stage", of.Stage, result.stages), lambda one: STAGES.get(one, "")
         ),
-        of_records("partitions", "By partition", Breakdown, of.partitions),
-        of_records("replicas", "By replica", Breakdown, of.replicas),
-        of_records("epochs", "By plan", Breakdown, of.epochs),
-        of_records("decisions", "Plans that were written", DecisionMade, result.decisions),
-        of_records("starts", "How long replicas took to start", Starts, [result.starts] if result.starts else ()),
-        of_records("failures", "Replicas that failed", Failure, result.failures),
-        of_records("rebalances", "Rebalances", RebalanceRound, moved.rounds if moved else ()),
-        of_records("effects", "Effects of orders", Effects, [result.effects]),
-        of_records("integrity", "What must not be", Integrity, [result.integrity]),
-        of_records("lateness", "How late the generator was", Lateness, [result.lateness]),
-        of_records("topics", "Topics", TopicRecords, result.topics),
+        of_records("partitions", "By partition", of.Breakdown, by.partitions),
+        of_records("replicas", "By replica", of.Breakdown, by.replicas),
+        of_records("epochs", "By plan", of.Breakdown, by.epochs),
+        of_records("decisions", "Plans that were written", of.DecisionMade, result.decisions),
+        of_records("starts", "How long replicas took to start", of.Starts, [result.starts] if result.starts else ()),
+        of_records("failures", "Replicas that failed", of.Failure, result.failures),
+        of_records("rebalances", "Rebalances", of.RebalanceRound, moved.rounds if moved else ()),
+        of_records("effects", "Effects of orders", of.Effects, [result.effects]),
+        of_records("integrity", "What must not be", of.Integrity, [result.integrity]),
+        of_records("lateness", "How late the generator was", of.Lateness, [result.lateness]),
+        of_records("topics", "Topics", of.TopicRecords, result.topics),
         over_time(result),
         _columns("seconds", "Second by second", _by_second(result)),
-        _columns("late-seconds", "Late events, second by second", late),
-        _sheet(
-            "distribution",
-            "Distribution of latency",
-            ("share", "latency_s"),
-            zip(result.distribution.share, result.distribution.latency_s, strict=True),
-        ),
-        of_records("provenance", "How it was made", Provenance, [result.provenance]),
+        _columns("late-seconds", "Late events, second by second", tail.by_second),
+        _sheet("distribution", "Distribution of latency", ("share", "latency_s"), curve),
+        of_records("provenance", "How it was made", of.Provenance, [result.provenance]),
         _sheet("versions", "Versions", ("name", "version"), result.provenance.versions.items()),
     ]
 
@@ -187,9 +152,8 @@ def markdown_report(result: Result) -> str:
     title = f"{result.scenario}, {result.policy}, seed {result.seed}"
     left_out = result.tail.episodes_left_out if result.tail else 0
     told = [result.verdict, f"{left_out:,} smaller episodes of late events are not listed." if left_out else ""]
-    sections = [
-        f"## {one.title}\n\n{markdown(one)}" for one in sheets(result) if one.rows and one.name not in PER_SECOND
-    ]
+    shown = [one for one in sheets(result) if one.rows and one.name not in PER_SECOND]
+    sections = [f"## {one.title}\n\n{markdown(one)}" for one in shown]
     return "\n".join([f"# {_escaped(title)}\n", *(f"{_escaped(text)}\n" for text in told if text), *sections])
 
 

@@ -5,22 +5,13 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, SCHEMA_VERSION
 from contracts.topics import Topic
 from report.stored import COLUMN_OF
 from report.terms import TIMES
 
-TIMELINE: Final = t.StructType(
-    [t.StructField(name, t.LongType()) for name in TIMES]
-    + [
-        t.StructField("partition", t.IntegerType()),
-        t.StructField("offset", t.LongType()),
-        t.StructField("replica", t.StringType()),
-        t.StructField("epoch", t.LongType()),
-    ]
-)
+TIMELINE: Final = " long, ".join(TIMES) + " long, partition int, offset long, replica string, epoch long"
 
 SAYS: Final = (
     "customer", "merchant", "country", "currency", "amount_minor", "card_token", "payment_id", "decline_reason",
@@ -30,7 +21,7 @@ SAYS: Final = (
 
 VALUE: Final = (
     f"v int, order_id string, accepted boolean, {', '.join(f'{name} string' for name in SAYS)}, "
-    f"timeline {TIMELINE.simpleString()}"
+    f"timeline struct<{TIMELINE}>"
 )
 LETTER: Final = "topic string, partition int, offset long"
 JOURNAL: Final = (
@@ -38,20 +29,8 @@ JOURNAL: Final = (
     "epoch long, moved int, replica string, change string"
 )
 
-EVENT: Final = t.StructType(
-    [
-        t.StructField("event_id", t.StringType()),
-        *(t.StructField(name, t.LongType()) for name in TIMES),
-        *TIMELINE.fields[len(TIMES) :],
-        t.StructField("accepted", t.BooleanType()),
-        t.StructField("dead_letters", t.LongType()),
-        *(
-            t.StructField(f"{prefix}_{what}", kind)
-            for prefix in COLUMN_OF.values()
-            for what, kind in (("records", t.LongType()), ("differ", t.BooleanType()))
-        ),
-    ]
-)
+COUNTS: Final = ", ".join(f"{prefix}_records long, {prefix}_differ boolean" for prefix in COLUMN_OF.values())
+EVENT: Final = f"event_id string, {TIMELINE}, accepted boolean, dead_letters long, {COUNTS}"
 """One event: what every file of events must have. Files made here also have `customer_hash` (long)."""
 FIRST_COMPLETION = ("done_us", "received_us", "partition", "offset", "replica", "epoch")
 """What is told by the completion that counts."""
@@ -127,10 +106,8 @@ def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
     The first completion counts: of several records the one with the smallest `done_us` tells who served the event.
     What was never done lies where it was requested.
     """
-    if refused is None:
-        marked = records.withColumn("dead_letters", f.lit(0).cast("long"))
-    else:
-        marked = records.join(f.broadcast(refused), "location", "left")
+    unmarked = records.withColumn("dead_letters", f.lit(0).cast("long"))
+    marked = unmarked if refused is None else records.join(f.broadcast(refused), "location", "left")
     marked = marked.repartition("event_id")  # before the sort that `min` of a struct needs: one sort instead of two
     completion = f.when(f.col("done_us").isNotNull(), f.struct(*FIRST_COMPLETION))
     grouped = marked.groupBy("event_id").agg(
@@ -144,19 +121,12 @@ def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
         *[column for topic, prefix in COLUMN_OF.items() for column in _on(topic, prefix)],
     )
     return grouped.select(
-        "event_id",
-        "intended_us",
-        "placed_us",
-        "accepted_us",
+        *("event_id", "intended_us", "placed_us", "accepted_us"),
         *[f.col(f"first.{name}").alias(name) for name in ("received_us", "done_us")],
-        "shipped_us",
-        "notified_us",
+        *("shipped_us", "notified_us"),
         *[f.coalesce(f"first.{name}", f"requested_at.{name}").alias(name) for name in ("partition", "offset")],
         *[f.col(f"first.{name}").alias(name) for name in ("replica", "epoch")],
-        "customer_hash",
-        "unknown_version",
-        "accepted",
-        "dead_letters",
+        *("customer_hash", "unknown_version", "accepted", "dead_letters"),
         *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")],
     )
 

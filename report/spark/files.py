@@ -1,5 +1,7 @@
 """Events and journals from files, wherever Hadoop finds them: Parquet or JSON lines → rows in the report's columns."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +23,7 @@ NEEDED: Final = ("event_id", "intended_us", "done_us")
 """Columns without which there can be no report."""
 NEVER_NULL: Final = NEEDED[:2]
 VERSION: Final = "unknown_version"
-ALSO: Final = t.StructType([t.StructField(CUSTOMER, t.LongType()), t.StructField(VERSION, t.IntegerType())])
+ALSO: Final = (CUSTOMER, VERSION)
 """Columns that only files made here have."""
 CSV: Final = (".csv", ".csv.gz", ".csv.bz2", ".tsv")
 LINES: Final = (".json", ".jsonl", ".ndjson", ".gz", ".bz2")
@@ -30,6 +32,7 @@ BEING_WRITTEN: Final = "_temporary"
 REFUSED: Final = (Py4JJavaError, PySparkException)
 """PySpark gives some exceptions of Java a class of its own."""
 NO_FILE_SYSTEM: Final = ("ClassNotFoundException", "UnsupportedFileSystemException", "NoClassDefFoundError")
+S3: Final = ("s3", "s3n")
 JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws:{hadoop} and the AWS SDK bundle that it names"}
 
 
@@ -57,8 +60,7 @@ def read_events(spark: SparkSession, place: str) -> Events:
     another schema version.
     """
     if are_lines(spark, place):
-        columns = t.StructType([*EVENT.fields, *ALSO.fields])
-        return _looked_at(spark.read.schema(columns).option("mode", "FAILFAST").json(place))
+        return _looked_at(spark.read.schema(_columns()).option("mode", "FAILFAST").json(place))
     found = spark.read.parquet(place)
     if missing := sorted(set(NEEDED) - set(found.columns)):
         raise ReportError(lacks(missing))
@@ -71,43 +73,40 @@ def read_journal(spark: SparkSession, place: str) -> list[JournalEntry]:
     Parquet has the columns position and entry (as JSON); of JSON lines each is an entry, in the order of the files.
     """
     if are_lines(spark, place):
-        lines = spark.read.text(place).select(
-            "_metadata.file_path", f.monotonically_increasing_id().alias("at"), "value"
-        )
-        rows = [(number, row["value"]) for number, row in enumerate(lines.orderBy("file_path", "at").collect())]
-    else:
-        found = spark.read.parquet(place)
-        if missing := sorted({"position", "entry"} - set(found.columns)):
-            raise ReportError(lacks(missing))
-        rows = [(row["position"], row["entry"]) for row in found.collect()]
-        rows.sort()
-    return journal_entries(rows)
+        at = f.monotonically_increasing_id().alias("at")
+        lines = spark.read.text(place).select("_metadata.file_path", at, "value").orderBy("file_path", "at")
+        return journal_entries([(number, row["value"]) for number, row in enumerate(lines.collect())])
+    found = spark.read.parquet(place)
+    if missing := sorted({"position", "entry"} - set(found.columns)):
+        raise ReportError(lacks(missing))
+    return journal_entries(sorted((row["position"], row["entry"]) for row in found.collect()))
+
+
+def _columns() -> t.StructType:
+    return t.StructType.fromDDL(f"{EVENT}, {CUSTOMER} long, {VERSION} int")
 
 
 def _typed(found: DataFrame) -> DataFrame:
     """Return the columns that a report reads, whole numbers as wide as it has them."""
-    wanted = {field.name: field.dataType for field in (*EVENT.fields, *ALSO.fields)}
+    wanted = {field.name: field.dataType for field in _columns().fields}
     fields = [field for field in found.schema.fields if field.name in wanted]
-    others = [field for field in fields if field.dataType != wanted[field.name]]
-    if wrong := [field for field in others if not _fits(field.dataType, wanted[field.name])]:
-        said = ", ".join(
-            f"{field.name} is {field.dataType.simpleString()} where {wanted[field.name].simpleString()} should be"
-            for field in wrong
-        )
-        raise ReportError(f"{said} (times are whole microseconds since 1970)")
-    if not others:
-        return found
+    if wrong := [
+        f"{field.name} is {field.dataType.simpleString()} where {wanted[field.name].simpleString()} should be"
+        for field in fields
+        if not _fits(field.dataType, wanted[field.name])
+    ]:
+        raise ReportError(f"{', '.join(wrong)} (times are whole microseconds since 1970)")
     return found.select(*[f.col(field.name).cast(wanted[field.name]).alias(field.name) for field in fields])
 
 
 def _fits(found: t.DataType, wanted: t.DataType) -> bool:
     both_whole = isinstance(found, t.IntegralType) and isinstance(wanted, t.IntegralType)
-    return both_whole or isinstance(found, t.NullType)
+    return both_whole or isinstance(found, t.NullType) or found == wanted
 
 
 def _looked_at(found: DataFrame) -> Events:
     """Return `found` with every column, if each row is an event of our version."""
-    also = [name for name in ALSO.names if name in found.columns]
+    also = [name for name in ALSO if name in found.columns]
     counts = found.agg(
         f.count("*").alias("rows"),
         *[f.count(name).alias(name) for name in {*NEVER_NULL, *EVERY, *also} & set(found.columns)],
@@ -132,11 +131,11 @@ def _filled(found: DataFrame) -> DataFrame:
     known |= {f"{prefix}_records": f.expr("0L") for prefix in COLUMN_OF.values()}
     known |= {LETTERS: f.expr("0L"), ASKED: f.expr("1L"), COUNTED: done}
     columns = []
-    for field in EVENT.fields:
+    for field in _columns().fields[: -len(ALSO)]:
         column = f.col(field.name) if field.name in found.columns else f.lit(None).cast(field.dataType)
         column = f.coalesce(column, known[field.name]) if field.name in known else column
         columns.append(column.alias(field.name))
-    return found.select(*columns, *[name for name in ALSO.names if name in found.columns])
+    return found.select(*columns, *[name for name in ALSO if name in found.columns])
 
 
 def other_version(versions: str) -> str:
@@ -157,10 +156,8 @@ def are_lines(spark: SparkSession, place: str) -> bool:
 
     The name of the first file tells. Raises ReportError where there is none, none can be read, or it is CSV.
     """
-    try:
+    with _in_words(spark, place):
         name = _first_file(spark, place).lower()
-    except REFUSED as refused:
-        raise ReportError(_in_words(spark, place, refused)) from refused
     if name.endswith(CSV):
         raise ReportError("it is CSV, which has no types; a report reads Parquet or JSON lines, so write one of these")
     return name.endswith(LINES)
@@ -168,19 +165,16 @@ def are_lines(spark: SparkSession, place: str) -> bool:
 
 def beside(spark: SparkSession, place: str, name: str) -> str | None:
     """Return the path of `name` in the folder of `place`; None where it is not there."""
-    path = _path(spark, place)
-    if path.getParent() is None:
-        return None
-    wanted = _path(spark, f"{path.getParent().toString().rstrip('/')}/{name}")
-    try:
-        return str(wanted.toString()) if _system(spark, wanted).exists(wanted) else None
-    except REFUSED as refused:
-        raise ReportError(_in_words(spark, str(wanted.toString()), refused)) from refused
+    with _in_words(spark, place):
+        folder, _ = _found(spark, place)
+        if folder.getParent() is None:
+            return None
+        wanted, system = _found(spark, f"{folder.getParent().toString().rstrip('/')}/{name}")
+        return str(wanted.toString()) if system.exists(wanted) else None
 
 
 def _first_file(spark: SparkSession, place: str) -> str:
-    path = _path(spark, place)
-    system = _system(spark, path)
+    path, system = _found(spark, place)
     found = system.globStatus(path)
     if not found:
         raise ReportError("no such file or folder")
@@ -196,23 +190,24 @@ def _first_file(spark: SparkSession, place: str) -> str:
     return str(first.getPath().getName())
 
 
-def _path(spark: SparkSession, place: str) -> Any:
+def _found(spark: SparkSession, place: str) -> tuple[Any, Any]:
+    """Return Hadoop's path of `place`, and the file system in which that lies."""
     try:
-        return spark.sparkContext._jvm.org.apache.hadoop.fs.Path(place)
+        path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(place)
     except REFUSED as refused:
         raise ReportError(f"not a path ({cause(refused)})") from refused
+    return path, path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
 
-def _system(spark: SparkSession, path: Any) -> Any:
-    return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-
-
-def _in_words(spark: SparkSession, place: str, refused: Exception) -> str:
-    scheme = place.partition("://")[0]
-    if not any(name in str(refused) for name in NO_FILE_SYSTEM):
-        return f"cannot be read ({cause(refused)})"
-    if scheme in {"s3", "s3n"}:
-        return f"Hadoop calls this scheme s3a: name it s3a{place[len(scheme) :]}"
-    hadoop = spark.sparkContext._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-    jars = JARS.get(scheme, f"the jar of its file system for Hadoop {hadoop}").format(hadoop=hadoop)
-    return f"Spark has no file system for {scheme}:// here; add it with --jars ({jars})"
+@contextmanager
+def _in_words(spark: SparkSession, place: str) -> Iterator[None]:
+    try:
+        yield
+    except REFUSED as refused:
+        scheme, said = place.partition("://")[0], f"cannot be read ({cause(refused)})"
+        if any(name in str(refused) for name in NO_FILE_SYSTEM):
+            hadoop = spark.sparkContext._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+            jars = JARS.get(scheme, f"the jar of its file system for Hadoop {hadoop}").format(hadoop=hadoop)
+            said = f"Spark has no file system for {scheme}:// here; add it with --jars ({jars})"
+            said = f"Hadoop calls this scheme s3a: name it s3a{place[len(scheme) :]}" if scheme in S3 else said
+        raise ReportError(said) from refused

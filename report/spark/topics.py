@@ -21,8 +21,7 @@ from report.stored import COLUMN_OF
 
 ANSWER_WITHIN_S: Final = 10.0
 POLL_WITHIN_MS: Final = 30_000
-PLAIN_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SCRAM_LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+LOGIN: Final = "org.apache.kafka.common.security"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,8 @@ def topics_on(connection: Connection) -> frozenset[str]:
     try:
         listed = AdminClient({**connection.librdkafka(), **quiet}).list_topics(timeout=ANSWER_WITHIN_S)
     except KafkaException as away:
-        raise ReportError(
-            f"Kafka at {connection.bootstrap_servers} does not answer ({away.args[0].str()}): start it, "
-            "or report from a run folder that holds events.parquet"
-        ) from away
+        why, way = away.args[0].str(), "start it, or report from a run folder that holds events.parquet"
+        raise ReportError(f"Kafka at {connection.bootstrap_servers} does not answer ({why}): {way}") from away
     return frozenset(listed.topics)
 
 
@@ -56,8 +53,6 @@ def read_topics(spark: SparkSession, options: Mapping[str, str], topics: Sequenc
         "kafka.request.timeout.ms": timeout_ms,
         "kafka.default.api.timeout.ms": timeout_ms,
         "subscribe": ",".join(topics),
-        "startingOffsets": "earliest",
-        "endingOffsets": "latest",
         "includeHeaders": "true",
         "kafkaConsumer.pollTimeoutMs": str(POLL_WITHIN_MS),  # two minutes by default, for a broker that went away
     }
@@ -91,18 +86,17 @@ def kafka_options(connection: Connection) -> dict[str, str]:
 
 
 def _jaas(mechanism: str, username: str, password: str) -> str:
-    module = PLAIN_LOGIN if mechanism == "PLAIN" else SCRAM_LOGIN
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
     user, secret = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (username, password))
-    return f'{module} required username="{user}" password="{secret}";'
+    return f'{LOGIN}.{module} required username="{user}" password="{secret}";'
 
 
 def _pem(path: str) -> str:
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as wrong:
-        raise ReportError(
-            f"{path}: cannot be read as PEM ({wrong}); name a PEM file in the client properties"
-        ) from wrong
+        way = "name a PEM file in the client properties"
+        raise ReportError(f"{path}: cannot be read as PEM ({wrong}); {way}") from wrong
 
 
 def _pkcs8(path: str) -> str:
@@ -119,12 +113,9 @@ def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
     first = next(iter(names))
     if first not in present:
         raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; was this run's broker another one?")
-    letters, journal = qualified(run.run, Topic.DEAD_LETTERS), qualified(run.run, Topic.JOURNAL)
-    return RunTopics(
-        events={name: topic for name, topic in names.items() if name in present},
-        dead_letters=letters if letters in present else None,
-        journal=journal if journal in present else None,
-    )
+    also = (qualified(run.run, topic) for topic in (Topic.DEAD_LETTERS, Topic.JOURNAL))
+    letters, journal = (name if name in present else None for name in also)
+    return RunTopics({name: topic for name, topic in names.items() if name in present}, letters, journal)
 
 
 def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, folder: Path) -> None:

@@ -101,8 +101,8 @@ def test_runs_are_compared_in_a_table_json_or_a_file(folder: Path, tmp_path: Pat
     assert "| linear | 1 | 98 % | [0.000 pp] |" in run("compare", folder, other).stdout
     found = json.loads(run("compare", folder, other, "--json").stdout)
     assert [one["label"] for one in found["contestants"]] == ["tail-aware", "linear"]
-    assert run("compare", folder, other, "--format", "html", "--out", tmp_path / "table.html").stdout == ""
-    assert "<td>linear</td>" in (tmp_path / "table.html").read_text()
+    assert run("compare", folder, other, "--out", tmp_path / "table.md").stdout == ""
+    assert "| linear |" in (tmp_path / "table.md").read_text()
 
 
 def test_what_cannot_be_compared_is_said_before_anything_starts(folder: Path, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_
     nursery.by_plan = True
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0", "payment-1"])
-    wait_for(lambda: world.scaler.wanted == 2, "it is told")
+    wait_for(lambda: world.scaler.launcher.wanted == 2, "it is told")
     assert nursery.pods() == []
     follow(nursery, 3)
     for name in ("payment-0", "payment-1"):
@@ -59,7 +59,7 @@ def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_
     world.scaler.release("payment-1")
     world.hear("payment-1", state=ReplicaState.DRAINED)
     world.until(ReplicaChange.DRAINED, "payment-1")
-    wait_for(lambda: world.scaler.wanted == 1, "one less is told")
+    wait_for(lambda: world.scaler.launcher.wanted == 1, "one less is told")
     assert nursery.named("payment-1")[0]["metadata"]["annotations"][COST] == CHEAPEST
     follow(nursery, 1)
     assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"

@@ -28,7 +28,7 @@ from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
 from report.measures import in_sla_share, percentile_us, replica_minutes
 from report.result import RESULT_FILE, Otherwise, Result
-from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
+from report.run_info import JOURNAL, RUN_FILE, RunInfo
 from report.stored import stored_events, stored_journal
 from report.table import NONE, Table, coalesce
 
@@ -209,21 +209,15 @@ def read_run(folder: Path) -> Recorded:
     if info.interrupted:
         raise InvalidSettingsError([f"{folder}: the run was interrupted: what it shows is not a whole run"])
     result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
-    for name in (EVENTS, JOURNAL):
-        if not (folder / name).exists():
-            gone = "nothing was produced, or it was never gathered"
-            raise InvalidSettingsError([f"{folder}: it holds no {name}; {gone}"])
     try:
         (events,), entries = stored_events(folder).pieces(lambda rows: rows), stored_journal(folder)
     except ReportError as wrong:
         raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
-    served = _served(events, result.provenance.started_us)
-    if not len(served.done_us):
+    if not len((served := _served(events, result.provenance.started_us)).done_us):
         raise InvalidSettingsError([f"{folder}: no event of this run was finished"])
-    journal = tuple(sorted(entries, key=lambda entry: entry.at_us))
-    if not journal:
+    if not entries:
         raise InvalidSettingsError([f"{folder}: {JOURNAL} is empty: nothing is known of the autoscaler"])
-    return Recorded(info, result, served, journal)
+    return Recorded(info, result, served, tuple(sorted(entries, key=lambda entry: entry.at_us)))
 
 
 def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:

@@ -190,7 +190,9 @@ def check_columns(folder: Path) -> list[str]:
     try:
         schema = parquet.read_schema(parts(folder / EVENTS)[0])
     except (OSError, IndexError, ArrowException) as wrong:
-        raise ReportError(f"{EVENTS}: cannot be read ({(str(wrong).splitlines() or ['empty'])[0]})") from wrong
+        raise ReportError(
+            f"{EVENTS}: cannot be read ({(str(wrong).splitlines() or ['nothing is there'])[0]})"
+        ) from wrong
     every = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)
     if missing := sorted(set(every) - set(schema.names)):
         raise ReportError(f"{EVENTS}: {lacks(missing)}")

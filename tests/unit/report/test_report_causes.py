@@ -80,38 +80,33 @@ def why(found: Tail, partition: int) -> str:
     return [episode.why for episode in found.episodes if episode.partition == partition][-1]
 
 
-def test_an_event_that_was_sent_late_is_the_generators(told: Tail) -> None:
-    assert of(told, SENT_LATE) == {Cause.GENERATOR: 1}
-    assert why(told, SENT_LATE) == "The generator sent the worst 600 ms late."
+STORIES = {
+    "sent late": (SENT_LATE, Cause.GENERATOR, 1, "The generator sent the worst 600 ms late."),
+    "received late by an idle replica": (NOT_RECEIVED, Cause.UPSTREAM, 3, "Payment-1 had nothing else to do"),
+    "a slow service and those behind it": (
+        SLOW,
+        Cause.DOWNSTREAM,
+        5,
+        "The service of the worst took 800 ms at payment-2",
+    ),
+    "a dead replica": (DEAD, Cause.REPLICA_DEAD, 6, "Payment-3 was gone, payment-9 (epoch 1) took over partition 3"),
+    "one that died and came back by its name": (RETURNED, Cause.REPLICA_DEAD, 6, ""),
+    "a successor that no plan names, an eviction": (EVICTED, Cause.REPLICA_DEAD, 6, ""),
+    "handed over slowly": (MOVED, Cause.HANDOVER, 4, "Partition 6 went from payment-6 to payment-9 (epoch 2)"),
+}
 
 
-def test_events_that_an_idle_replica_received_late_are_upstream(told: Tail) -> None:
-    assert of(told, NOT_RECEIVED) == {Cause.UPSTREAM: 3}
-    assert "payment-1 had nothing else to do" in why(told, NOT_RECEIVED).replace("P", "p", 1)
-    assert "cannot be told apart" in why(told, NOT_RECEIVED)
+@pytest.mark.parametrize(("partition", "cause", "late", "words"), STORIES.values(), ids=STORIES)
+def test_each_story_has_its_cause_and_says_it(told: Tail, partition: int, cause: Cause, late: int, words: str) -> None:
+    assert of(told, partition) == {cause: late}
+    assert why(told, partition).startswith(words)
 
 
-def test_a_slow_service_makes_those_behind_it_late_as_well(told: Tail) -> None:
-    assert of(told, SLOW) == {Cause.DOWNSTREAM: 5}
-    assert why(told, SLOW) == "The service of the worst took 800 ms at payment-2 (epoch 1), usual are 5.00 ms."
-
-
-def test_events_of_a_dead_replica_waited_for_its_successor(told: Tail) -> None:
-    assert of(told, DEAD) == {Cause.REPLICA_DEAD: 6}
-    assert why(told, DEAD).startswith("Payment-3 was gone, payment-9 (epoch 1) took over partition 3")
-    assert "to 11.0 s (1.00 s)" in why(told, DEAD)
-
-
-def test_a_successor_that_no_plan_names_means_an_eviction(told: Tail) -> None:
-    assert of(told, EVICTED) == {Cause.REPLICA_DEAD: 6}
-
-
-def test_a_partition_that_was_handed_over_slowly(told: Tail) -> None:
-    assert of(told, MOVED) == {Cause.HANDOVER: 4}
+def test_an_episode_tells_who_when_and_for_how_long(told: Tail) -> None:
     (episode,) = [episode for episode in told.episodes if episode.partition == MOVED]
     assert (episode.replica, episode.epoch, episode.from_s, episode.until_s) == ("payment-9", 2, 16.0, 16.3)
-    assert episode.why.startswith("Partition 6 went from payment-6 to payment-9 (epoch 2)")
     assert "to 16.8 s (773 ms)" in episode.why
+    assert "to 11.0 s (1.00 s)" in why(told, DEAD)
 
 
 def test_more_than_the_replica_serves_in_time_at_once_is_a_burst(told: Tail) -> None:

@@ -136,7 +136,6 @@ def _offset_gaps(events: Table) -> int:
 
 
 def _suspect(found: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return each thing that is not 0, in words."""
     words = {
         "lost": "{} lost",
         "duplicates": "{} repeated",

@@ -102,25 +102,22 @@ def breakdowns(rows: Rows, cells: Table) -> Breakdowns:
 
 
 def _by(rows: Rows, cells: Table, key: str) -> tuple[Breakdown, ...]:
+    def name_of(table: Table, number: int) -> str | int | None:
+        return table.name(number) if key == "replica" else None if number < 0 else number
+
     late = Groups(cells[key])
-    late_of = dict(zip(_names(cells, key, late), late.sum(cells["late"]).tolist(), strict=True))
+    late_of = dict(zip((name_of(cells, one) for one in late.keys[0].tolist()), late.sum(cells["late"]), strict=True))
     found = joined(rows.pieces(partial(_ranks, key=key), by=key), key, "events", *SHOWN)
-    names = _names(found, key, Groups(found[key]))
+    named = [(name_of(found, number), row) for row, number in enumerate(found[key].tolist())]
     return tuple(
         Breakdown(
             name=UNKNOWN if name is None else str(name),
             events=int(found["events"][row]),
-            late=late_of[name],
+            late=int(late_of[name]),
             **{f"{rank}_s": int(found[rank][row]) / 1e6 for rank in SHOWN},
         )
-        for name, row in sorted(zip(names, np.argsort(found[key], kind="stable"), strict=True), key=_order)
+        for name, row in sorted(named, key=_order)
     )
-
-
-def _names(table: Table, key: str, groups: Groups) -> list[str | int | None]:
-    if key == "replica":
-        return [table.name(number) for number in groups.keys[0]]
-    return [None if number < 0 else number for number in groups.keys[0].tolist()]
 
 
 def _ranks(events: Table, key: str) -> Table:

@@ -1,7 +1,8 @@
 """A run on disk: its description, its events and its journal from Parquet, read without Spark."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -158,41 +159,46 @@ def count(place: Path) -> int:
 
 def row_groups(place: Path) -> list[tuple[Path, int, int]]:
     """Return file, number and rows of each piece that can be read alone. Raises ReportError as `count` does."""
-    from pyarrow import ArrowException, parquet  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
 
     found = []
-    try:
+    with _read(place.name):
         for part in parts(place):
             meta = parquet.read_metadata(part)
             found += [(part, group, meta.row_group(group).num_rows) for group in range(meta.num_row_groups)]
-    except (OSError, ArrowException) as wrong:
-        raise ReportError(f"{place.name}: cannot be read ({str(wrong).splitlines()[0]})") from wrong
     return found
+
+
+@contextmanager
+def _read(name: str) -> Iterator[None]:
+    from pyarrow import ArrowException  # noqa: PLC0415
+
+    try:
+        yield
+    except ReportError as wrong:
+        raise ReportError(f"{name}: {wrong}") from wrong
+    except (OSError, IndexError, ArrowException) as wrong:
+        why = "nothing is there" if isinstance(wrong, IndexError) else str(wrong).splitlines()[0]
+        raise ReportError(f"{name}: cannot be read ({why})") from wrong
 
 
 def stored_events(folder: Path) -> Stored:
     """Return the events of the run in `folder`. Raises ReportError where columns lack or have another type."""
     import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import ArrowException, parquet  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
 
     place, columns = folder / EVENTS, check_columns(folder)
     wanted = [name for name in (*WHOLE_NUMBERS, *YES_OR_NO, CUSTOMER, "replica") if name in columns]
-    try:
+    with _read(EVENTS):
         return Stored(pa.concat_tables([parquet.read_table(part, columns=wanted) for part in parts(place)]))
-    except (OSError, ArrowException) as wrong:
-        raise ReportError(f"{EVENTS}: cannot be read ({str(wrong).splitlines()[0]})") from wrong
 
 
 def check_columns(folder: Path) -> list[str]:
     """Return the columns of the run's events. Raises ReportError where one lacks, or holds no whole numbers."""
-    from pyarrow import ArrowException, parquet, types  # noqa: PLC0415
+    from pyarrow import parquet, types  # noqa: PLC0415
 
-    try:
+    with _read(EVENTS):
         schema = parquet.read_schema(parts(folder / EVENTS)[0])
-    except (OSError, IndexError, ArrowException) as wrong:
-        raise ReportError(
-            f"{EVENTS}: cannot be read ({(str(wrong).splitlines() or ['nothing is there'])[0]})"
-        ) from wrong
     every = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)
     if missing := sorted(set(every) - set(schema.names)):
         raise ReportError(f"{EVENTS}: {lacks(missing)}")
@@ -210,23 +216,19 @@ def lacks(missing: Sequence[str]) -> str:
 
 def stored_journal(folder: Path) -> list[JournalEntry]:
     """Return the journal of the run in `folder`; none where it wrote none. Raises ReportError as `journal_entries`."""
-    from pyarrow import ArrowException, parquet  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
 
     if not is_whole(folder / JOURNAL):
         return []
-    try:
+    with _read(JOURNAL):
         rows: list[tuple[int, str]] = []
         for part in parts(folder / JOURNAL):
             columns = set(parquet.read_schema(part).names)
             if missing := sorted({"position", "entry"} - columns):
-                raise ReportError(f"{JOURNAL}: {lacks(missing)}")
+                raise ReportError(lacks(missing))
             table = parquet.read_table(part, columns=["position", "entry"])
             rows += zip(table["position"].to_pylist(), table["entry"].to_pylist(), strict=True)
         return journal_entries(sorted(rows))
-    except ReportError as wrong:
-        raise ReportError(f"{JOURNAL}: {str(wrong).removeprefix(f'{JOURNAL}: ')}") from wrong
-    except (OSError, ArrowException) as wrong:
-        raise ReportError(f"{JOURNAL}: cannot be read ({str(wrong).splitlines()[0]})") from wrong
 
 
 def journal_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:

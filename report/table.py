@@ -5,6 +5,7 @@ and hands each to the same functions (`Rows`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
@@ -29,9 +30,7 @@ class Table:
         self._columns, self.names, self._rest = dict(columns), tuple(names), rest
 
     def __getitem__(self, name: str) -> Ints:
-        if name not in self._columns:
-            if self._rest is None:
-                raise KeyError(name)
+        if name not in self._columns and self._rest is not None:
             self._columns[name] = self._rest(name)
         return self._columns[name]
 
@@ -136,10 +135,7 @@ def nearest_rank(number: Ints, parts_per_million: int) -> Ints:
 
 def coalesce(*columns: Ints) -> Ints:
     """Return the first that is known."""
-    found = columns[0]
-    for column in columns[1:]:
-        found = np.where(found == NONE, column, found)
-    return found
+    return reduce(lambda found, column: np.where(found == NONE, column, found), columns)
 
 
 def least(*columns: Ints) -> Ints:

@@ -100,7 +100,6 @@ def usual(rows: Rows, terms: Terms) -> Usual:
 
 
 def _lengths(events: Table, terms: Terms) -> list[Ints]:
-    """Return the services, ways and sendings that are known in the sampled seconds."""
     second = terms.second(events["done_us"])
     every = max(1, terms.shown_s // SAMPLED_SECONDS)
     some = events.where((second != NONE) & (second % every == 0))

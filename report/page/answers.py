@@ -117,7 +117,6 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
 
 
 def _otherwise(result: Result) -> Answer:
-    """Return what this run cost beside what other policies cost on the same events, and what would have been enough."""
     question = "What would it have cost otherwise?"
     if result.replica_minutes is None:
         return Answer(question, UNKNOWN, "What was requested is not known: these events came without a journal.")

@@ -21,9 +21,7 @@ const axis = more => ({
   stroke: () => css("muted"), font: "12px system-ui, sans-serif", ticks: { show: false },
   grid: { stroke: () => css("grid"), width: 1 }, ...more,
 });
-const logAxis = more => axis({
-  splits: (u, at, low, high) => decades(low, high, 8), filter: (u, splits) => splits, ...more,
-});
+const decimal = { splits: (u, at, low, high) => decades(low, high, 8), filter: (u, splits) => splits };
 const nothing = { paths: () => null, points: { show: false } }; // a series of which hooks paint all
 const logRange = (u, low, high) => [(low ?? 1) * .8, (high ?? 10) * 1.25];
 
@@ -37,25 +35,16 @@ function plot(element, options, data) {
   plots.push(made);
   return made;
 }
-// Lines in the chart's own units, as a hook.
-const across = (u, y, name, dash = [5, 3]) => stroke(u, name, dash, ctx => {
-  ctx.moveTo(u.bbox.left, u.valToPos(y, "y", true));
-  ctx.lineTo(u.bbox.left + u.bbox.width, u.valToPos(y, "y", true));
-});
-const down = (u, x, name, dash = [5, 3]) => stroke(u, name, dash, ctx => {
-  ctx.moveTo(u.valToPos(x, "x", true), u.bbox.top);
-  ctx.lineTo(u.valToPos(x, "x", true), u.bbox.top + u.bbox.height);
-});
-function stroke(u, name, dash, path, width = 1) {
-  const { ctx, bbox } = u;
+// Dashed lines at a value, as a hook: along the chart, and from its top to its bottom.
+const across = (u, y) => dashed(u, u.bbox.left, u.valToPos(y, "y", true), u.bbox.width, 0);
+const down = (u, x) => dashed(u, u.valToPos(x, "x", true), u.bbox.top, 0, u.bbox.height);
+function dashed({ ctx }, x, y, wide, tall) {
   ctx.save();
+  Object.assign(ctx, { strokeStyle: css("bad"), lineWidth: devicePixelRatio });
+  ctx.setLineDash([5 * devicePixelRatio, 3 * devicePixelRatio]);
   ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  ctx.clip();
-  Object.assign(ctx, { strokeStyle: css(name), lineWidth: width * devicePixelRatio });
-  ctx.setLineDash(dash.map(length => length * devicePixelRatio));
-  ctx.beginPath();
-  path(ctx);
+  ctx.moveTo(x, y);
+  ctx.lineTo(x + wide, y + tall);
   ctx.stroke();
   ctx.restore();
 }
@@ -149,8 +138,8 @@ function panel(title, place) {
     : { range: (u, low, high) => [0, Math.max(1, high * 1.06)] };
   const last = place === Object.keys(page.panels).length - 1;
   overTime(row(`panel-${place}`), (log ? 132 : 92) + 18 * last, {
-    clock: last, series: [{}, ...lines], scales: { y }, y: log ? { splits: logAxis().splits, filter: logAxis().filter } : {},
-    draw: log ? [u => across(u, target, "bad")] : [],
+    clock: last, series: [{}, ...lines], scales: { y }, y: log ? decimal : {},
+    draw: log ? [u => across(u, target)] : [],
   }, [times, ...keys.map(name => closed(names[name]))]);
 }
 
@@ -178,24 +167,22 @@ function lateBars() {
 }
 
 function happened() {
-  const shapes = { up: [0, -5, 5, 4, -5, 4], down: [0, 5, 5, -4, -5, -4], reassign: [0, -5, 5, 0, 0, 5, -5, 0],
-    other: [-4, -4, 4, -4, 4, 4, -4, 4], handover: [-1, -6, 1, -6, 1, 6, -1, 6], failure: [-5, -5, 5, -5, 5, 5, -5, 5] };
+  const box = (x, y) => [[-x, -y], [x, -y], [x, y], [-x, y]];
+  const shapes = { up: [[0, -5], [5, 4], [-5, 4]], down: [[0, 5], [5, -4], [-5, -4]],
+    reassign: [[0, -5], [5, 0], [0, 5], [-5, 0]], other: box(4, 4), handover: box(1, 6), failure: box(5, 5) };
   overTime(row("panel-happened"), 70, {
     series: [{}, nothing], scales: { y: { dir: -1, range: () => [-.6, 2.6] } },
     y: { splits: () => [0, 1, 2], values: () => ["plans", "moves", "faults"] },
     draw: [u => events.forEach(([at, kind]) => {
       if (at < view[0] || at > view[1]) return;
       const x = u.valToPos(at, "x", true), y = u.valToPos(LANES[kind], "y", true);
-      const [first, ...rest] = pairs(shapes[kind]);
       u.ctx.fillStyle = css(MARKS[kind]);
       u.ctx.beginPath();
-      u.ctx.moveTo(x + first[0] * devicePixelRatio, y + first[1] * devicePixelRatio);
-      rest.forEach(([dx, dy]) => u.ctx.lineTo(x + dx * devicePixelRatio, y + dy * devicePixelRatio));
+      shapes[kind].forEach(([dx, dy]) => u.ctx.lineTo(x + dx * devicePixelRatio, y + dy * devicePixelRatio));
       u.ctx.fill();
     })],
   }, [times, times.map(() => null)]);
 }
-const pairs = list => list.flatMap((value, k) => k % 2 ? [] : [[value, list[k + 1]]]);
 
 function heatMap() {
   const { partitions, worst, bounds, cell, held } = heat, tall = Math.min(24, 600 / partitions.length);
@@ -242,8 +229,8 @@ function curveOfNines() {
       x: { time: false, distr: 3, range: (u, low, high) => logRange(u, Math.min(low, target), Math.max(high, target)) },
       y: { range: () => [0, nines * 1.03] },
     },
-    axes: [logAxis({
-      size: 28, values: (u, splits) => splits.map(sayMs), splits: (u, at, low, high) => decades(low, high, u.width / 75),
+    axes: [axis({
+      ...decimal, size: 28, values: (u, splits) => splits.map(sayMs), splits: (u, at, low, high) => decades(low, high, u.width / 75),
     }), axis({
       size: 76, splits: () => levels.map(level => -Math.log10(1 - level)).filter(at => at <= nines),
       values: (u, splits) => splits.map((at, k) => k === 1 ? "50 %" : `${+((1 - 10 ** -at) * 100).toFixed(6)} %`),
@@ -252,8 +239,8 @@ function curveOfNines() {
       stroke: () => css("a"), width: 2, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }),
     }],
     hooks: { draw: [u => {
-      across(u, promised, "bad");
-      down(u, target, "bad");
+      across(u, promised);
+      down(u, target);
       u.ctx.fillStyle = css("bad");
       u.ctx.beginPath();
       u.ctx.arc(u.valToPos(target, "x", true), u.valToPos(promised, "y", true), 5 * devicePixelRatio, 0, 7);
@@ -342,8 +329,7 @@ const middle = () => cursor ?? (view[0] + view[1]) / 2, wide = () => view[1] - v
 const zoom = factor => look(middle() - (middle() - view[0]) * factor, middle() + (view[1] - middle()) * factor);
 const actions = {
   in: () => zoom(.5), out: () => zoom(2), reset: () => look(0, seconds),
-  left: () => look(view[0] - wide() / 2, view[1] - wide() / 2),
-  right: () => look(view[0] + wide() / 2, view[1] + wide() / 2),
+  left: () => look(...view.map(at => at - wide() / 2)), right: () => look(...view.map(at => at + wide() / 2)),
   before: () => visit(events, -1), next: () => visit(events, 1),
   sooner: () => visit(episodes, -1, true), later: () => visit(episodes, 1, true),
   back: () => move(middle() - Math.max(step, wide() / 120)), on: () => move(middle() + Math.max(step, wide() / 120)),

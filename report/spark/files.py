@@ -105,7 +105,6 @@ def _fits(found: t.DataType, wanted: t.DataType) -> bool:
 
 
 def _looked_at(found: DataFrame) -> Events:
-    """Return `found` with every column, if each row is an event of our version."""
     also = [name for name in ALSO if name in found.columns]
     counts = found.agg(
         f.count("*").alias("rows"),

@@ -126,7 +126,6 @@ def _report(
 
 
 def _rows(spark: SparkSession, folder: Path, files: Files | None, most: int) -> Rows:
-    """Return the run's event rows: up to `most` in memory, more in Spark."""
     if files:
         events = read_events(spark, files.events)
         number = events.rows.count()

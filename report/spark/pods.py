@@ -115,7 +115,6 @@ def _template(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str,
 
 
 def _asked(master: str, what: str) -> dict[str, Any]:
-    """Return what the API server at `master` says. Raises ReportError."""
     where = master.removeprefix(KUBERNETES)
     url = f"{where if '://' in where else f'https://{where}'}/api/v1/{what}"
     token = (ACCOUNT / "token").read_text(encoding="ascii")

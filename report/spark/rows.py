@@ -64,7 +64,6 @@ class HandedOut:
 
 
 def _piece(make: Callable[[Table], T], unit: tuple[str, int]) -> T:
-    """Read a file, or one of its row groups, and return what `make` finds there."""
     from pyarrow import parquet  # noqa: PLC0415  in the worker
 
     place, group = unit

@@ -146,9 +146,8 @@ def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, f
 
 
 def _refuse(written: DataFrame, names: str) -> None:
-    found = written.agg(f.count("*").alias("events"), f.collect_set("unknown_version").alias("versions")).collect()[0]
-    if not found["events"]:
+    events, versions = written.agg(f.count("*"), f.collect_set("unknown_version")).collect()[0]
+    if not events:
         raise ReportError(f"{names}: empty; nothing was produced, so there is nothing to report on")
-    if found["versions"]:
-        versions = ", ".join(map(str, sorted(found["versions"])))
-        raise ReportError(f"{names}: {other_version(versions)}")
+    if versions:
+        raise ReportError(f"{names}: {other_version(', '.join(map(str, sorted(versions))))}")

@@ -112,10 +112,8 @@ def invalid_because(run: RunInfo, events: int, refused: int, lateness: Lateness)
         found.append(f"every one of {refused:,} events was refused")
     allowed_s = LATENESS_SHARE * run.latency_target_s
     if lateness.p99_s is not None and lateness.p99_s > allowed_s:
-        found.append(
-            f"the generator was late: p99 of placed − intended is {duration(lateness.p99_s)}, "
-            f"allowed are {duration(allowed_s)} (5 % of the target)"
-        )
+        late = f"p99 of placed − intended is {duration(lateness.p99_s)}, allowed are {duration(allowed_s)}"
+        found.append(f"the generator was late: {late} (5 % of the target)")
     if run.interrupted:
         found.append("the run was interrupted")
     if events + refused < run.events_scheduled:
@@ -127,10 +125,8 @@ def verdict_of(result: Result) -> str:
     """Return the verdict in one sentence, validity first."""
     kept = "kept" if result.kept else "missed"
     where = " in simulation" if result.world == "simulated" else ""
-    promise = (
-        f"promise {kept}{where}: {share(result.in_sla)} of {result.events:,} events were done within "
-        f"{duration(result.latency_target_s)} (promised {share(result.percentile)})"
-    )
+    done = f"{share(result.in_sla)} of {result.events:,} events were done within {duration(result.latency_target_s)}"
+    promise = f"promise {kept}{where}: {done} (promised {share(result.percentile)})"
     cost = "" if result.replica_minutes is None else f" for {result.replica_minutes:.2f} replica-minutes"
     suspect = result.integrity.suspect if result.integrity else ()
     beside = [what for what in suspect if not what.endswith(" lost")]

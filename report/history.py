@@ -29,6 +29,11 @@ class Span:
     from_us: int
     until_us: int | None
 
+    @property
+    def took_us(self) -> int:
+        """Its length; 0 of one that is open."""
+        return (self.until_us or self.from_us) - self.from_us
+
 
 def only(entries: Iterable[JournalEntry], kind: type[E]) -> list[E]:
     """Return the entries of one kind, by time."""
@@ -68,7 +73,7 @@ def started_us(changes: Iterable[ReplicaChanged]) -> list[int]:
 def union(spans: Iterable[Span]) -> list[tuple[int, int]]:
     """Return the times that closed spans cover, disjoint, in order."""
     found: list[tuple[int, int]] = []
-    for begin, end in sorted((span.from_us, span.until_us or span.from_us) for span in spans):
+    for begin, end in sorted((span.from_us, span.from_us + span.took_us) for span in spans):
         if found and begin <= found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], end))
         else:
@@ -109,8 +114,7 @@ def decisions(journal: Iterable[JournalEntry], started_us: int) -> tuple[Decisio
 
     def weighed(plan: PlanWritten) -> tuple[AlternativeWeighed, ...]:
         newest = bisect_right(times, plan.at_us) - 1
-        decided = newest >= 0 and ticks[newest].reason == plan.reason
-        return ticks[newest].alternatives if decided else ()
+        return ticks[newest].alternatives if newest >= 0 and ticks[newest].reason == plan.reason else ()
 
     return tuple(
         DecisionMade(

@@ -79,8 +79,7 @@ def explain(
     if shares.lost:
         died_us = max((at_us for times in deaths(changes).values() for at_us in times), default=NONE)
         found = cols.joined([found, *rows.pieces(partial(never_done, died_us=died_us, pipeline=pipeline))], *KEPT)
-    spans = [(span.replica, span.from_us, span.until_us or span.from_us) for span in starting]
-    telling = Telling(terms.started_us, terms.target_us, usual.service_us, pipeline=pipeline, starts=spans)
+    telling = Telling(terms.started_us, terms.target_us, usual.service_us, pipeline=pipeline, starts=starting)
     largest, left_out = episodes(found, telling)
     return Tail(
         late=number,
@@ -207,11 +206,8 @@ def _causes(late: Table) -> tuple[CauseOfLateness, ...]:
 
 def _by_second(late: Table, terms: Terms) -> dict[str, tuple[int, ...]]:
     second = np.clip(terms.second(late["intended_us"]), 0, terms.shown_s - 1)
-    series = {
-        cause.value: np.bincount(second[late["cause"] == number], minlength=terms.shown_s)
-        for number, cause in enumerate(Cause)
-    }
-    return {cause: tuple(counts.tolist()) for cause, counts in series.items() if counts.any()}
+    by = [np.bincount(second[late["cause"] == number], minlength=terms.shown_s) for number in range(len(Cause))]
+    return {cause.value: tuple(counts.tolist()) for cause, counts in zip(Cause, by, strict=True) if counts.any()}
 
 
 def overlap(intervals: Intervals, from_us: Ints, until_us: Ints) -> Ints:

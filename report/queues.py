@@ -47,8 +47,7 @@ def waited(rows: Rows, stays: Table, terms: Terms, usual: Usual) -> Table:
 
 
 def _of_replicas(events: Table, stays: Table, terms: Terms, usual: Usual) -> Table:
-    rows = _with_hands(events, stays, terms)
-    rows = rows.where(in_line(rows, rows["replica"]))
+    rows = _with_hands(events, stays, terms, "replica")
     here_us = np.where(_moved(rows), rows["came_us"], rows["handed_us"]) + usual.transit_us
     ready_us = ready(rows)
     found = _queued(rows, cols.begins(rows["replica"]), ready_us, np.minimum(here_us, ready_us), usual.service_us)
@@ -56,8 +55,7 @@ def _of_replicas(events: Table, stays: Table, terms: Terms, usual: Usual) -> Tab
 
 
 def _of_partitions(events: Table, stays: Table, terms: Terms, usual: Usual) -> Table:
-    rows = _with_hands(events, stays, terms)
-    rows = rows.where(in_line(rows, rows["partition"]))
+    rows = _with_hands(events, stays, terms, "partition")
     moved, handed_us = _moved(rows), rows["handed_us"]
     there_us = np.where(moved, np.minimum(rows["came_us"], rows["done_us"]), handed_us)
     sooner_us = np.where(moved, np.maximum(handed_us, rows["left_us"]), handed_us)
@@ -65,8 +63,8 @@ def _of_partitions(events: Table, stays: Table, terms: Terms, usual: Usual) -> T
     return rows.plus(**found).where(terms.late(rows)).only(*PLACE, "unstalled_us")
 
 
-def _with_hands(events: Table, stays: Table, terms: Terms) -> Table:
-    """Return the done events with old, left_us, came_us: how their partition had come to its replica, where it had.
+def _with_hands(events: Table, stays: Table, terms: Terms, line: str) -> Table:
+    """Return the done events, line by line, with how their partition came to its replica: old, left_us, came_us.
 
     stays: knows the name of every replica.
     """
@@ -76,7 +74,8 @@ def _with_hands(events: Table, stays: Table, terms: Terms) -> Table:
     )
     found = cols.places([stays[key] for key in SERVED], [rows[key] for key in SERVED])
     hands = {name: cols.taken(stays[name], found) for name in ("left_us", "came_us")}
-    return Table({**hands, "old": cols.taken(stays["old"], found, -1)}, stays.names, rows.__getitem__)
+    rows = Table({**hands, "old": cols.taken(stays["old"], found, -1)}, stays.names, rows.__getitem__)
+    return rows.where(in_line(rows, rows[line]))
 
 
 def placed(events: Table) -> Table:

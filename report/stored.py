@@ -109,10 +109,8 @@ def unknown_run(name: str, source: str, promise: Promise) -> RunInfo:
     """Return the description of a run that nobody described. Raises ReportError for a promise that is none."""
     target_s, share = promise.latency_target_s, promise.percentile
     if not (0 < target_s < math.inf and 0 < share <= 1):
-        raise ReportError(
-            f"{share:g} within {target_s:g} s was never promised: a latency target is more than 0 seconds, "
-            "a percentile a share of 1, as 0.999"
-        )
+        what = "a latency target is more than 0 seconds, a percentile a share of 1, as 0.999"
+        raise ReportError(f"{share:g} within {target_s:g} s was never promised: {what}")
     return RunInfo(
         run=name, scenario={"name": source}, policy="unknown", seed=0, topology="payment-only", world="unknown",
         bootstrap_servers="", client_properties="", payment_partitions=0,

@@ -92,10 +92,8 @@ def usual(rows: Rows, terms: Terms) -> Usual:
     says nothing of the way: the transit is taken as a twentieth of the target at most.
     """
     found = rows.pieces(partial(_lengths, terms=terms), by="replica")
-    service_us, transit_us, sending_us = (
-        max(0, percentile_us(known, 0.5)) if len(known) else 0
-        for known in (np.concatenate(lengths) for lengths in zip(*found, strict=True))
-    )
+    every = [np.concatenate(lengths) for lengths in zip(*found, strict=True)]
+    service_us, transit_us, sending_us = (max(0, percentile_us(one, 0.5)) if len(one) else 0 for one in every)
     return Usual(service_us, min(transit_us, terms.target_us // 20), sending_us)
 
 

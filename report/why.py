@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from report.causes import Cause
+from report.history import Span
 from report.queues import SLOW, WINDOW_S
 from report.wording import duration, moment, several
 
@@ -23,8 +24,8 @@ class Telling:
     target_us: int
     usual_us: int
     pipeline: bool
-    starts: Sequence[tuple[str, int, int]] = ()
-    """Replica, requested, ready (µs)."""
+    starts: Sequence[Span] = ()
+    """From when a replica was asked for until it was ready."""
 
     def why(self, cause: Cause, worst: Mapping[str, Any]) -> str:
         """Return one sentence.
@@ -75,9 +76,9 @@ class Telling:
         ahead += f", the time of {several(waited_us // self.usual_us, 'event')}" if self.usual_us else ""
         if cause is Cause.REPLICA_STARTING:
             named = [
-                f"{name} was asked for at {self._at(asked_us)} and ready {duration((ready_us - asked_us) / 1e6)} later"
-                for name, asked_us, ready_us in self.starts
-                if asked_us < worst["start_us"] and ready_us > worst["handed_us"]
+                f"{one.replica} was asked for at {self._at(one.from_us)} and ready {duration(one.took_us / 1e6)} later"
+                for one in self.starts
+                if one.from_us < worst["start_us"] and one.from_us + one.took_us > worst["handed_us"]
             ]
             return f"{'; '.join(named[:2])}; {ahead}; {load}"
         if cause is Cause.BURST:

@@ -9,7 +9,6 @@ CLASS: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
 
 def cause(failed: Exception) -> str:
     """Return the innermost cause that Spark names, in one line, without the names of its classes."""
-    lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    said = causes[-1] if causes else lines[0] if lines else type(failed).__name__
+    lines = [line.strip() for line in str(failed).splitlines() if line.strip()] or [type(failed).__name__]
+    said = [lines[0], *(line for line in lines if line.startswith("Caused by:"))][-1]
     return CLASS.sub("", said).partition(" SQLSTATE")[0].rstrip(".")[:300]

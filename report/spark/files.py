@@ -139,10 +139,8 @@ def _filled(found: DataFrame) -> DataFrame:
 
 def other_version(versions: str) -> str:
     """Return what is said of records of schema `versions`, which are not ours."""
-    return (
-        f"records of schema version {versions} beside {SCHEMA_VERSION}; this report reads "
-        f"{SCHEMA_VERSION} only, so read each part with the release that wrote it"
-    )
+    way = f"this report reads {SCHEMA_VERSION} only, so read each part with the release that wrote it"
+    return f"records of schema version {versions} beside {SCHEMA_VERSION}; {way}"
 
 
 def local(place: Path) -> str:

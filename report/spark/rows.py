@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from report.spark.files import Events, local
@@ -50,17 +49,13 @@ class HandedOut:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _together(self, by: str) -> Path:
-        place = self._scratch / (by or "all")
-        self._rows_of(by).write.mode("overwrite").parquet(local(place))
+        place, rows, also = self._scratch / (by or "all"), self._rows, [CUSTOMER] if by == CUSTOMER else []
+        if by:
+            key = f.floor(f.col("intended_us") / MINUTE_US) if by == "minute" else f.col(by)
+            rows = rows.where(f.col(CUSTOMER).isNotNull()) if also else rows
+            rows = rows.select(*OF_EVERY, *also).repartition(key)
+        rows.write.mode("overwrite").parquet(local(place))
         return place
-
-    def _rows_of(self, by: str) -> DataFrame:
-        if not by:
-            return self._rows
-        also = [CUSTOMER] if by == CUSTOMER else []
-        key = f.floor(f.col("intended_us") / MINUTE_US) if by == "minute" else f.col(by)
-        rows = self._rows.where(f.col(CUSTOMER).isNotNull()) if also else self._rows
-        return rows.select(*OF_EVERY, *also).repartition(key)
 
 
 def _piece(make: Callable[[Table], T], unit: tuple[str, int]) -> T:

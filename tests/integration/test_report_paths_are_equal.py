@@ -17,7 +17,7 @@ from bench.simulation.sent import sent_by
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
-from report import figures
+from report import stored
 from report.figures import report_stored
 from report.result import Result
 from report.spark.job import Cluster, report_run
@@ -69,7 +69,7 @@ def test_both_ways_give_the_same_result(
         simulated(tmp_path)
     here = report_stored(tmp_path)
 
-    monkeypatch.setattr(figures, "MOST_IN_MEMORY", 0)  # so that both need Spark
+    monkeypatch.setattr(stored, "MOST_IN_MEMORY", 0)  # so that both need Spark
     handed_out = report_run(tmp_path, cluster)
 
     assert handed_out == here == Result.load(tmp_path)

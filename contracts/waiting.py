@@ -16,7 +16,8 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
     """Return the first true value of `condition`, asked at once and then every `poll_s` seconds.
 
     what: names the condition in the error, as in "not within 5 s: the group is stable".
-    Raises NotWithinError after `within_s` seconds; the condition is asked once more at the deadline.
+    poll_s: 0 where `condition` itself waits.
+    Raises NotWithinError once the condition is still false after `within_s` seconds.
     """
     deadline_s = time.monotonic() + within_s
     while True:
@@ -25,4 +26,5 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
             return found
         if expired:
             raise NotWithinError(f"not within {within_s:g} s: {what}")
-        time.sleep(max(0.0, min(poll_s, deadline_s - time.monotonic())))
+        if poll_s:
+            time.sleep(poll_s)

@@ -89,6 +89,8 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
     except LauncherError as failed:
         return _say(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
+        if not failed.filename:  # it is about no file
+            raise
         return refuse(log, [f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
 
 

@@ -22,15 +22,17 @@ from bench.simulation.build import delivery_of, settings_of
 from bench.simulation.run import RANKS, SimulationResult, percentile_s, policy_of, run_scenario
 from bench.simulation.sent import Sent
 from contracts.delivery import OUR_DELIVERIES, Delivery
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord, entries
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
+from report import ReportError
 from report.measures import in_sla_share, percentile_us, replica_minutes
 from report.result import RESULT_FILE, Otherwise, Result
-from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo, stored_columns
+from report.run_info import JOURNAL, RUN_FILE, RunInfo
+from report.stored import stored_events, stored_journal
+from report.table import NONE, Table, coalesce
 
 Times = NDArray[np.int64]
-COLUMNS: Final = ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica")
 BASE: Final = "w1"
 """Scenario under a run whose own is not delivered: the run's values replace all of it."""
 IN_SLA_POINTS: Final = 0.5
@@ -207,14 +209,15 @@ def read_run(folder: Path) -> Recorded:
     if info.interrupted:
         raise InvalidSettingsError([f"{folder}: the run was interrupted: what it shows is not a whole run"])
     result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
-    served = _served(stored_columns(folder, EVENTS, COLUMNS), result.provenance.started_us)
-    if not len(served.done_us):
+    try:
+        (events,), entries = stored_events(folder).pieces(lambda rows: rows), stored_journal(folder)
+    except ReportError as wrong:
+        raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
+    if not len((served := _served(events, result.provenance.started_us)).done_us):
         raise InvalidSettingsError([f"{folder}: no event of this run was finished"])
-    texts = stored_columns(folder, JOURNAL, ("entry",))["entry"]
-    journal = tuple(sorted(entries(texts), key=lambda entry: entry.at_us))
-    if not journal:
+    if not entries:
         raise InvalidSettingsError([f"{folder}: {JOURNAL} is empty: nothing is known of the autoscaler"])
-    return Recorded(info, result, served, journal)
+    return Recorded(info, result, served, tuple(sorted(entries, key=lambda entry: entry.at_us)))
 
 
 def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
@@ -228,17 +231,14 @@ def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
         raise InvalidSettingsError([f"{folder / name}: cannot be read ({wrong})"]) from wrong
 
 
-def _served(columns: dict[str, NDArray[Any]], started_us: int) -> Served:
-    accepted_us = columns["accepted_us"].astype(float)
-    columns["handed_us"] = np.where(np.isnan(accepted_us), columns["placed_us"], columns["accepted_us"])
-    known = ~np.isnan(columns["done_us"].astype(float)) & ~np.isnan(columns["received_us"].astype(float))
-    order = np.lexsort((columns["offset"][known], columns["partition"][known]))
-    found = {name: values[known][order] for name, values in columns.items()}
-    times = ("intended_us", "handed_us", "received_us", "done_us")
+def _served(events: Table, started_us: int) -> Served:
+    found = events.plus(handed_us=coalesce(events["accepted_us"], events["placed_us"]))
+    found = found.where((events["done_us"] != NONE) & (events["received_us"] != NONE))
+    found = found.where(np.lexsort((found["offset"], found["partition"])))
     return Served(
-        **{name: found[name].astype(np.int64) - started_us for name in times},
+        **{name: found[name] - started_us for name in ("intended_us", "handed_us", "received_us", "done_us")},
         partition=found["partition"].astype(np.int32),
-        replica=np.unique(found["replica"].astype(str), return_inverse=True)[1].astype(np.int64),
+        replica=np.unique(found["replica"], return_inverse=True)[1].astype(np.int64),
     )
 
 

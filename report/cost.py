@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -75,19 +76,12 @@ def packing_of(run: RunInfo, arrived: Table, usual: Usual) -> IntArray | None:
     if service_rate is None or not 0 < seconds <= MOST_SECONDS:
         return None
     spacing = run.section("load").get("spacing")
+    pack = partial(per_second_packing, service_rate=service_rate, latency_target_s=run.latency_target_s)
+    slices = ((begin, min(begin + SLICE_S, seconds)) for begin in range(0, seconds, SLICE_S))
     try:
-        parts = [
-            per_second_packing(
-                _counts(arrived, begin, min(begin + SLICE_S, seconds)),
-                service_rate=service_rate,
-                latency_target_s=run.latency_target_s,
-                bursts=spacing == "burst",
-            )
-            for begin in range(0, seconds, SLICE_S)
-        ]
+        return np.concatenate([pack(_counts(arrived, *each), bursts=spacing == "burst") for each in slices])
     except ValueError:
         return None  # a replica that cannot serve one event within the target holds no bin
-    return np.concatenate(parts)
 
 
 def _counts(arrived: Table, begin: int, end: int) -> IntArray:

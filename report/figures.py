@@ -8,25 +8,13 @@ import msgspec
 
 from contracts.clock import now_us as clock_us
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
-from report import ReportError, history, percentiles, seconds
+from report import ReportError, history, percentiles, seconds, stored
 from report.cost import cost, packing_of, starts
 from report.integrity import effects, integrity, topics, totals
 from report.lateness import explain
 from report.rebalances import rebalances
 from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
 from report.run_info import EVENTS, RUN_FILE, RunInfo
-from report.stored import (
-    ASKED,
-    COUNTED,
-    LETTERS,
-    MOST_IN_MEMORY,
-    SERVED,
-    count,
-    is_whole,
-    load_run,
-    stored_events,
-    stored_journal,
-)
 from report.table import Rows
 from report.takeovers import deaths, stays
 from report.terms import Terms, usual
@@ -56,19 +44,18 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
     owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
     pace = usual(rows, terms)
     tail = None
-    if rows.known.issuperset(SERVED):
+    if rows.known.issuperset(stored.SERVED):
         tail = explain(rows, owners, arrived, terms, journal, usual=pace, shares=shares, pipeline=pipeline)
 
     counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events}
-    lost = shares.lost if shares.lost or ASKED in rows.known else None
+    lost = shares.lost if shares.lost or stored.ASKED in rows.known else None
     checked = integrity(rows, counts, lost=lost, key_order=run.keeps_key_order)
-    counted = COUNTED in rows.known
+    counted, letters = stored.COUNTED in rows.known, stored.LETTERS in rows.known
     orders = effects(counts) if counted and run.world != "simulated" else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)
     packing = packing_of(run, arrived, pace)
     spent = cost(run, started_us, journal, packing)
-    in_sla = shares.in_sla / shares.events if shares.events else 1.0
     problems = invalid_because(run, shares.events, shares.refused, late_s)
     plans = history.only(journal, PlanWritten)
     until_us = started_us + round(run.duration_s * 1e6)
@@ -80,7 +67,7 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         valid=not problems,
         problems=problems,
         events=shares.events,
-        in_sla=in_sla,
+        in_sla=shares.in_sla / shares.events if shares.events else 1.0,
         p50_s=ranks["sla"].rank("p50"),
         p99_s=ranks["sla"].rank("p99"),
         p999_s=ranks["sla"].rank("p999"),
@@ -91,8 +78,8 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         reassignments=taken.count("reassign") if journal else None,
         moved_partitions=spent.moved_partitions,
         lost=lost,
-        refused=shares.refused if LETTERS in rows.known else None,
-        dead_letters=counts["dead_letters"] if LETTERS in rows.known else None,
+        refused=shares.refused if letters else None,
+        dead_letters=counts["dead_letters"] if letters else None,
         duplicates=checked.duplicates,
         order_violations=checked.order_violations_partition,
         lateness=late_s,
@@ -166,20 +153,20 @@ def _orders(lost: int | None, effects: Effects | None) -> list[str]:
 
 def in_memory(master: str) -> int:
     """Return how many events one process counts by itself: none where somebody named a cluster for it."""
-    return MOST_IN_MEMORY if master.startswith("local") else 0
+    return stored.MOST_IN_MEMORY if master.startswith("local") else 0
 
 
 def needs_spark(folder: Path, master: str) -> bool:
     """Return whether the run's events must be read from its topics first, or are too many for one process."""
-    return not is_whole(folder / EVENTS) or count(folder / EVENTS) > in_memory(master)
+    return not stored.is_whole(folder / EVENTS) or stored.count(folder / EVENTS) > in_memory(master)
 
 
 def report_stored(folder: Path) -> Result:
     """Report on the run in `folder` and write result.json there. Raises ReportError."""
-    run = load_run(folder)
+    run = stored.load_run(folder)
     begun(run, folder)
     try:
-        result = measure(run, stored_events(folder), stored_journal(folder), now_us=clock_us())
+        result = measure(run, stored.stored_events(folder), stored.stored_journal(folder), now_us=clock_us())
     except ReportError as refused:
         raise ReportError(f"{folder}: {refused}") from refused
     save(result, folder)
@@ -189,9 +176,8 @@ def report_stored(folder: Path) -> Result:
 def begun(run: RunInfo, folder: Path) -> None:
     """Raise ReportError for a run whose load never began."""
     if run.started_us is None:
-        raise ReportError(
-            f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to report on"
-        )
+        why = "the load never began, so there is nothing to report on"
+        raise ReportError(f"{folder / RUN_FILE}: started_us is missing; {why}")
 
 
 def save(result: Result, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """What the journal says of the group: replicas paid for, plans written, lag seen. Plain Python: a journal is small."""
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,9 @@ from contracts.journal import AlternativeWeighed, JournalEntry, PlanWritten, Rep
 from report.result import DecisionMade, Failure
 
 MICROSECONDS: Final = 1_000_000
-PAID_FROM: Final = frozenset(
-    {ReplicaChange.REQUESTED, ReplicaChange.STARTED, ReplicaChange.READY, ReplicaChange.ADOPTED}
-)
-"""Normally REQUESTED; the others too, because a controller that was restarted adopts what it did not request."""
 STARTS_FROM: Final = frozenset({ReplicaChange.REQUESTED})
+PAID_FROM: Final = STARTS_FROM | {ReplicaChange.STARTED, ReplicaChange.READY, ReplicaChange.ADOPTED}
+"""Normally REQUESTED; the others too, because a controller that was restarted adopts what it did not request."""
 PAID_UNTIL: Final = frozenset({ReplicaChange.LEFT, ReplicaChange.DIED})
 SERVES_FROM: Final = frozenset({ReplicaChange.READY})
 SERVES_UNTIL: Final = PAID_UNTIL | {ReplicaChange.DRAINED}
@@ -48,9 +47,9 @@ def serving(changes: Iterable[ReplicaChanged]) -> list[Span]:
 
 def starting(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
     """Return when each replica was asked for and not yet ready; what never became ready or went, until `until_us`."""
-    ready = _spans(changes, STARTS_FROM, STARTS_UNTIL)
-    closed = [Span(span.replica, span.from_us, until_us if span.until_us is None else span.until_us) for span in ready]
-    return [span for span in closed if span.until_us is not None and span.until_us > span.from_us]
+    found = _spans(changes, STARTS_FROM, STARTS_UNTIL)
+    closed = ((one.replica, one.from_us, until_us if one.until_us is None else one.until_us) for one in found)
+    return [Span(*one) for one in closed if one[2] > one[1]]
 
 
 def started_us(changes: Iterable[ReplicaChanged]) -> list[int]:
@@ -88,7 +87,9 @@ def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float
 
 def count_each_second(spans: Sequence[Span], started_us: int, seconds: int) -> tuple[int, ...]:
     """Return how many spans are open as each second begins."""
-    return tuple(sum(_open(span, started_us + k * MICROSECONDS) for span in spans) for k in range(seconds))
+    ends = [(span.from_us, sys.maxsize if span.until_us is None else span.until_us) for span in spans]
+    times = (started_us + k * MICROSECONDS for k in range(seconds))
+    return tuple(sum(begin <= at_us < end for begin, end in ends) for at_us in times)
 
 
 def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) -> tuple[int | None, ...]:
@@ -114,11 +115,8 @@ def decisions(journal: Iterable[JournalEntry], started_us: int) -> tuple[Decisio
     return tuple(
         DecisionMade(
             at_s=(plan.at_us - started_us) / MICROSECONDS,
-            epoch=plan.epoch,
-            action=plan.action,
+            **{name: getattr(plan, name) for name in ("epoch", "action", "moved", "reason")},
             replicas=len(plan.replicas),
-            moved=plan.moved,
-            reason=plan.reason,
             alternatives=weighed(plan),
         )
         for plan in only(entries, PlanWritten)
@@ -127,20 +125,12 @@ def decisions(journal: Iterable[JournalEntry], started_us: int) -> tuple[Decisio
 
 def failures(changes: Iterable[ReplicaChanged], started_us: int) -> tuple[Failure, ...]:
     """Return what went wrong with replicas."""
+    wrong = [one for one in changes if one.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}]
+    at_s = [(one.at_us - started_us) / MICROSECONDS for one in wrong]
     return tuple(
-        Failure(
-            at_s=(change.at_us - started_us) / MICROSECONDS,
-            replica=change.replica,
-            change=change.change.value,
-            detail=change.detail,
-        )
-        for change in changes
-        if change.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}
+        Failure(at_s=at, replica=one.replica, change=one.change.value, detail=one.detail)
+        for at, one in zip(at_s, wrong, strict=True)
     )
-
-
-def _open(span: Span, at_us: int) -> bool:
-    return span.from_us <= at_us and (span.until_us is None or at_us < span.until_us)
 
 
 def _spans(

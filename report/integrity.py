@@ -30,11 +30,11 @@ def totals(rows: Rows, *, pipeline: bool, now_us: int) -> dict[str, int]:
 
 def _totals(events: Table, *, pipeline: bool, now_us: int) -> dict[str, int]:
     counts = (events["done_us"] != NONE) | (events["dead_letters"] <= 0)
-    doubled = _doubled(events, pipeline)
+    complete, doubled = _effects(events, pipeline=pipeline)
     latest_us = np.maximum.reduce([events[name] for name in TIMES])
     found = {
         "dead_letters": events["dead_letters"].sum(),
-        "exactly_once": (counts & ~doubled & _complete(events, pipeline)).sum(),
+        "exactly_once": (counts & ~doubled & complete).sum(),
         "doubled": (counts & doubled).sum(),
         "future": (latest_us > now_us).sum(),
     }
@@ -55,13 +55,9 @@ def effects(counts: Mapping[str, int]) -> Effects:
 
 def topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
     """Return what each topic held that held anything. counts: of `totals`."""
+    figures = ("records", "duplicates", "differing")
     return tuple(
-        TopicRecords(
-            topic=topic.value,
-            records=counts[f"{prefix}_records"],
-            duplicates=counts[f"{prefix}_duplicates"],
-            differing=counts[f"{prefix}_differing"],
-        )
+        TopicRecords(topic=topic.value, **{name: counts[f"{prefix}_{name}"] for name in figures})
         for topic, prefix in COLUMN_OF.items()
         if counts[f"{prefix}_records"]
     )
@@ -86,20 +82,14 @@ def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_or
     return Integrity(**found, suspect=_suspect(said))
 
 
-def _doubled(events: Table, pipeline: bool) -> Mask:
-    doubled = events["settled_differ"] == 1
+def _effects(events: Table, *, pipeline: bool) -> tuple[Mask, Mask]:
+    """Return whether each event has every effect, and whether it has one twice."""
+    complete, doubled = events["settled_records"] > 0, events["settled_differ"] == 1
     if pipeline:
-        doubled |= (events["shipped_records"] > 1) | (events["notified_records"] > 1)
-        doubled |= (events["accepted"] == 0) & (events["shipped_records"] > 0)
-    return np.asarray(doubled)
-
-
-def _complete(events: Table, pipeline: bool) -> Mask:
-    complete = events["settled_records"] > 0
-    if pipeline:
-        complete &= (events["shipped_records"] > 0) | (events["accepted"] == 0)
-        complete &= events["notified_records"] > 0
-    return np.asarray(complete)
+        shipped, notified, declined = events["shipped_records"], events["notified_records"], events["accepted"] == 0
+        complete &= ((shipped > 0) | declined) & (notified > 0)
+        doubled |= (shipped > 1) | (notified > 1) | (declined & (shipped > 0))
+    return complete, doubled
 
 
 def _overtaking(events: Table) -> int:
@@ -155,10 +145,7 @@ def _suspect(found: Mapping[str, Any]) -> tuple[str, ...]:
         "future": "{} with a time after this report was made",
     }
     said = [text.format(several(found[name], "event")) for name, text in words.items() if found[name]]
-    said += [
-        f"{several(count, 'event')} for which {stage} took less than no time"
-        for stage, count in found["clock_skew"].items()
-    ]
-    if found["offset_gaps"]:
-        said.append(f"{several(found['offset_gaps'], 'offset')} that no event has")
-    return tuple(said)
+    skewed = [(several(count, "event"), stage) for stage, count in found["clock_skew"].items()]
+    said += [f"{events} for which {stage} took less than no time" for events, stage in skewed]
+    gaps = found["offset_gaps"]
+    return (*said, f"{several(gaps, 'offset')} that no event has") if gaps else tuple(said)

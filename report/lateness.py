@@ -12,25 +12,11 @@ import numpy as np
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 from report import history
+from report import table as cols
 from report.causes import Cause, CauseOfLateness, LateEpisode, Tail
 from report.queues import owner_loads, placed, waited
 from report.seconds import Shares, in_seconds
-from report.table import (
-    NONE,
-    Groups,
-    Ints,
-    Mask,
-    Rows,
-    Table,
-    before,
-    begins,
-    coalesce,
-    joined,
-    minus,
-    places,
-    running_max,
-    taken,
-)
+from report.table import NONE, Groups, Ints, Mask, Rows, Table
 from report.takeovers import Deaths, deaths, takeovers
 from report.terms import SECOND_US, Terms, Usual, accounted, done, handed, ready
 from report.why import Telling
@@ -83,16 +69,16 @@ def explain(
     moments = [*(change.at_us for change in changes), *(plan.at_us for plan in plans)]
     stops = group_stops(rows, terms, usual, moments) if moments else []
     loads = owner_loads(arrived, usual.service_us)
-    load = places([loads["replica"], loads["second"]], [late["replica"], terms.second(late["intended_us"])])
+    load = cols.places([loads["replica"], loads["second"]], [late["replica"], terms.second(late["intended_us"])])
     late = late.plus(
         takeover=_kinds(late, owners, Deaths(changes, plans)),
-        load=taken(loads["load"], load),
-        over_from=taken(loads["over_from"], load),
+        load=cols.taken(loads["load"], load),
+        over_from=cols.taken(loads["over_from"], load),
     )
     found = attributed(late, terms, usual, stops, history.union(starting)).only(*KEPT)
     if shares.lost:
         died_us = max((at_us for times in deaths(changes).values() for at_us in times), default=NONE)
-        found = joined([found, *rows.pieces(partial(never_done, died_us=died_us, pipeline=pipeline))], *KEPT)
+        found = cols.joined([found, *rows.pieces(partial(never_done, died_us=died_us, pipeline=pipeline))], *KEPT)
     spans = [(span.replica, span.from_us, span.until_us or span.from_us) for span in starting]
     telling = Telling(terms.started_us, terms.target_us, usual.service_us, pipeline=pipeline, starts=spans)
     largest, left_out = episodes(found, telling)
@@ -117,11 +103,11 @@ def attributed(late: Table, terms: Terms, usual: Usual, stops: Intervals, starti
         return np.asarray((done_us != NONE) & (done_us - late["intended_us"] <= terms.target_us))
 
     done_us, stop_us = late["done_us"], overlap(stops, late["since_us"], late["start_us"])
-    late_by_us = np.maximum(minus(late["placed_us"], late["intended_us"]), 0)
-    sending_us = minus(late["accepted_us"], late["placed_us"])
+    late_by_us = np.maximum(cols.minus(late["placed_us"], late["intended_us"]), 0)
+    sending_us = cols.minus(late["accepted_us"], late["placed_us"])
     sending_us = np.where(sending_us == NONE, 0, np.maximum(sending_us - usual.sending_us, 0))
     unpaused, unstalled = in_time(late["unpaused_us"]), in_time(late["unstalled_us"])
-    pause_us = minus(late["came_us"], late["left_us"])
+    pause_us = cols.minus(late["came_us"], late["left_us"])
     in_stop = (pause_us != NONE) & (overlap(stops, late["left_us"], late["came_us"]) * 2 >= pause_us)
     dead, handover = ((late["takeover"] == kind) & unpaused for kind in (DEAD, HANDED_OVER))
     stopped = (unstalled & (stop_us > 0)) | (unpaused & in_stop)
@@ -140,8 +126,8 @@ def attributed(late: Table, terms: Terms, usual: Usual, stops: Intervals, starti
     cause = np.argmax(np.stack([rules[cause] for cause in Cause]), axis=0) if len(done_us) else done_us
     return late.plus(
         cause=cause,
-        latency_us=minus(done_us, late["intended_us"]),
-        slowed_us=minus(done_us, late["unslowed_us"]),
+        latency_us=cols.minus(done_us, late["intended_us"]),
+        slowed_us=cols.minus(done_us, late["unslowed_us"]),
         stop_us=stop_us,
     )
 
@@ -154,7 +140,7 @@ def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
     """
     lost = placed(events.where((events["done_us"] == NONE) & accounted(events)))
     reached = (lost["requested_records"] > 0) | (not pipeline)
-    died = coalesce(lost["placed_us"], lost["intended_us"]) <= died_us
+    died = cols.coalesce(lost["placed_us"], lost["intended_us"]) <= died_us
     order = list(Cause)
     cause = np.where(died, order.index(Cause.REPLICA_DEAD), order.index(Cause.OVERLOADED))
     unknown = np.full(len(cause), NONE)
@@ -168,7 +154,7 @@ def episodes(late: Table, telling: Telling) -> tuple[tuple[LateEpisode, ...], in
     order = np.lexsort([late[name] for name in ("done_us", "offset", "intended_us", "cause", "partition")])
     late = late.where(order)
     apart = np.diff(late["intended_us"], prepend=late["intended_us"][:1]) > APART_US
-    number = np.cumsum(begins(late["partition"], late["cause"], late["replica"], late["epoch"]) | apart)
+    number = np.cumsum(cols.begins(late["partition"], late["cause"], late["replica"], late["epoch"]) | apart)
     each = Groups(number)
     ranked = Groups(number, *(late[name] for name in FIGURES))
     worst = ranked.order[np.append(each.starts[1:], len(number)) - 1]
@@ -206,7 +192,7 @@ def _kinds(late: Table, owners: Table, rule: Deaths) -> Ints:
             place = (one.partition, one.came_us)
             found[place] = max(found.get(place, 0), DEAD if rule.by_death(one) else HANDED_OVER)
     table = np.array([(*place, kind) for place, kind in found.items()], np.int64).reshape(-1, 3)
-    return taken(table[:, 2], places([table[:, 0], table[:, 1]], [late["partition"], late["came_us"]]), 0)
+    return cols.taken(table[:, 2], cols.places([table[:, 0], table[:, 1]], [late["partition"], late["came_us"]]), 0)
 
 
 def _causes(late: Table) -> tuple[CauseOfLateness, ...]:
@@ -291,8 +277,8 @@ def still_slots(spans: Ints) -> Ints:
         return spans[:0, 0]
     order = np.lexsort([last, first, who])
     who, first, last = who[order], first[order], last[order]
-    new = begins(who)
-    first = np.maximum(first, before(running_max(last, new), new) + 1)  # of what overlaps, what is not counted yet
+    new = cols.begins(who)
+    first = np.maximum(first, cols.before(cols.running_max(last, new), new) + 1)  # what overlaps is counted once
     new = first <= last
     begin = int(first[new].min())
     slots = np.zeros((2, int(last.max()) - begin + 2), np.int64)

@@ -125,7 +125,8 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Against:
     """
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
-    return _against(*_bounds(_finite(a) - _finite(b)))
+    mean, low, high = _bounds(_finite(a) - _finite(b))
+    return Against(mean=mean, low=low, high=high, distinguishable=not low <= 0 <= high)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -142,10 +143,6 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
         if not front or points[one][0] > points[front[-1]][0] or points[one] == points[front[-1]]:
             front.append(one)
     return front
-
-
-def _against(mean: float, low: float, high: float) -> Against:
-    return Against(mean=mean, low=low, high=high, distinguishable=not low <= 0 <= high)
 
 
 def _bounds(values: Floats) -> tuple[float, float, float]:

@@ -11,22 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from report import table as cols
 from report.seconds import SERVED
-from report.table import (
-    NONE,
-    Groups,
-    Ints,
-    Mask,
-    Rows,
-    Table,
-    before,
-    begins,
-    joined,
-    places,
-    running_max,
-    running_sum,
-    taken,
-)
+from report.table import NONE, Groups, Ints, Mask, Rows, Table
 from report.terms import Terms, Usual, done, handed, in_line, ready
 
 SLOW: Final = 3
@@ -53,10 +40,10 @@ def waited(rows: Rows, stays: Table, terms: Terms, usual: Usual) -> Table:
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVED, "old", "left_us", "came_us")
     told: dict[str, Any] = {"stays": changed, "terms": terms, "usual": usual}
-    late = joined(rows.pieces(partial(_of_replicas, **told), by="replica"), *KNOWN, *FOUND)
-    paused = joined(rows.pieces(partial(_of_partitions, **told), by="partition"), *PLACE, "unstalled_us")
-    there = places([paused[name] for name in PLACE], [late[name] for name in PLACE])
-    return late.plus(unpaused_us=taken(paused["unstalled_us"], there))
+    late = cols.joined(rows.pieces(partial(_of_replicas, **told), by="replica"), *KNOWN, *FOUND)
+    paused = cols.joined(rows.pieces(partial(_of_partitions, **told), by="partition"), *PLACE, "unstalled_us")
+    there = cols.places([paused[name] for name in PLACE], [late[name] for name in PLACE])
+    return late.plus(unpaused_us=cols.taken(paused["unstalled_us"], there))
 
 
 def _of_replicas(events: Table, stays: Table, terms: Terms, usual: Usual) -> Table:
@@ -64,7 +51,7 @@ def _of_replicas(events: Table, stays: Table, terms: Terms, usual: Usual) -> Tab
     rows = rows.where(in_line(rows, rows["replica"]))
     here_us = np.where(_moved(rows), rows["came_us"], rows["handed_us"]) + usual.transit_us
     ready_us = ready(rows)
-    found = _queued(rows, begins(rows["replica"]), ready_us, np.minimum(here_us, ready_us), usual.service_us)
+    found = _queued(rows, cols.begins(rows["replica"]), ready_us, np.minimum(here_us, ready_us), usual.service_us)
     return rows.plus(**found).where(terms.late(rows)).only(*KNOWN, *FOUND)
 
 
@@ -74,7 +61,7 @@ def _of_partitions(events: Table, stays: Table, terms: Terms, usual: Usual) -> T
     moved, handed_us = _moved(rows), rows["handed_us"]
     there_us = np.where(moved, np.minimum(rows["came_us"], rows["done_us"]), handed_us)
     sooner_us = np.where(moved, np.maximum(handed_us, rows["left_us"]), handed_us)
-    found = _queued(rows, begins(rows["partition"]), there_us, np.minimum(sooner_us, there_us), usual.service_us)
+    found = _queued(rows, cols.begins(rows["partition"]), there_us, np.minimum(sooner_us, there_us), usual.service_us)
     return rows.plus(**found).where(terms.late(rows)).only(*PLACE, "unstalled_us")
 
 
@@ -87,9 +74,9 @@ def _with_hands(events: Table, stays: Table, terms: Terms) -> Table:
     rows = rows.plus(
         replica=stays.numbers_of(rows, "replica"), second=terms.second(rows["done_us"]), handed_us=handed(rows)
     )
-    found = places([stays[key] for key in SERVED], [rows[key] for key in SERVED])
-    hands = {name: taken(stays[name], found) for name in ("left_us", "came_us")}
-    return Table({**hands, "old": taken(stays["old"], found, -1)}, stays.names, rows.__getitem__)
+    found = cols.places([stays[key] for key in SERVED], [rows[key] for key in SERVED])
+    hands = {name: cols.taken(stays[name], found) for name in ("left_us", "came_us")}
+    return Table({**hands, "old": cols.taken(stays["old"], found, -1)}, stays.names, rows.__getitem__)
 
 
 def placed(events: Table) -> Table:
@@ -108,18 +95,18 @@ def _queued(rows: Table, first: Mask, ready_us: Ints, here_us: Ints, usual_us: i
     really be served; here_us: when it could have been. usual_us: what a service takes that is not slow; 0: unknown.
     """
     done_us = rows["done_us"]
-    before_us = np.where(first, here_us, before(done_us, first))
+    before_us = np.where(first, here_us, cols.before(done_us, first))
     start_us = np.minimum(np.maximum(ready_us, before_us), done_us)
     service_us = done_us - start_us
     kept_us = np.where(service_us > SLOW * usual_us, usual_us, service_us) if usual_us else service_us
     did_us = np.where(start_us > before_us, start_us, here_us)
-    work_us, kept_work_us = running_sum(service_us, first), running_sum(kept_us, first)
+    work_us, kept_work_us = cols.running_sum(service_us, first), cols.running_sum(kept_us, first)
     return {
         "start_us": start_us,
         "service_us": service_us,
-        "unstalled_us": work_us + running_max(here_us - work_us + service_us, first),
-        "unslowed_us": kept_work_us + running_max(did_us - kept_work_us + kept_us, first),
-        "since_us": running_max(np.where(here_us >= before_us, here_us, NONE), first),
+        "unstalled_us": work_us + cols.running_max(here_us - work_us + service_us, first),
+        "unslowed_us": kept_work_us + cols.running_max(did_us - kept_work_us + kept_us, first),
+        "since_us": cols.running_max(np.where(here_us >= before_us, here_us, NONE), first),
     }
 
 
@@ -138,8 +125,8 @@ def owner_loads(arrived: Table, usual_us: int) -> Table:
     replica, second = groups.keys
     load = groups.sum(window)
     over = load * usual_us > WINDOW_S * 1_000_000
-    fresh = begins(replica, second - np.arange(len(second)), over)  # in a row seconds grow as rows do
-    since = running_max(np.where(over & fresh, second, NONE), begins(replica))
+    fresh = cols.begins(replica, second - np.arange(len(second)), over)  # in a row seconds grow as rows do
+    since = cols.running_max(np.where(over & fresh, second, NONE), cols.begins(replica))
     return Table(
         {"replica": replica, "second": second, "load": load, "over_from": np.where(over, since, NONE)}, arrived.names
     )

@@ -40,7 +40,8 @@ def rebalances(
 
     owners: of `takeovers.stays`.
     """
-    delivery = delivery_of(run)
+    payment = run.section("payment")
+    delivery = str(payment.get("runtime") or payment.get("delivery") or "unknown")
     plans, gone = history.only(journal, PlanWritten), history.only(journal, ReplicaChanged)
     if not plans or delivery == "share":
         return None
@@ -48,12 +49,6 @@ def rebalances(
     found.sort(key=lambda one: (one.at_s, one.kind))
     left_out = max(0, len(found) - MOST_ROUNDS)
     return Rebalances(delivery=delivery, rounds=tuple(found[left_out:]), rounds_left_out=left_out)
-
-
-def delivery_of(run: RunInfo) -> str:
-    """Return how the run's replicas carried out plans: a runtime's name, else the delivery."""
-    payment = run.section("payment")
-    return str(payment.get("runtime") or payment.get("delivery") or "unknown")
 
 
 def changes(rows: Rows, owners: Table) -> list[Change]:
@@ -102,11 +97,8 @@ def rounds(
             same[-1].append(change)
         else:
             same.append([change])
-    return [
-        _round(some, plans[plan], kind, started_us, transit_us)
-        for (plan, kind), together in groups.items()
-        for some in together
-    ]
+    every = [(plans[plan], kind, some) for (plan, kind), together in groups.items() for some in together]
+    return [_round(some, plan, kind, started_us, transit_us) for plan, kind, some in every]
 
 
 def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int, transit_us: int) -> RebalanceRound:
@@ -114,11 +106,8 @@ def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int
     served_us = max((one.came_us for one in waited), default=None)
     planned = kind != "membership" and served_us is not None and served_us > plan.at_us
     begin_us = plan.at_us if planned and kind == "plan" else 0  # until then the old owner served: others, perhaps
-    pauses = [
-        one.came_us - max(one.left_us, (one.sent_us or 0) + transit_us, begin_us)
-        for one in waited
-        if one.came_us > begin_us
-    ]
+    met = [one for one in waited if one.came_us > begin_us]
+    pauses = [one.came_us - max(one.left_us, (one.sent_us or 0) + transit_us, begin_us) for one in met]
     partitions = len({one.partition for one in some})
     return RebalanceRound(
         at_s=(max(one.came_us for one in some) - started_us) / 1e6,
@@ -131,7 +120,6 @@ def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int
 
 
 def _kind(one: Takeover, plan: PlanWritten, rule: Deaths) -> str:
-    placed = plan.assignment is None or plan.assignment.get(one.partition) == one.new
-    if not placed:
+    if plan.assignment is not None and plan.assignment.get(one.partition) != one.new:
         return "membership"
     return "death" if rule.by_death(one) else "plan"

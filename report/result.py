@@ -176,7 +176,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Requested ones, each at the price of its class; null where all cost the same."""
     packing_replica_minutes: float | None
     """Of the least bins that hold each second's own events; more slack than a second is not used."""
-    """By how much it may be too low: seconds in which the search for the least was given up; 0: it is exact."""
     over_packing: float | None
     """requested / packing − 1."""
     moved_partitions: int | None

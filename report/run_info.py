@@ -1,16 +1,12 @@
 """What one run was: written as run.json when it starts, completed when it ends, read by the report."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-from contracts.validation import InvalidSettingsError
 from grouping import Grouping
 from report import replace_file
-
-if TYPE_CHECKING:
-    import numpy as np
 
 RUN_FILE: Final = "run.json"
 EVENTS: Final = "events.parquet"
@@ -72,23 +68,3 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     def load(cls, folder: Path) -> "RunInfo":
         """Read folder/run.json. Raises OSError or msgspec.DecodeError."""
         return msgspec.json.decode((folder / RUN_FILE).read_bytes(), type=cls)
-
-
-def stored_columns(folder: Path, name: str, columns: tuple[str, ...]) -> "dict[str, np.ndarray[Any, Any]]":
-    """Return columns of a run's Parquet files; integers that are missing somewhere become floats with NaN.
-
-    Raises InvalidSettingsError where they cannot be read.
-    """
-    try:
-        from pyarrow import ArrowException, parquet  # noqa: PLC0415  a tenth of a second, and only the bench extra
-    except ImportError as missing:
-        raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install '.[bench]'"]) from missing
-    if not (folder / name).exists():
-        raise InvalidSettingsError([f"{folder}: it holds no {name}; nothing was produced, or it was never gathered"])
-    try:
-        table = parquet.read_table(folder / name, columns=list(columns))
-    except (OSError, ArrowException) as wrong:
-        raise InvalidSettingsError([f"{folder / name}: cannot be read ({str(wrong).splitlines()[0]})"]) from wrong
-    if absent := [column for column in columns if column not in table.column_names]:
-        raise InvalidSettingsError([f"{folder / name}: it lacks {', '.join(absent)}"])
-    return {column: table[column].to_numpy() for column in columns}

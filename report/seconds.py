@@ -167,21 +167,20 @@ def series(
     """
     found = by_second(rows, terms)
     place = places([found["second"]], [np.arange(terms.shown_s)])
-    changes = history.only(journal, ReplicaChanged)
-
-    def replicas(spans: Sequence[history.Span]) -> tuple[int | None, ...]:
-        if not changes:
-            return (None,) * terms.shown_s
-        return history.count_each_second(spans, terms.started_us, terms.shown_s)
-
+    changes, unknown = history.only(journal, ReplicaChanged), (None,) * terms.shown_s
+    requested, ready = (
+        history.count_each_second(spans, terms.started_us, terms.shown_s) if changes else unknown
+        for spans in (history.paid(changes), history.serving(changes))
+    )
+    packing = () if packing_replicas is None else (*packing_replicas.tolist(), *unknown)[: terms.shown_s]
     return Series(
         arrivals=tuple(taken(found["arrivals"], place, 0).tolist()),
         done=tuple(done.get(second, 0) for second in range(terms.shown_s)),
         **{f"{name}_s": tuple(map(in_seconds, taken(found[name], place).tolist())) for name in SHOWN},
-        requested_replicas=replicas(history.paid(changes)),
-        ready_replicas=replicas(history.serving(changes)),
+        requested_replicas=requested,
+        ready_replicas=ready,
         lag=history.lag_each_second(history.only(journal, TickRecord), terms.started_us, terms.shown_s),
-        packing_replicas=() if packing_replicas is None else _filled(packing_replicas.tolist(), terms.shown_s),
+        packing_replicas=packing,
     )
 
 
@@ -211,7 +210,3 @@ def heat_map(arrived: Table, terms: Terms) -> HeatMap:
 def in_seconds(time_us: int) -> float | None:
     """Return µs in seconds; None for NONE."""
     return None if time_us == NONE else time_us / 1e6
-
-
-def _filled(values: Sequence[int], length: int) -> tuple[int | None, ...]:
-    return (*values[:length], *[None] * (length - len(values)))

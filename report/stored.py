@@ -98,9 +98,8 @@ def load_run(folder: Path) -> RunInfo:
     try:
         return RunInfo.load(folder)
     except OSError as missing:
-        raise ReportError(
-            f"{folder / RUN_FILE}: {missing.strerror}; name the folder of a run, as `out/NAME`"
-        ) from missing
+        said = f"{missing.strerror}; name the folder of a run, as `out/NAME`"
+        raise ReportError(f"{folder / RUN_FILE}: {said}") from missing
     except msgspec.DecodeError as broken:
         raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
 
@@ -114,19 +113,10 @@ def unknown_run(name: str, source: str, promise: Promise) -> RunInfo:
             "a percentile a share of 1, as 0.999"
         )
     return RunInfo(
-        run=name,
-        scenario={"name": source},
-        policy="unknown",
-        seed=0,
-        topology="payment-only",
-        world="unknown",
-        bootstrap_servers="",
-        client_properties="",
-        payment_partitions=0,
-        latency_target_s=target_s,
-        percentile=share,
-        duration_s=0.0,
-    )
+        run=name, scenario={"name": source}, policy="unknown", seed=0, topology="payment-only", world="unknown",
+        bootstrap_servers="", client_properties="", payment_partitions=0,
+        latency_target_s=target_s, percentile=share, duration_s=0.0,
+    )  # fmt: skip
 
 
 def bounded(run: RunInfo, rows: Rows, *, now_us: int) -> RunInfo:
@@ -140,9 +130,8 @@ def bounded(run: RunInfo, rows: Rows, *, now_us: int) -> RunInfo:
     started_us = min(first for first, _ in ends) // 1_000_000 * 1_000_000
     duration_s = (max(last for _, last in ends) - started_us) // 1_000_000 + 1
     if duration_s > LONGEST_DAYS * 86_400:
-        raise ReportError(
-            f"its events lie {duration_s / 86_400:,.0f} days apart; a report is of {LONGEST_DAYS} at most"
-        )
+        most = f"a report is of {LONGEST_DAYS} at most"
+        raise ReportError(f"its events lie {duration_s / 86_400:,.0f} days apart; {most}")
     return msgspec.structs.replace(run, started_us=started_us, duration_s=float(duration_s))
 
 
@@ -201,7 +190,9 @@ def check_columns(folder: Path) -> list[str]:
     try:
         schema = parquet.read_schema(parts(folder / EVENTS)[0])
     except (OSError, IndexError, ArrowException) as wrong:
-        raise ReportError(f"{EVENTS}: cannot be read ({(str(wrong).splitlines() or ['empty'])[0]})") from wrong
+        raise ReportError(
+            f"{EVENTS}: cannot be read ({(str(wrong).splitlines() or ['nothing is there'])[0]})"
+        ) from wrong
     every = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)
     if missing := sorted(set(every) - set(schema.names)):
         raise ReportError(f"{EVENTS}: {lacks(missing)}")
@@ -244,15 +235,13 @@ def journal_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:
     Raises ReportError for what is no entry, or of another version.
     """
     unfolder = Unfolder()
-    found = (_entry(unfolder, position, text) for position, text in rows)
+    found = []
+    for position, text in rows:
+        try:
+            record = RECORD.decode(text)
+            if record.v != JOURNAL_VERSION:
+                raise ReportError(f"entry {position} has version {record.v}, this report reads {JOURNAL_VERSION}")
+            found.append(unfolder.taken(record))
+        except msgspec.DecodeError as broken:
+            raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken
     return [entry for entry in found if entry is not None]
-
-
-def _entry(unfolder: Unfolder, position: int, text: str) -> JournalEntry | None:
-    try:
-        record = RECORD.decode(text)
-        if record.v != JOURNAL_VERSION:
-            raise ReportError(f"entry {position} has version {record.v}, this report reads {JOURNAL_VERSION}")
-        return unfolder.taken(record)
-    except msgspec.DecodeError as broken:
-        raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken

@@ -113,19 +113,10 @@ def takeovers(stays: Table) -> list[Takeover]:
     late = each.sum(stays["late"])
     columns = ("partition", "left_us", "came_us", "epoch")
     partition, left_us, came_us, epoch = (each.first(stays[name]).tolist() for name in columns)
-    old, new = each.first(stays["old"]), each.first(stays["replica"])
-    return [
-        Takeover(
-            partition[row],
-            stays.name(old[row]) or "",
-            stays.name(new[row]) or "",
-            left_us[row],
-            came_us[row],
-            None if epoch[row] == NONE else epoch[row],
-            int(late[row]),
-        )
-        for row in np.flatnonzero(each.first(stays["left_us"]) != NONE).tolist()
-    ]
+    names = [(stays.name(number) or "" for number in each.first(stays[which])) for which in ("old", "replica")]
+    epochs = (None if number == NONE else number for number in epoch)
+    every = map(Takeover, partition, *names, left_us, came_us, epochs, late.tolist())
+    return [one for one in every if one.left_us != NONE]
 
 
 def _life(rows: Table, deaths: Mapping[str, Sequence[int]]) -> Ints:

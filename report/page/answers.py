@@ -1,11 +1,11 @@
 """What a reader asks first: was it kept, what would have kept it, what else could it cost; page and terminal say it."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from report.causes import CauseOfLateness, Tail, cause_meaning, cause_title
@@ -14,6 +14,8 @@ from report.wording import UNKNOWN, count, duration, minutes, over, several, sha
 
 STARVED: Final = 0.1
 """Share of a run without a free core from which that is said of a promise that was not kept."""
+PLAIN: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
+"""How tables stand on the terminal."""
 Bar = tuple[str, str, float, str]
 """Label, text, length in percent, and class: kept, missed or neither."""
 
@@ -46,25 +48,18 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     pauses = [one.pause_s for one in result.rebalances.rounds if one.pause_s is not None] if result.rebalances else []
     priced = f", at their prices {minutes(of.priced_replica_minutes)}" if of and of.priced_replica_minutes else ""
     paused = f", pauses of {duration(max(pauses))} at most" if pauses else ""
+    paid = unknown or f"requested; ready {minutes(ready)}{priced}{started}"
+    plans = f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if journaled else UNKNOWN
+    moved = unknown or f"{several(result.moved_partitions or 0, 'partition')} moved{paused}"
+    once = UNKNOWN if effects is None else "all" if result.whole else count(effects.exactly_once)
+    orders = "not told by these events" if effects is None else f"of {several(effects.orders, 'order')}"
     return [
         ("median", duration(result.p50_s), "half of the events were faster"),
         (promised[0], duration(promised[1]), f"promised {target} for {share(result.percentile)}"),
         ("slowest", duration(result.max_s), lost),
-        (
-            "replica-minutes",
-            minutes(result.replica_minutes),
-            unknown or f"requested; ready {minutes(ready)}{priced}{started}",
-        ),
-        (
-            "plans",
-            f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if journaled else UNKNOWN,
-            unknown or f"{several(result.moved_partitions or 0, 'partition')} moved{paused}",
-        ),
-        (
-            "effects exactly once",
-            UNKNOWN if effects is None else "all" if result.whole else count(effects.exactly_once),
-            "not told by these events" if effects is None else f"of {several(effects.orders, 'order')}",
-        ),
+        ("replica-minutes", minutes(result.replica_minutes), paid),
+        ("plans", plans, moved),
+        ("effects exactly once", once, orders),
     ]
 
 
@@ -73,10 +68,8 @@ def starved(result: Result) -> str:
     full_s = result.provenance.cores_full_s or 0.0
     if result.kept or full_s < STARVED * result.duration_s:
         return ""
-    return (
-        f"All cores of this machine were busy for {full_s:.0f} s of it: what waits for a core is late, too, and each "
-        "replica takes of it. More cores, or less load, tell more."
-    )
+    told = f"All cores of this machine were busy for {full_s:.0f} s of it: what waits for a core is late, too, and each"
+    return f"{told} replica takes of it. More cores, or less load, tell more."
 
 
 def late_by_cause(tail: Tail) -> str:
@@ -86,10 +79,8 @@ def late_by_cause(tail: Tail) -> str:
 
 def _kept(result: Result) -> Answer:
     question = "Was the promise kept?"
-    words = (
-        f"{share(result.in_sla)} of {several(result.events, 'event')} within {duration(result.latency_target_s)}; "
-        f"promised were {share(result.percentile)}."
-    )
+    done = f"{share(result.in_sla)} of {several(result.events, 'event')} within {duration(result.latency_target_s)}"
+    words = f"{done}; promised were {share(result.percentile)}."
     if not result.valid:
         return Answer(question, "This measurement does not stand", words)
     if not result.whole:
@@ -105,11 +96,8 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
         return Answer(question, UNKNOWN, "Causes are not known: nothing tells who received these events, and when.")
     allowed = int((1 - result.percentile) * result.events + 1e-6)
     if result.kept:
-        told = (
-            f"{late_by_cause(tail)[0].upper()}{late_by_cause(tail)[1:]}. {cause_meaning(tail.causes[0].cause)}"
-            if tail.causes
-            else "Not one was late."
-        )
+        by = late_by_cause(tail)
+        told = f"{by[0].upper()}{by[1:]}. {cause_meaning(tail.causes[0].cause)}" if by else "Not one was late."
         return Answer(question, f"{count(tail.late)} late of {count(allowed)} allowed", told)
     needed: list[CauseOfLateness] = []
     for one in tail.causes:
@@ -117,16 +105,14 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
             needed.append(one)
     if not needed:
         return Answer(question, UNKNOWN, "No late event was found.")
-    keep = sorted(
-        (one.replica_minutes, one.policy) for one in result.otherwise or () if one.in_sla >= result.percentile
-    )
+    others = [one for one in result.otherwise or () if one.in_sla >= result.percentile]
     names = " and no ".join(cause_title(one.cause).lower() for one in needed)
-    told = (
-        f"{count(tail.late)} were late, {count(allowed)} are allowed; "
-        f"{' and '.join(count(one.events) for one in needed)} for that. {cause_meaning(needed[0].cause)}"
-    )
-    if keep:
-        told += f" On these events {keep[0][1]} keeps it, for {minutes(keep[0][0])} replica-minutes."
+    so_many = " and ".join(count(one.events) for one in needed)
+    told = f"{count(tail.late)} were late, {count(allowed)} are allowed; {so_many} for that. "
+    told += cause_meaning(needed[0].cause)
+    if others:
+        least = min(others, key=lambda one: (one.replica_minutes, one.policy))
+        told += f" On these events {least.policy} keeps it, for {minutes(least.replica_minutes)} replica-minutes."
     return Answer(question, f"No {names}", f"{told} {starved(result)}".strip())
 
 
@@ -156,23 +142,20 @@ def show(result: Result, console: Console) -> None:
     name = f"{result.scenario} · {result.policy} · seed {result.seed}"
     name = result.scenario if result.world == "unknown" else name
     heading = Text.assemble((f"{name}\n", "bold"), (result.verdict, colour))
-    figures = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    figures.add_column(justify="left")
-    figures.add_column(justify="right", style="bold")
-    for label, text, note in key_figures(result):
-        figures.add_row(label, text, note)
+    figures = Table("", Column(justify="right", style="bold"), "", **PLAIN, show_header=False)
+    for row in key_figures(result):
+        figures.add_row(*row)
     parts: list[RenderableType] = [heading, Padding(figures, (1, 0))]
     if result.tail and result.tail.causes:
         told = f"{late_by_cause(result.tail)} (of {several(result.tail.late, 'late event')})"
         parts.append(Padding(Text.assemble(("why late  ", "bold"), told), (0, 0, 1, 0)))
     if told := starved(result):
         parts.append(Padding(Text(told, "yellow"), (0, 0, 1, 0)))
-    table = Table("stage", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9", "p9999": "p99.99", "max": "max"}
+    ranks = [Column(name, justify="right", no_wrap=True) for name in names.values()]
+    table = Table("stage", *ranks, **PLAIN, header_style="bold")
     for one in result.stages:
-        ranks = (one.p50_s, one.p90_s, one.p95_s, one.p99_s, one.p999_s, one.p9999_s, one.max_s)
-        table.add_row(STAGES.get(one.stage, one.stage), *map(duration, ranks))
+        table.add_row(STAGES.get(one.stage, one.stage), *(duration(getattr(one, f"{name}_s")) for name in names))
     console.print(Group(*parts, table))
     if result.otherwise:
         told = "; ".join(f"{label}: {text}" for label, text, *_ in answers(result)[2].bars)

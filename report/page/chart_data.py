@@ -141,8 +141,7 @@ def short(values: Floats) -> list[float | int | None]:
 
 def decisions_shown(result: Result) -> list[DecisionMade]:
     """Return the decisions that the page lists, by time."""
-    largest = sorted(result.decisions, key=lambda made: -made.moved)[:PLANS_SHOWN]
-    return sorted(largest, key=lambda made: made.at_s)
+    return sorted(sorted(result.decisions, key=lambda made: -made.moved)[:PLANS_SHOWN], key=lambda made: made.at_s)
 
 
 def episodes_shown(result: Result) -> list[LateEpisode]:

@@ -54,8 +54,7 @@ DETAILS: Final = {
     "rebalances": "Rounds of the group. The pause is the longest that an event waited only because its partition had "
     "no owner; ready: from the plan until the last partition was served again. By plan: a plan moved partitions; "
     "death: it gave away what a dead replica had; membership: the group itself.",
-    "cost": "The packing of each second's own events may be too low by its gap.",
-    "integrity": "",
+    "cost": "", "integrity": "",
     "topics": "A duplicate is a record whose event was on the topic before; it may be, as long as both say the same.",
 }  # fmt: skip
 """Tables that stand folded at the end → what is to be said of them."""

@@ -47,10 +47,8 @@ def like_this_pod(master: str, folder: Path) -> dict[str, str]:
     pod = _asked(master, f"namespaces/{namespace}/pods/{name}")
     container = pod["spec"]["containers"][0]
     if not _shared(pod["spec"], container, folder.resolve()):
-        raise ReportError(
-            f"{folder} lies in this pod alone, so executors would not see it; put it into a volume that other pods can "
-            "mount, as a claim that is ReadWriteMany"
-        )
+        way = "put it into a volume that other pods can mount, as a claim that is ReadWriteMany"
+        raise ReportError(f"{folder} lies in this pod alone, so executors would not see it; {way}")
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as template:
         json.dump(_template(pod, container), template)
     atexit.register(Path(template.name).unlink, missing_ok=True)
@@ -129,9 +127,7 @@ def _asked(master: str, what: str) -> dict[str, Any]:
             return found
     except urllib.error.HTTPError as refused:
         said = json.load(refused).get("message", "") if refused.code == 403 else refused.reason
-        raise ReportError(
-            f"--master {master}: Kubernetes refuses ({said}); give the pod's service account the Role of "
-            "infra/k8s/overlays/report"
-        ) from refused
+        way = "give the pod's service account the Role of infra/k8s/overlays/report"
+        raise ReportError(f"--master {master}: Kubernetes refuses ({said}); {way}") from refused
     except OSError as silent:
         raise ReportError(f"--master {master}: the API server does not answer ({silent})") from silent

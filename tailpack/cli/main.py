@@ -238,7 +238,6 @@ def _source(module: str) -> str:
 
 
 def _summary(module: str, function: str) -> str:
-    """Return the first line of a function's docstring."""
     found = re.search(
         rf'^(?:def|class) {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL
     )

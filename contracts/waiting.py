@@ -15,8 +15,7 @@ class NotWithinError(TimeoutError):
 def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = POLL_S) -> T:
     """Return the first true value of `condition`, asked at once and then every `poll_s` seconds.
 
-    what: names the condition in the error. poll_s: 0 if `condition` itself waits.
-    Raises NotWithinError if it is still false after `within_s` seconds.
+    poll_s: 0 if `condition` itself waits. Raises NotWithinError, which names `what`, after `within_s` seconds.
     """
     deadline_s = time.monotonic() + within_s
     while True:

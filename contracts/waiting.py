@@ -15,8 +15,7 @@ class NotWithinError(TimeoutError):
 def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = POLL_S) -> T:
     """Return the first true value of `condition`, asked at once and then every `poll_s` seconds.
 
-    what: names the condition in the error, as in "not within 5 s: the group is stable".
-    Raises NotWithinError after `within_s` seconds; the condition is asked once more at the deadline.
+    poll_s: 0 if `condition` itself waits. Raises NotWithinError, which names `what`, after `within_s` seconds.
     """
     deadline_s = time.monotonic() + within_s
     while True:
@@ -25,4 +24,5 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
             return found
         if expired:
             raise NotWithinError(f"not within {within_s:g} s: {what}")
-        time.sleep(max(0.0, min(poll_s, deadline_s - time.monotonic())))
+        if poll_s:
+            time.sleep(poll_s)

@@ -110,7 +110,6 @@ def _last_line(output: IO[bytes]) -> str:
 
 
 def _keep(output: IO[bytes], log: Path) -> None:
-    """Write what was said to `log`, where that can be: without it everything is said that must be."""
     output.seek(0)
     with contextlib.suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)

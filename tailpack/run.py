@@ -130,7 +130,6 @@ class Run:
         return self.folder
 
     def _leave_nothing_empty(self) -> None:
-        """Remove the run's folder, and those made for it, where the run was refused before it wrote anything."""
         with contextlib.suppress(OSError):
             for place in (self.folder, *self._new):
                 place.rmdir()
@@ -249,7 +248,6 @@ class Run:
             self._measure(stack.processes())
 
     def _measure(self, processes: dict[str, int]) -> None:
-        """Read what these processes and our own use."""
         kafka = self._own_broker.nodes[1].pid if self._own_broker else None
         own = ({"kafka": kafka} if kafka else {}) | {"tailpack": os.getpid()}
         self._memory_mib = self.meter.sample(processes | own, time.monotonic())
@@ -263,7 +261,6 @@ class Run:
         self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
 
     def _note(self, **known: Any) -> None:
-        """Write down what is known by now, in run.json and processes.json."""
         peak_mib = round(self.meter.peak_mib, 1) or None
         self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **known)
         self.info.save(self.folder)

@@ -69,7 +69,6 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
         signals.append(number)
         stop.set()
 
-    state_dir = ""
     try:
         logs.configure(log.name, os.environ)
         told = read_chain(configs, os.environ) if len(configs) > 1 else [read(next(iter(configs), None), os.environ)]
@@ -77,8 +76,7 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
             signal.signal(number, asked_to_stop)
         with ExitStack() as claimed:
             for one in told:
-                state_dir = one.settings.state_dir
-                claimed.enter_context(only_one(Path(state_dir)))
+                claimed.enter_context(only_one(Path(one.settings.state_dir)))
             if only_stop:
                 return max(map(_stop, told))
             return _run(told[0], stop, signals) if len(told) == 1 else _run_all(told, stop, signals)
@@ -89,7 +87,9 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
     except LauncherError as failed:
         return _say(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
-        return refuse(log, [f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
+        if not failed.filename:  # it is about no file
+            raise
+        return refuse(log, [f"TAILPACK_STATE_DIR: {failed.filename}: {failed.strerror}"])
 
 
 @contextmanager

@@ -66,7 +66,6 @@ def _typed(name: str, told: Option) -> Any:
 
 
 def _seconds(told: Option, text: str | float) -> float:
-    """Return a length of time in seconds. Raises ValueError, which typer makes a message of."""
     seconds = text if isinstance(text, float) else float(text) if text.replace(".", "").isdigit() else duration_s(text)
     if not (told.least or 0.0) <= seconds <= (told.most or math.inf):
         raise ValueError(f"{text} is not between {told.least or 0:g} s and {told.most or math.inf:g} s")

@@ -124,7 +124,6 @@ def _matrix(asked: list[str]) -> Matrix:
 
 
 def _is_matrix(path: str) -> bool:
-    """Tell a matrix file from a scenario file by its contenders."""
     file = Path(path)
     return path.endswith(".toml") and file.is_file() and MATRIX_KEY.search(file.read_text("utf-8")) is not None
 

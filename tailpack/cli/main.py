@@ -89,6 +89,15 @@ MOVED: Final = {
     "kafka consumer-groups": "kafka groups",
 }
 """Former names, which still work for one release."""
+LEFT: Final = {
+    "chaos": "make chaos SEEDS=5",
+    "grouping": "tailpack paper consistent-grouping",
+    "packing": "tailpack paper landau",
+    "sla": "tailpack report RUN_DIR; a run's live view and /metrics show the share in time meanwhile",
+    "sweep": "tailpack compare SCENARIO --axis NAME",
+    "taxi": "docs/examples/taxi.py",
+}
+"""Commands that are gone, and what to use."""
 PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Context settings of `kafka groups`, whose options are Kafka's own."""
 
@@ -151,6 +160,8 @@ class Group(TyperGroup):
             elsewhere = {
                 path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
             }
+            if args[0] in LEFT and ctx.parent is None:
+                ctx.fail(f"`{args[0]}` is gone; use: {LEFT[args[0]]}")
             near = get_close_matches(args[0], here) or get_close_matches(args[0], elsewhere)
             meant = ", ".join(f"'{(here if one in here else elsewhere)[one]}'" for one in near)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if meant else ""))
@@ -227,7 +238,6 @@ def _source(module: str) -> str:
 
 
 def _summary(module: str, function: str) -> str:
-    """Return the first line of a function's docstring."""
     found = re.search(
         rf'^(?:def|class) {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL
     )

@@ -39,14 +39,12 @@ def complete_policy(incomplete: str) -> list[str]:
 
 
 def _folder(folder: Path | None) -> Path | None:
-    """Refuse, before anything is measured, a folder that cannot be made or written."""
     if folder is not None:
         check_folder(folder)
     return folder
 
 
 def _quantity(text: str | None) -> Any:
-    """Return a bare number as one, and everything else as text with a unit, which settings understand."""
     return text if text is None else _value(text)
 
 

@@ -201,7 +201,6 @@ def say_live_only(scenarios: "Iterable[Question]") -> None:
 
 
 def _announce_compiler() -> None:
-    """Import the compiler; print a line as soon as it has to compile."""
     from autoscaler.jit import load_compiler  # noqa: PLC0415
 
     load_compiler(lambda: _note(f"compiling once, about {COMPILING_S} s"))

@@ -222,7 +222,6 @@ class Broker:
         return seats
 
     def _held(self) -> int:
-        """Number of nodes that the folder holds; 0 when it is new."""
         seat = Node(self.folder).seat or Node(self._folder(1)).seat
         return max(1, len(seat.quorum)) if seat else 0
 

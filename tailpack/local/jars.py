@@ -108,7 +108,6 @@ def java() -> str:
 
 
 def _wrong(jars: list[Jar], folder: Path) -> list[str]:
-    """Names of the jars that are missing in `folder` or differ from the lock."""
     return [jar.file for jar in jars if not (folder / jar.file).is_file() or _sha256(folder / jar.file) != jar.sha256]
 
 

@@ -137,7 +137,6 @@ class Stack:
         return [event for one in self.children if not self._once(one) and (event := one.supervise(now))]
 
     def _once(self, child: Supervised) -> bool:
-        """Whether it sends load, which cannot start again."""
         return any(child is one for one in self.load_parts)
 
     def processes(self) -> dict[str, int]:

@@ -27,8 +27,7 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
     changes = history.only(journal, ReplicaChanged)
     paid, ready = history.paid(changes), history.serving(changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
-    packing_minutes = None if least is None else int(least.sum()) / 60
-    plans = history.only(journal, PlanWritten)
+    packing_minutes, plans = None if least is None else int(least.sum()) / 60, history.only(journal, PlanWritten)
     after = zip([None, *plans], plans, strict=False)
     in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
     steps = [len(plan.replicas) - len(before.replicas) for before, plan in in_run if before is not None]
@@ -61,8 +60,7 @@ def starts(journal: Sequence[JournalEntry]) -> Starts | None:
     took = history.started_us(history.only(journal, ReplicaChanged))
     if not took:
         return None
-    known = np.sort(np.array(took, np.int64))
-    p50, p99, longest = (percentile_us(known, share) / 1e6 for share in (0.5, 0.99, 1.0))
+    p50, p99, longest = (percentile_us(np.array(took, np.int64), share) / 1e6 for share in (0.5, 0.99, 1.0))
     return Starts(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
 
 
@@ -115,7 +113,6 @@ def rebalance_score(
 
 def _service_rate(run: RunInfo, usual: Usual) -> float | None:
     time_s = run.section("payment").get("service_time_s")
-    if isinstance(time_s, int | float) and time_s > 0:
-        overhead_s = run.section("simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0
-        return 1 / (time_s + overhead_s)
-    return 1e6 / usual.service_us if usual.service_us else None
+    if not (isinstance(time_s, int | float) and time_s > 0):
+        return 1e6 / usual.service_us if usual.service_us else None
+    return 1 / (time_s + (run.section("simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0))

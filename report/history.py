@@ -99,10 +99,8 @@ def count_each_second(spans: Sequence[Span], started_us: int, seconds: int) -> t
 
 def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) -> tuple[int | None, ...]:
     """Return the group's lag (events) at the last tick of each second; None where no tick could see it."""
-    seen: dict[int, int] = {}
-    for tick in ticks:
-        if tick.partitions:
-            seen[(tick.at_us - started_us) // MICROSECONDS] = sum(partition.lag for partition in tick.partitions)
+    saw = [((tick.at_us - started_us) // MICROSECONDS, tick.partitions) for tick in ticks if tick.partitions]
+    seen = {second: sum(partition.lag for partition in partitions) for second, partitions in saw}
     return tuple(seen.get(second) for second in range(seconds))
 
 

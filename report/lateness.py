@@ -70,11 +70,8 @@ def explain(
     stops = group_stops(rows, terms, usual, moments) if moments else []
     loads = owner_loads(arrived, usual.service_us)
     load = cols.places([loads["replica"], loads["second"]], [late["replica"], terms.second(late["intended_us"])])
-    late = late.plus(
-        takeover=_kinds(late, owners, Deaths(changes, plans)),
-        load=cols.taken(loads["load"], load),
-        over_from=cols.taken(loads["over_from"], load),
-    )
+    loaded = {name: cols.taken(loads[name], load) for name in ("load", "over_from")}
+    late = late.plus(takeover=_kinds(late, owners, Deaths(changes, plans)), **loaded)
     found = attributed(late, terms, usual, stops, history.union(starting)).only(*KEPT)
     if shares.lost:
         died_us = max((at_us for times in deaths(changes).values() for at_us in times), default=NONE)
@@ -123,12 +120,8 @@ def attributed(late: Table, terms: Terms, usual: Usual, stops: Intervals, starti
         Cause.OVERLOADED: np.ones(len(done_us), np.bool_),
     }
     cause = np.argmax(np.stack([rules[cause] for cause in Cause]), axis=0) if len(done_us) else done_us
-    return late.plus(
-        cause=cause,
-        latency_us=cols.minus(done_us, late["intended_us"]),
-        slowed_us=cols.minus(done_us, late["unslowed_us"]),
-        stop_us=stop_us,
-    )
+    latency_us, slowed_us = (cols.minus(done_us, late[begin]) for begin in ("intended_us", "unslowed_us"))
+    return late.plus(cause=cause, latency_us=latency_us, slowed_us=slowed_us, stop_us=stop_us)
 
 
 def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
@@ -140,12 +133,11 @@ def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
     lost = placed(events.where((events["done_us"] == NONE) & accounted(events)))
     reached = (lost["requested_records"] > 0) | (not pipeline)
     died = cols.coalesce(lost["placed_us"], lost["intended_us"]) <= died_us
-    order = list(Cause)
-    cause = np.where(died, order.index(Cause.REPLICA_DEAD), order.index(Cause.OVERLOADED))
-    unknown = np.full(len(cause), NONE)
-    nothing = dict.fromkeys((*FIGURES, "cause"), unknown) | {"old": np.full(len(cause), -1)}
-    told = {name: lost[name] for name in ("intended_us", "placed_us", "accepted_us", "received_us")}
-    return lost.plus(**nothing | told | {"cause": np.where(reached, cause, order.index(Cause.UPSTREAM))}).only(*KEPT)
+    dead, overloaded, upstream = map(list(Cause).index, (Cause.REPLICA_DEAD, Cause.OVERLOADED, Cause.UPSTREAM))
+    cause = np.where(reached, np.where(died, dead, overloaded), upstream)
+    told = dict.fromkeys(FIGURES, np.full(len(cause), NONE)) | {"old": np.full(len(cause), -1), "cause": cause}
+    told |= {name: lost[name] for name in ("intended_us", "placed_us", "accepted_us", "received_us")}
+    return lost.plus(**told).only(*KEPT)
 
 
 def episodes(late: Table, telling: Telling) -> tuple[tuple[LateEpisode, ...], int]:

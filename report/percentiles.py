@@ -129,7 +129,7 @@ def _ranks(events: Table, key: str) -> Table:
 
 def _order(named: tuple[str | int | None, int]) -> tuple[bool, str, int]:
     name = named[0]
-    if isinstance(name, str):
-        stem = name.rstrip("0123456789")
-        return (False, stem, int(name[len(stem) :] or -1))
-    return (name is None, "", -1 if name is None else name)
+    if not isinstance(name, str):
+        return (name is None, "", -1 if name is None else name)
+    stem = name.rstrip("0123456789")
+    return (False, stem, int(name[len(stem) :] or -1))

@@ -21,7 +21,6 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """Time between two steps of the timeline, over every event that passed both."""
 
     stage: str
-    """One of the names in `STAGES`."""
     events: int
     p50_s: float | None
     p90_s: float | None
@@ -227,9 +226,7 @@ class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
     delivery: str
     """How replicas carry out plans: incremental, eager, or the runtime's name."""
     rounds: tuple[RebalanceRound, ...]
-    """In order of time."""
     rounds_left_out: int = 0
-    """Older ones that are not listed."""
 
 
 class Otherwise(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,11 +266,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     percentile: float
     duration_s: float
     verdict: str
-    """One sentence."""
     valid: bool
     """Whether the measurement stands; says nothing about whether the promise was kept."""
     problems: tuple[str, ...]
-    """Why it does not stand."""
     events: int
     """Produced and not refused."""
     in_sla: float

@@ -52,8 +52,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     def section(self, name: str) -> dict[str, Any]:
         """Return a section of the scenario; empty where the run has none."""
-        found = self.scenario.get(name)
-        return found if isinstance(found, dict) else {}
+        return found if isinstance(found := self.scenario.get(name), dict) else {}
 
     @property
     def keeps_key_order(self) -> bool:

@@ -67,7 +67,7 @@ def joined(tables: Sequence[Table], *columns: str) -> Table:
     found = {}
     for column in columns:
         parts = [common.numbers_of(table, column) if column in NAMED else table[column] for table in tables]
-        found[column] = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        found[column] = np.concatenate([np.empty(0, np.int64), *parts])
     return Table(found, names)
 
 

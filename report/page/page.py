@@ -119,11 +119,8 @@ def _details(result: Result) -> list[tuple[str, str, list[str], list[tuple[str, 
 
 
 def _badge(result: Result) -> str:
-    if not result.valid:
-        return "not valid"
-    if not result.whole:
-        return "integrity broken"
-    return "kept" if result.kept else "missed"
+    kept = "kept" if result.kept else "missed"
+    return "not valid" if not result.valid else kept if result.whole else "integrity broken"
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:

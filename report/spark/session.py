@@ -115,8 +115,8 @@ def end_jvm() -> None:
     gateway = SparkContext._gateway
     if gateway is None:
         return
-    if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
+    if (context := SparkContext._active_spark_context) is not None:
+        context.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()  # what the JVM takes for the end of its parent
     try:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,13 +26,6 @@ WAITED: Final = 3
 """An event waited for its partition's owner if it was received after more than so many usual transits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Takeover):
-    """A takeover with when the first event that the new owner received had been handed on to the topic."""
-
-    sent_us: int | None = None
-
-
 def rebalances(
     run: RunInfo, started_us: int, rows: Rows, owners: Table, journal: Sequence[JournalEntry], *, usual: Usual
 ) -> Rebalances | None:
@@ -51,7 +44,7 @@ def rebalances(
     return Rebalances(delivery=delivery, rounds=tuple(found[left_out:]), rounds_left_out=left_out)
 
 
-def changes(rows: Rows, owners: Table) -> list[Change]:
+def changes(rows: Rows, owners: Table) -> list[Takeover]:
     """Return who took over what, when, in order. owners: of `takeovers.stays`."""
     found = [one for one in takeovers(owners) if one.left_us < one.came_us and one.partition != NOWHERE]
     found = sorted(found, key=lambda one: (-one.came_us, one.partition))[:MOST_TAKEOVERS]
@@ -62,7 +55,7 @@ def changes(rows: Rows, owners: Table) -> list[Change]:
     place, sent_us = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     groups = Groups(place)
     sent = dict(zip(groups.keys[0].tolist(), groups.min(sent_us).tolist(), strict=True))
-    every = (Change(**asdict(one), sent_us=sent.get(row)) for row, one in enumerate(found))
+    every = (replace(one, sent_us=sent.get(row)) for row, one in enumerate(found))
     return sorted(every, key=lambda one: (one.came_us, one.partition))
 
 
@@ -74,7 +67,7 @@ def _sent(events: Table, wanted: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
 
 
 def rounds(
-    found: Iterable[Change],
+    found: Iterable[Takeover],
     plans: Sequence[PlanWritten],
     gone: Sequence[ReplicaChanged],
     started_us: int,
@@ -87,7 +80,7 @@ def rounds(
     rule = Deaths(gone, plans)
     by_epoch = {plan.epoch: number for number, plan in enumerate(plans)}
     times = [plan.at_us for plan in plans]
-    groups: dict[tuple[int, str], list[list[Change]]] = {}
+    groups: dict[tuple[int, str], list[list[Takeover]]] = {}
     for change in found:
         newest = max(0, bisect_right(times, change.came_us) - 1)
         plan = newest if change.epoch is None else by_epoch.get(change.epoch, newest)
@@ -101,7 +94,7 @@ def rounds(
     return [_round(some, plan, kind, started_us, transit_us) for plan, kind, some in every]
 
 
-def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int, transit_us: int) -> RebalanceRound:
+def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, started_us: int, transit_us: int) -> RebalanceRound:
     waited = [one for one in some if one.sent_us is not None and one.came_us - one.sent_us > WAITED * transit_us]
     served_us = max((one.came_us for one in waited), default=None)
     planned = kind != "membership" and served_us is not None and served_us > plan.at_us

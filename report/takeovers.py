@@ -32,6 +32,8 @@ class Takeover:
     """Of the plan under which the new owner's first event was served."""
     late: int = 0
     """Events of the new owner's stay that were late."""
+    sent_us: int | None = None
+    """When the first event that the new owner received had been handed on to the topic; null: not looked up."""
 
 
 def deaths(changes: Iterable[ReplicaChanged]) -> dict[str, list[int]]:

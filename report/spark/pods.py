@@ -89,10 +89,8 @@ def _waits(status: Mapping[str, Any]) -> Iterator[str]:
 
 def _shared(spec: Mapping[str, Any], container: Mapping[str, Any], folder: Path) -> bool:
     mounts = [one for one in container["volumeMounts"] if folder.is_relative_to(one["mountPath"])]
-    if not mounts:
-        return False
-    deepest = max(mounts, key=lambda one: len(Path(one["mountPath"]).parts))["name"]
-    return not any(one["name"] == deepest and "emptyDir" in one for one in spec["volumes"])
+    deepest = max(mounts, key=lambda one: len(Path(one["mountPath"]).parts), default={"name": None})["name"]
+    return any(one["name"] == deepest and "emptyDir" not in one for one in spec["volumes"])
 
 
 def _template(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Which partitions changed hands together, by whose doing, and what their events noticed of it."""
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.rebalances import Change, rounds
+from report.rebalances import Takeover, rounds
 from report.result import RebalanceRound
 
 MS = 1_000
@@ -17,12 +17,12 @@ def plan(at_ms: int, epoch: int, *owners: str, moved: int = 0) -> PlanWritten:
 
 def change(
     partition: int, old: str, new: str, left_ms: int, came_ms: int, *, epoch: int | None = 2, sent_ms: int | None = None
-) -> Change:
+) -> Takeover:
     sent_us = None if sent_ms is None else sent_ms * MS
-    return Change(partition, old, new, left_ms * MS, came_ms * MS, epoch, sent_us=sent_us)
+    return Takeover(partition, old, new, left_ms * MS, came_ms * MS, epoch, sent_us=sent_us)
 
 
-def told(*found: Change, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:
+def told(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:
     return rounds(found, plans, gone, started_us=0, transit_us=2 * MS)
 
 

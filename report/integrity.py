@@ -92,8 +92,8 @@ def _effects(events: Table, *, pipeline: bool) -> tuple[Mask, Mask]:
 
 
 def _overtaking(events: Table) -> int:
-    ahead_us, done_us = _ahead(_in_place(events, "partition"), "partition")
-    return int((done_us < ahead_us).sum())
+    here, ahead_us = _ahead(events, "partition")
+    return int((here["done_us"] < ahead_us).sum())
 
 
 def _overtaking_customers(events: Table) -> int:
@@ -102,13 +102,11 @@ def _overtaking_customers(events: Table) -> int:
     An event came when it was asked for, but not before those ahead of it in its partition: there offsets tell, and
     sources need not have equal clocks. Of two that came at once to different partitions neither is the earlier.
     """
-    known = events.where(events[CUSTOMER] != NONE)
-    here = _in_place(known, CUSTOMER, "partition")
-    ahead_us, done_us = _ahead(here, CUSTOMER, "partition")
+    here, ahead_us = _ahead(events.where(events[CUSTOMER] != NONE), CUSTOMER, "partition")
     asked_us = coalesce(here["accepted_us"], here["placed_us"], here["intended_us"])
     came_us = running_max(asked_us, begins(here[CUSTOMER], here["partition"]))
     order = np.lexsort([came_us, here[CUSTOMER]])
-    customer, done_by_us = here[CUSTOMER][order], done_us[order]
+    customer, done_by_us = here[CUSTOMER][order], here["done_us"][order]
     first = begins(customer)
     before_us = before(running_max(done_by_us, first), first)
     at_once = Groups(customer, came_us[order])  # of those that came at once, the first knows what came before all
@@ -116,15 +114,13 @@ def _overtaking_customers(events: Table) -> int:
     return int((done_by_us < earlier_us).sum())
 
 
-def _in_place(events: Table, *line: str) -> Table:
+def _ahead(events: Table, *line: str) -> tuple[Table, Ints]:
+    """Return the done events in the order of each line, and the latest completion of those ahead of each."""
     placed = (events["done_us"] != NONE) & (events["offset"] != NONE) & (events["partition"] != NONE)
     here = events.where(placed)
-    return here.where(np.lexsort([here["offset"], *(here[key] for key in reversed(line))]))
-
-
-def _ahead(events: Table, *line: str) -> tuple[Ints, Ints]:
-    first = begins(*(events[key] for key in line))
-    return before(running_max(events["done_us"], first), first), events["done_us"]
+    here = here.where(np.lexsort([here["offset"], *(here[key] for key in reversed(line))]))
+    first = begins(*(here[key] for key in line))
+    return here, before(running_max(here["done_us"], first), first)
 
 
 def _offset_gaps(events: Table) -> int:

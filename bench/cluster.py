@@ -173,18 +173,18 @@ class Namespace:
         return found
 
     def until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
-        """Wait for Jobs and brokers, and for the services that need them. Raises BenchError with the obstacles.
-
-        replicas: the number that Payment shall have.
-        """
-        began_s, since_s, before = steady_s(), steady_s(), list[list[str]]()
+        """Wait for Jobs and brokers, then services, `replicas` of Payment. Raises BenchError with the obstacles."""
+        began_s, since_s, before, seen = steady_s(), steady_s(), list[str](), dict[str, str]()
         while any(missing := self._missing(replicas)):
             first, services = missing
-            found = self.obstacles()
-            kept = [name for name in found for one in first or services if name == one or name.startswith(f"{one}-")]
-            if missing != before or not kept:  # a service may crash until its broker is there
-                before, since_s = missing, steady_s()
-            said = f"{', '.join(first + services)}; {'; '.join(list(found.values())[:3])}".rstrip("; ")
+            found, awaited = self.obstacles(), first or services  # a service may crash until its broker is there
+            theirs = [name for name in found for one in awaited if name == one or name.startswith(f"{one}-")]
+            seen = (seen if first else {}) | {
+                name: found[name] for name in theirs
+            }  # a Job's next try shows nothing yet
+            if awaited != before or not seen:
+                before, since_s = awaited, steady_s()
+            said = f"{', '.join(first + services)}; {'; '.join(list((seen | found).values())[:3])}".rstrip("; ")
             announce(f"waiting for {said}")
             if steady_s() > min(since_s + STUCK_S, began_s + READY_S):
                 raise BenchError(f"not ready after {steady_s() - began_s:.0f} s: {said}")

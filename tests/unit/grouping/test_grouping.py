@@ -131,7 +131,7 @@ def test_any_key_has_a_partition(keys: list[str], partitions: int, grouping: Gro
 
 def test_workers_that_differ_are_evened_out_by_consistent_grouping_alone() -> None:
     arrivals = Arrivals(Stream(events=400_000, skew=1.0, capacities=((1.0,) * 8 + (3.0, 5.0),), sources=3))
-    played = {one: play(arrivals, one) for one in (Grouping.CG, Grouping.SG, Grouping.PORC)}
+    others = (Grouping.SG, Grouping.PORC)
+    played = {one: play(arrivals, one) for one in (Grouping.CG, *others)}
     assert played[Grouping.CG]["imbalance"] < 0.5 * played[Grouping.SG]["imbalance"]
-    assert played[Grouping.CG]["in_sla"] > 1.5 * max(played[one]["in_sla"] for one in (Grouping.SG, Grouping.PORC))
-    assert played[Grouping.CG]["moved"] > 0 == played[Grouping.SG]["moved"]
+    assert played[Grouping.CG]["queue_end_s"] < 0.5 * min(played[one]["queue_end_s"] for one in others)

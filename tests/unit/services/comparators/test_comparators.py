@@ -35,5 +35,4 @@ def test_a_replica_is_warm_until_its_first_partition_and_a_member_from_then_on()
     assert replica.report().state is ReplicaState.MEMBER
     replica.given_up([1, 3])
     assert replica.report().state is ReplicaState.MEMBER
-    replica.stop()
-    assert replica.report().state is ReplicaState.STOPPING
+    assert replica.report(stopping=True).state is ReplicaState.STOPPING

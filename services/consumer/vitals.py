@@ -231,5 +231,5 @@ def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metri
     """Yield what a histogram without labels has observed so far, with these labels."""
     for metric in histogram.collect():
         samples = [one for one in metric.samples if not one.name.endswith("_created")]
-        metric.samples = [one._replace(labels={**labels, **one.labels}) for one in samples]
+        metric.samples = [type(one)(one.name, {**labels, **one.labels}, *one[2:]) for one in samples]
         yield metric

@@ -65,7 +65,7 @@ def test_a_stage_serves_its_backlog(stage: str) -> None:
     assert found["orders_per_s"] > 0
     assert found["cores"] > 0
     if stage == "payment":
-        assert found["orders_per_s"] < 2 / 0.005, "two replicas with 5 ms for an event"
+        assert found["orders_per_s"] < 1.2 * 2 / 0.005, "5 ms for an event; commits are a tenth of the time apart"
 
 
 @LONG

@@ -71,7 +71,7 @@ class Deployed(Namespace):
                 forward.terminate()
 
     def asked_of_api(self) -> list[dict[str, Any]]:
-        """Return what the API server's audit log has of the autoscaler, or skip where that log is not on this machine."""
+        """Return the autoscaler's entries in the API server's audit log; skip if that log is not on this machine."""
         audit = Path(os.environ["KUBECONFIG"]).parent / AUDIT
         if not audit.exists():
             pytest.skip("the API server's audit log is not on this machine")

@@ -59,10 +59,7 @@ def patched(document: dict[str, Any]) -> dict[str, Any]:
 
 def all_of() -> list[dict[str, Any]]:
     listed = documents(BASE / "kustomization.yaml")[0]["resources"]
-    overlays = [
-        BASE.parent / "overlays" / each
-        for each in ("kind/kafka.yaml", "keda/scaler.yaml")
-    ]
+    overlays = [BASE.parent / "overlays" / each for each in ("kind/kafka.yaml", "keda/scaler.yaml")]
     jobs = [
         one
         for path in (BASE.parent / "components").glob("*/*.yaml")

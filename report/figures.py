@@ -12,11 +12,10 @@ from report import ReportError, history, percentiles, seconds, stored
 from report.cost import cost, packing_of, starts
 from report.integrity import effects, integrity, topics, totals
 from report.lateness import explain
-from report.rebalances import rebalances
+from report.rebalances import Deaths, rebalances, stays
 from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
 from report.run_info import EVENTS, RUN_FILE, RunInfo
 from report.table import Rows
-from report.takeovers import deaths, stays
 from report.terms import Terms, usual
 from report.wording import duration, several, share
 
@@ -41,11 +40,15 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         raise ReportError("there is no event, so there is nothing to report on")
     terms = Terms(started_us, target_us, seconds.shown_s(run.duration_s, started_us, shares.last_us))
     arrived = seconds.owned(cells)
-    owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
+    changes, plans = history.only(journal, ReplicaChanged), history.only(journal, PlanWritten)
+    deaths = Deaths(changes, plans)
+    owners = stays(seconds.served(cells), deaths.times)
     pace = usual(rows, terms)
     tail = None
     if rows.known.issuperset(stored.SERVED):
-        tail = explain(rows, owners, arrived, terms, journal, usual=pace, shares=shares, pipeline=pipeline)
+        tail = explain(
+            rows, owners, arrived, terms, journal, deaths=deaths, usual=pace, shares=shares, pipeline=pipeline
+        )
 
     counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events}
     lost = shares.lost if shares.lost or stored.ASKED in rows.known else None
@@ -57,7 +60,6 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
     packing = packing_of(run, arrived, pace)
     spent = cost(run, started_us, journal, packing)
     problems = invalid_because(run, shares.events, shares.refused, late_s)
-    plans = history.only(journal, PlanWritten)
     until_us = started_us + round(run.duration_s * 1e6)
     taken = [plan.action for plan in plans if started_us <= plan.at_us < until_us]
     result = Result(
@@ -89,7 +91,7 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         distribution=percentiles.distribution(ranks["sla"], shares.events),
         series=seconds.series(rows, shares.done, journal, terms, packing),
         decisions=history.decisions(journal, started_us),
-        failures=history.failures(history.only(journal, ReplicaChanged), started_us),
+        failures=history.failures(changes, started_us),
         breakdowns=percentiles.breakdowns(rows, cells),
         tail=tail,
         heat=seconds.heat_map(arrived, terms),

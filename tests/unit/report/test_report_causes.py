@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from late_story import TERMS, Event, burst, changed, planned, quiet, rows, stored
 
-from contracts.journal import JournalEntry, ReplicaChange, ReplicaChanged
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
 from report import history, lateness, seconds
-from report.causes import Cause, Tail
+from report.causes import Cause
 from report.lateness import explain
-from report.takeovers import deaths, stays
+from report.rebalances import Deaths, stays
+from report.result import Tail
 from report.terms import usual
 
 REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED
@@ -27,8 +28,9 @@ SENT_LATE, NOT_RECEIVED, SLOW, DEAD, RETURNED, EVICTED, MOVED, BURST, START, SUC
 def explained(events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
     known = stored(rows(events))
     cells = seconds.cells(known, TERMS)
-    owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
-    told = {"usual": usual(known, TERMS), "shares": seconds.shares(cells), "pipeline": pipeline}
+    deaths = Deaths(history.only(journal, ReplicaChanged), history.only(journal, PlanWritten))
+    owners = stays(seconds.served(cells), deaths.times)
+    told = {"deaths": deaths, "usual": usual(known, TERMS), "shares": seconds.shares(cells), "pipeline": pipeline}
     return explain(known, owners, seconds.owned(cells), TERMS, journal, **told)
 
 

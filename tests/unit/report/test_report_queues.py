@@ -9,8 +9,8 @@ from late_story import SERVICE_US, TERMS, Event, rows, stored
 
 from report import seconds
 from report.queues import SLOW, waited
+from report.rebalances import stays
 from report.table import NONE
-from report.takeovers import stays
 from report.terms import Usual
 
 USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from report.history import Span
 from report.queues import SLOW, WINDOW_S
+from report.terms import Terms
 from report.wording import duration, moment, several
 
 
@@ -55,14 +56,10 @@ def cause_meaning(cause: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """Why an episode was late, in one sentence. Its fields are of the whole run."""
+    """Why an episode was late, in one sentence."""
 
-    started_us: int
-    target_us: int
-    usual_us: int
-    """Length of the usual service."""
-    pipeline: bool
-    starts: Sequence[Span] = ()
+    terms: Terms
+    starts: Sequence[Span]
     """From when a replica was requested until it was ready."""
 
     def why(self, cause: Cause, worst: Mapping[str, Any]) -> str:
@@ -77,22 +74,23 @@ class Sentences:
 
     def _said(self, cause: Cause, worst: Mapping[str, Any]) -> str:
         owner = f"{worst['replica'] or 'nobody'} (epoch {'unknown' if worst['epoch'] is None else worst['epoch']})"
-        partition, usual = f"partition {worst['partition']}", _length(self.usual_us)
+        partition, usual_us = f"partition {worst['partition']}", self.terms.usual.service_us
         match cause:
             case Cause.GENERATOR:
                 text = f"the generator sent the worst {_between(worst, 'intended_us', 'placed_us')} late"
-            case Cause.UPSTREAM if (worst["accepted_us"] or 0) - (worst["placed_us"] or 0) > self.target_us // 10:
+            case Cause.UPSTREAM if (worst["accepted_us"] or 0) - (worst["placed_us"] or 0) > self.terms.target_us // 10:
                 text = f"Order accepted the worst {_between(worst, 'placed_us', 'accepted_us')} after it was placed"
             case Cause.UPSTREAM:
                 way = "it was sent; in a payment-only run the broker's part and the poll's cannot be told apart"
                 text = f"{worst['replica']} had nothing else to do, yet received the worst "
                 text += f"{_between(worst, 'handed_us', 'received_us')} after "
-                text += "Order had handed it on" if self.pipeline else way
-            case Cause.DOWNSTREAM if worst["service_us"] > SLOW * self.usual_us:
-                text = f"the service of the worst took {_length(worst['service_us'])} at {owner}, usual are {usual}"
+                text += "Order had handed it on" if self.terms.pipeline else way
+            case Cause.DOWNSTREAM if worst["service_us"] > SLOW * usual_us:
+                text = f"the service of the worst took {_length(worst['service_us'])} at {owner}, "
+                text += f"usual are {_length(usual_us)}"
             case Cause.DOWNSTREAM:
                 text = f"services before the worst were slow at {owner} and cost it {_length(worst['slowed_us'])}; "
-                text += f"usual are {usual} each"
+                text += f"usual are {_length(usual_us)} each"
             case Cause.REPLICA_DEAD:
                 text = f"{worst['old']} was gone, {owner} took over {partition}: {self._unserved(worst)}"
             case Cause.HANDOVER:
@@ -106,16 +104,18 @@ class Sentences:
         return text
 
     def _too_much(self, cause: Cause, worst: Mapping[str, Any], owner: str) -> str:
+        usual_us, waited_us = self.terms.usual.service_us, worst["start_us"] - worst["handed_us"]
+        rate = f"μ = {1e6 / usual_us:.0f} events/s" if usual_us else "an unknown μ"
         had = "" if worst["load"] is None else f"{worst['load'] / WINDOW_S:.0f} events/s over {WINDOW_S} s at "
-        load = f"{had}{owner} against {f'μ = {1e6 / self.usual_us:.0f} events/s' if self.usual_us else 'an unknown μ'}"
-        waited_us = worst["start_us"] - worst["handed_us"]
+        load = f"{had}{owner} against {rate}"
         ahead = f"the worst waited {_length(waited_us)}"
-        ahead += f", the time of {several(waited_us // self.usual_us, 'event')}" if self.usual_us else ""
+        ahead += f", the time of {several(waited_us // usual_us, 'event')}" if usual_us else ""
         if cause is Cause.REPLICA_STARTING:
+            met = (one for one in self.starts if worst["handed_us"] < one.until_us and one.from_us < worst["start_us"])
             named = [
-                f"{one.replica} was asked for at {self._at(one.from_us)} and ready {_length(one.took_us)} later"
-                for one in self.starts
-                if one.from_us < worst["start_us"] and one.from_us + one.took_us > worst["handed_us"]
+                f"{one.replica} was asked for at {self._at(one.from_us)} and ready "
+                f"{_length(one.until_us - one.from_us)} later"
+                for one in met
             ]
             return f"{'; '.join(named[:2])}; {ahead}; {load}"
         if cause is Cause.BURST:
@@ -134,7 +134,7 @@ class Sentences:
         return f"nobody served it from {self._at(from_us)} to {self._at(came_us)} ({_length(came_us - from_us)})"
 
     def _at(self, time_us: int) -> str:
-        return moment((time_us - self.started_us) / 1e6)
+        return moment((time_us - self.terms.started_us) / 1e6)
 
 
 def _length(time_us: int | None) -> str:

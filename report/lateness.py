@@ -10,16 +10,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
-from report import history
 from report import table as cols
 from report.causes import Cause, Sentences
+from report.history import Journal, Span, starting
 from report.queues import Intervals, group_stops, overlap, owner_loads, placed, waited
 from report.rebalances import Deaths, takeovers
 from report.result import CauseOfLateness, LateEpisode, Tail
 from report.seconds import Shares, in_seconds
 from report.table import NONE, Groups, Ints, Mask, Rows, Table
-from report.terms import SECOND_US, Terms, Usual, accounted
+from report.terms import SECOND_US, Terms, accounted
 
 LISTED: Final = 1_000
 """Most episodes that a report lists: those with most events."""
@@ -44,37 +43,33 @@ def explain(
     owners: Table,
     arrived: Table,
     terms: Terms,
-    journal: Sequence[JournalEntry],
+    journal: Journal,
     *,
     deaths: Deaths,
-    usual: Usual,
     shares: Shares,
-    pipeline: bool,
 ) -> Tail:
     """Return why events were late. owners, arrived: of `rebalances.stays` and `seconds.owned`."""
     number = shares.events - shares.in_sla
     if not number:
         return Tail(late=0, causes=(), episodes=())
-    changes = history.only(journal, ReplicaChanged)
-    starting = history.starting(changes, terms.ended_us)
-    moments = [entry.at_us for entry in (*changes, *history.only(journal, PlanWritten))]
+    starts = starting(journal.changes, terms.ended_us)
+    moments = [entry.at_us for entry in journal.changes] + [plan.at_us for plan in journal.plans]
     every = max(1, -(-number // MOST_EXPLAINED))
-    late = waited(rows, owners, terms, usual)
+    late = waited(rows, owners, terms)
     late = late.where(np.lexsort([late["offset"], late["partition"], late["done_us"]])[::every])
-    loads = owner_loads(arrived, usual.service_us)
+    loads = owner_loads(arrived, terms.usual.service_us)
     place = cols.places([loads["replica"], loads["second"]], [late["replica"], terms.second(late["intended_us"])])
     late = late.plus(
         takeover=_kinds(owners, deaths)[late["stay"]],
         **{name: cols.taken(loads[name], place) for name in ("load", "over_from")},
     )
-    stops = group_stops(rows, terms, usual, moments) if moments else []
-    found = attributed(late, terms, usual, stops, history.union(starting)).only(*EXPLAINED)
+    stops = group_stops(rows, terms, moments) if moments else []
+    found = attributed(late, terms, stops, starts).only(*EXPLAINED)
     if shares.lost:
         died_us = max((at_us for times in deaths.times.values() for at_us in times), default=NONE)
-        lost = rows.pieces(partial(never_done, died_us=died_us, pipeline=pipeline))
+        lost = rows.pieces(partial(never_done, died_us=died_us, pipeline=terms.pipeline))
         found = cols.joined([found, *lost], *EXPLAINED)
-    sentences = Sentences(terms.started_us, terms.target_us, usual.service_us, pipeline, starting)
-    largest, left_out = episodes(found, sentences)
+    largest, left_out = episodes(found, terms, Sentences(terms, starts))
     return Tail(
         late=number,
         explained=len(found["cause"]) if every > 1 else None,
@@ -94,11 +89,11 @@ def _kinds(owners: Table, deaths: Deaths) -> Ints:
     return kinds
 
 
-def attributed(late: Table, terms: Terms, usual: Usual, stops: Intervals, starting: Intervals) -> Table:
+def attributed(late: Table, terms: Terms, stops: Intervals, starts: Sequence[Span]) -> Table:
     """Return `late` with `cause`, `latency_us`, `slowed_us` (cost of slow services) and `stop_us` (standstills it met).
 
     late: late events with the columns of `queues.waited`, `takeover` (how its partition changed hands), and load,
-    over_from of its owner. stops: standstills of the whole group. starting: when some replica was not ready yet.
+    over_from of its owner. stops: standstills of the whole group. starts: when some replica was not ready yet.
     """
 
     def in_time(done_us: Ints) -> Mask:
@@ -107,7 +102,7 @@ def attributed(late: Table, terms: Terms, usual: Usual, stops: Intervals, starti
     done_us, stop_us = late["done_us"], overlap(stops, late["since_us"], late["start_us"])
     late_by_us = np.maximum(cols.minus(late["placed_us"], late["intended_us"]), 0)
     sending_us = cols.minus(late["accepted_us"], late["placed_us"])
-    sending_us = np.where(sending_us == NONE, 0, np.maximum(sending_us - usual.sending_us, 0))
+    sending_us = np.where(sending_us == NONE, 0, np.maximum(sending_us - terms.usual.sending_us, 0))
     unpaused, unstalled = in_time(late["unpaused_us"]), in_time(late["unstalled_us"])
     pause_us = cols.minus(late["came_us"], late["left_us"])
     in_stop = (pause_us != NONE) & (overlap(stops, late["left_us"], late["came_us"]) * 2 >= pause_us)
@@ -121,13 +116,20 @@ def attributed(late: Table, terms: Terms, usual: Usual, stops: Intervals, starti
         Cause.REPLICA_DEAD: dead,
         Cause.GROUP_STOPPED: stopped,
         Cause.HANDOVER: handover,
-        Cause.REPLICA_STARTING: overlap(starting, late["handed_us"], late["start_us"]) > 0,
+        Cause.REPLICA_STARTING: _meets(starts, late["handed_us"], late["start_us"]),
         Cause.BURST: recent & (late["over_from"] == NONE),
         Cause.OVERLOADED: np.ones(len(done_us), np.bool_),
     }
     cause = np.argmax(np.stack([rules[cause] for cause in Cause]), axis=0)
     latency_us, slowed_us = (cols.minus(done_us, late[begin]) for begin in ("intended_us", "unslowed_us"))
     return late.plus(cause=cause, latency_us=latency_us, slowed_us=slowed_us, stop_us=stop_us)
+
+
+def _meets(spans: Sequence[Span], from_us: Ints, until_us: Ints) -> Mask:
+    """Return whether some span overlaps with each [from, until)."""
+    begun = np.searchsorted(sorted(one.from_us for one in spans), until_us, side="left")
+    ended = np.searchsorted(sorted(one.until_us for one in spans), from_us, side="right")
+    return np.asarray((from_us < until_us) & (begun > ended))
 
 
 def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
@@ -146,7 +148,7 @@ def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
     return lost.plus(**columns).only(*EXPLAINED)
 
 
-def episodes(late: Table, sentences: Sentences) -> tuple[tuple[LateEpisode, ...], int]:
+def episodes(late: Table, terms: Terms, sentences: Sentences) -> tuple[tuple[LateEpisode, ...], int]:
     """Return late events of one cause that follow each other on one partition, by time, and how many are left out."""
     order = np.lexsort([late[name] for name in ("done_us", "offset", "intended_us", "cause", "partition")])
     late = late.where(order)
@@ -169,8 +171,8 @@ def episodes(late: Table, sentences: Sentences) -> tuple[tuple[LateEpisode, ...]
             LateEpisode(
                 cause=cause.value,
                 **where,
-                from_s=(int(begin_us[row]) - sentences.started_us) / 1e6,
-                until_s=(int(until_us[row]) - sentences.started_us) / 1e6,
+                from_s=(int(begin_us[row]) - terms.started_us) / 1e6,
+                until_s=(int(until_us[row]) - terms.started_us) / 1e6,
                 events=int(each.sizes[row]),
                 worst_s=in_seconds(values["latency_us"]),
                 why=sentences.why(cause, {**figures, **where, "old": late.name(values["old"])}),

@@ -15,7 +15,7 @@ import numpy as np
 from report import table as cols
 from report.seconds import SERVED
 from report.table import NONE, Groups, Ints, Rows, Table
-from report.terms import Terms, Usual, done, handed, in_line, ready
+from report.terms import Terms, done, handed, in_line, ready
 
 SLOW: Final = 3
 """A service that takes longer than this many usual services is slow."""
@@ -38,7 +38,7 @@ Intervals = Sequence[tuple[int, int]]
 """Disjoint times from … until, µs, in order."""
 
 
-def waited(rows: Rows, stays: Table, terms: Terms, usual: Usual) -> Table:
+def waited(rows: Rows, stays: Table, terms: Terms) -> Table:
     """Return the late events that were done, with what the queues of their replicas and of their partitions say.
 
     stays: of `rebalances.stays`. Added to what is known of an event, all in µs:
@@ -49,14 +49,14 @@ def waited(rows: Rows, stays: Table, terms: Terms, usual: Usual) -> Table:
     since_us      its replica has had something to do ever since
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVED, *HANDS)
-    queued = partial(_queued, stays=changed, terms=terms, usual=usual)
+    queued = partial(_queued, stays=changed, terms=terms)
     late = cols.joined(rows.pieces(partial(queued, line="replica"), by="replica"), *KNOWN)
     paused = cols.joined(rows.pieces(partial(queued, line="partition"), by="partition"), *PLACE, "unstalled_us")
     there = cols.places([paused[name] for name in PLACE], [late[name] for name in PLACE])
     return late.plus(unpaused_us=cols.taken(paused["unstalled_us"], there))
 
 
-def _queued(events: Table, *, stays: Table, terms: Terms, usual: Usual, line: str) -> Table:
+def _queued(events: Table, *, stays: Table, terms: Terms, line: str) -> Table:
     """Return the late events of a piece, with what the queues of its replicas (or partitions) say of them.
 
     line: replica, or partition. Times of a partition are those of one that changes hands in no time.
@@ -71,7 +71,7 @@ def _queued(events: Table, *, stays: Table, terms: Terms, usual: Usual, line: st
     moved = (came_us != NONE) & (handed_us < came_us)
     # ready_us: when an event could really be served; here_us: when it could have been
     if line == "replica":
-        ready_us, here_us = ready(rows), np.where(moved, came_us, handed_us) + usual.transit_us
+        ready_us, here_us = ready(rows), np.where(moved, came_us, handed_us) + terms.usual.transit_us
     else:
         ready_us = np.where(moved, np.minimum(came_us, done_us), handed_us)
         here_us = np.where(moved, np.maximum(handed_us, rows["left_us"]), handed_us)
@@ -79,8 +79,8 @@ def _queued(events: Table, *, stays: Table, terms: Terms, usual: Usual, line: st
     before_us = np.where(first, here_us, cols.before(done_us, first))
     start_us = np.minimum(np.maximum(ready_us, before_us), done_us)
     service_us = done_us - start_us
-    slow = (service_us > SLOW * usual.service_us) & (usual.service_us > 0)
-    kept_us = np.where(slow, usual.service_us, service_us)
+    usual_us = terms.usual.service_us
+    kept_us = np.where((service_us > SLOW * usual_us) & (usual_us > 0), usual_us, service_us)
     did_us = np.where(start_us > before_us, start_us, here_us)
     work_us, kept_work_us = cols.running_sum(service_us, first), cols.running_sum(kept_us, first)
     return (
@@ -124,13 +124,13 @@ def owner_loads(arrived: Table, usual_us: int) -> Table:
     )
 
 
-def group_stops(rows: Rows, terms: Terms, usual: Usual, moments: Sequence[int]) -> Intervals:
+def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> Intervals:
     """Return the standstills, a tenth of the target or longer, that a change of the group explains, in order.
 
     The group stands still in a slot of time in which nobody finishes or holds an event, and several partitions have
     events that wait. moments: times of plans and of changes of replicas, µs.
     """
-    length_us = max(LEAST_SLOT_US, 2 * usual.service_us)
+    length_us = max(LEAST_SLOT_US, 2 * terms.usual.service_us)
     still = _still_slots(np.concatenate(rows.pieces(partial(_spans, terms=terms, length_us=length_us))))
     every = [one for one in np.split(still, np.flatnonzero(np.diff(still) > 1) + 1) if len(one)]
     stops = [(int(one[0]) * length_us, (int(one[-1]) + 1) * length_us) for one in every]

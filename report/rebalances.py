@@ -11,12 +11,12 @@ from typing import Final
 
 import numpy as np
 
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
-from report import history
+from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
+from report.history import Journal
 from report.result import RebalanceRound, Rebalances
 from report.run_info import RunInfo
 from report.table import NONE, Groups, Ints, Rows, Table, before, begins, coalesce, places, running_max
-from report.terms import NOWHERE, Usual
+from report.terms import NOWHERE, Terms
 
 MOST_ROUNDS: Final = 5_000
 """Newest rebalances that a result lists."""
@@ -55,11 +55,10 @@ class Takeover:
 class Deaths:
     """What the journal tells of the old owner of a partition: whether it was dead, or handed the partition over."""
 
-    def __init__(self, changes: Iterable[ReplicaChanged], plans: Iterable[PlanWritten]) -> None:
-        every = list(changes)
-        self.times = _times(every, {ReplicaChange.DIED})
+    def __init__(self, journal: Journal) -> None:
+        self.times = _times(journal.changes, {ReplicaChange.DIED})
         """Replica → when it died, µs, in order."""
-        self._gone, self._plans = _times(every, GONE), sorted(plans, key=lambda plan: plan.at_us)
+        self._gone, self._plans = _times(journal.changes, GONE), journal.plans
 
     def by_death(self, one: Takeover) -> bool:
         """Return whether the old owner was dead, or evicted, when the partition changed hands.
@@ -86,7 +85,7 @@ class Deaths:
 
 def _times(changes: Sequence[ReplicaChanged], kinds: Iterable[ReplicaChange]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for change in sorted(changes, key=lambda change: change.at_us):
+    for change in changes:
         if change.change in kinds:
             found.setdefault(change.replica, []).append(change.at_us)
     return found
@@ -137,7 +136,7 @@ def takeovers(stays: Table) -> list[Takeover]:
 
 
 def rebalances(
-    run: RunInfo, started_us: int, rows: Rows, owners: Table, journal: Sequence[JournalEntry], *, usual: Usual
+    run: RunInfo, rows: Rows, owners: Table, terms: Terms, journal: Journal, *, deaths: Deaths
 ) -> Rebalances | None:
     """Return every rebalance; None without a journal, and where nothing is handed over (a share group).
 
@@ -145,10 +144,9 @@ def rebalances(
     """
     payment = run.section("payment")
     delivery = str(payment.get("runtime") or payment.get("delivery") or "unknown")
-    plans, gone = history.only(journal, PlanWritten), history.only(journal, ReplicaChanged)
-    if not plans or delivery == "share":
+    if not journal.plans or delivery == "share":
         return None
-    found = rounds(_changes(rows, owners), plans, gone, started_us, usual.transit_us)
+    found = rounds(_changes(rows, owners), journal.plans, deaths, terms)
     found.sort(key=lambda one: (one.at_s, one.kind))
     left_out = max(0, len(found) - MOST_ROUNDS)
     return Rebalances(delivery=delivery, rounds=tuple(found[left_out:]), rounds_left_out=left_out)
@@ -177,34 +175,30 @@ def _sent(events: Table, wanted: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
 
 
 def rounds(
-    found: Iterable[Takeover],
-    plans: Sequence[PlanWritten],
-    gone: Sequence[ReplicaChanged],
-    started_us: int,
-    transit_us: int,
+    found: Iterable[Takeover], plans: Sequence[PlanWritten], deaths: Deaths, terms: Terms
 ) -> list[RebalanceRound]:
     """Return the takeovers, rebalance by rebalance: those of one kind under one plan. plans: by time, at least one.
 
     A takeover carries out the plan of its epoch, else the newest when the partition was served again.
     """
-    rule = Deaths(gone, plans)
     by_epoch = {plan.epoch: number for number, plan in enumerate(plans)}
     times = [plan.at_us for plan in plans]
     groups: dict[tuple[int, str], list[list[Takeover]]] = {}
     for change in found:
         newest = max(0, bisect_right(times, change.came_us) - 1)
         plan = newest if change.epoch is None else by_epoch.get(change.epoch, newest)
-        kind = _kind(change, plans[plan], rule)
+        kind = _kind(change, plans[plan], deaths)
         same = groups.setdefault((plan, kind), [])
         if same and (kind != "membership" or change.came_us - same[-1][-1].came_us <= APART_US):
             same[-1].append(change)
         else:
             same.append([change])
     every = [(plans[plan], kind, some) for (plan, kind), together in groups.items() for some in together]
-    return [_round(some, plan, kind, started_us, transit_us) for plan, kind, some in every]
+    return [_round(some, plan, kind, terms) for plan, kind, some in every]
 
 
-def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, started_us: int, transit_us: int) -> RebalanceRound:
+def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, terms: Terms) -> RebalanceRound:
+    transit_us = terms.usual.transit_us
     sent = [(one, one.sent_us) for one in some if one.sent_us is not None]
     waited = [(one, sent_us) for one, sent_us in sent if one.came_us - sent_us > WAITED_TRANSITS * transit_us]
     served_us = max((one.came_us for one, _ in waited), default=None)
@@ -214,7 +208,7 @@ def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, started_us: i
     pauses = [one.came_us - max(one.left_us, sent_us + transit_us, begin_us) for one, sent_us in met]
     partitions = len({one.partition for one in some})
     return RebalanceRound(
-        at_s=(max(one.came_us for one in some) - started_us) / 1e6,
+        at_s=(max(one.came_us for one in some) - terms.started_us) / 1e6,
         kind=kind,
         members=max(1, len(plan.replicas)),
         moved=partitions if kind == "membership" else max(partitions, plan.moved),
@@ -223,7 +217,7 @@ def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, started_us: i
     )
 
 
-def _kind(one: Takeover, plan: PlanWritten, rule: Deaths) -> str:
+def _kind(one: Takeover, plan: PlanWritten, deaths: Deaths) -> str:
     if plan.assignment is not None and plan.assignment.get(one.partition) != one.new:
         return "membership"
-    return "death" if rule.by_death(one) else "plan"
+    return "death" if deaths.by_death(one) else "plan"

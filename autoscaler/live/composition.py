@@ -144,7 +144,7 @@ class LiveAutoscaler:
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )
-        rates = ServiceRates(settings.first_service_rate, settings.relative_speed_of)
+        rates = ServiceRates(settings.service_rate)
         self._group = LiveGroup(
             settings,
             loads=LoadReader(self._offsets),
@@ -183,7 +183,7 @@ class LiveAutoscaler:
         rehearse(  # while the first replicas start
             policy_from(self._settings),
             partitions=self._offsets.partitions,
-            service_rate=self._settings.first_service_rate,
+            service_rate=self._settings.service_rate,
             interval_s=self._settings.decision_interval_s,
             done=self._stop.is_set,
         )

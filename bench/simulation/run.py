@@ -41,8 +41,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
-    priced_minutes: float
-    """The same, each replica at the price of its class (`payment.classes`)."""
     packing_replica_minutes: float
     """Least replica-minutes that hold each second's own events (report.measures.packing_replica_minutes)."""
     optimum_replica_minutes: float | None = None
@@ -127,7 +125,6 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         kept=in_sla >= target.percentile,
         **{name: percentile_s(run.latency_us, rank) for name, rank in RANKS.items()},
         replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
-        priced_minutes=replica_minutes(run.paid, 0, sent.duration_s),
         packing_replica_minutes=packing_replica_minutes(
             sent.table(),
             service_rate=true_service_rate(scenario),

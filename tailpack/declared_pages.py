@@ -1,17 +1,16 @@
 """docs/settings.md and docs/metrics.md, made from the declarations of settings and metrics."""
 
-from collections.abc import Iterable
-from dataclasses import fields
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import Field, fields
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from autoscaler.keda import settings as of_keda
-from autoscaler.keda.settings import KedaSettings
 from autoscaler.live import metrics as of_autoscaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.registry import POLICIES
 from autoscaler.shadow import settings as of_shadow
-from autoscaler.shadow.settings import ShadowSettings
 from bench.sections import SECTIONS, STAGES, Stage
 from contracts.connection import Connection
 from contracts.logs import LogSettings
@@ -29,20 +28,20 @@ from services.order.__main__ import OrderSettings
 from services.payment.replica import ReplicaSettings
 from tailpack.cli.catalogue import is_required, sentences
 
-SETTINGS: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
-    "every process: the way to Kafka": (Connection, None),
-    "every process: its log": (LogSettings, None),
-    "the autoscaler (`tailpack autoscale`, `python -m autoscaler.live`)": (AutoscalerSettings, None),
-    "KEDA's external scaler (`tailpack scaler`, `python -m autoscaler.keda`)": (KedaSettings, None),
-    "the shadow (`tailpack shadow`), what it has beyond the autoscaler's": (ShadowSettings, AutoscalerSettings),
-    "a replica of your own service": (ConsumerSettings, Options),
-    "a Payment replica (`python -m services.payment`)": (ReplicaSettings, None),
-    "Order, Shipment and Notification": (ServiceSettings, None),
-    "Order, Shipment, Notification and Payment replicas: traces": (TraceSettings, None),
-    "Order alone": (OrderSettings, ServiceSettings),
-    "the load generator (`python -m loadgen.drivers`)": (DriverSettings, None),
+PROCESSES: Final[dict[str, type[Settings]]] = {
+    "every process: the way to Kafka": Connection,
+    "every process: its log": LogSettings,
+    "the autoscaler (`tailpack autoscale`, `python -m autoscaler.live`)": AutoscalerSettings,
+    "KEDA's external scaler (`tailpack scaler`, `python -m autoscaler.keda`)": of_keda.KedaSettings,
+    "the shadow (`tailpack shadow`)": of_shadow.ShadowSettings,
+    "the consumer library (`PlanConsumer(options=Options(…))`; see consumer.md)": Options,
+    "a replica of your own service": ConsumerSettings,
+    "a Payment replica (`python -m services.payment`)": ReplicaSettings,
+    "Order, Shipment and Notification": ServiceSettings,
+    "Order, Shipment, Notification and Payment replicas: traces": TraceSettings,
+    "Order alone": OrderSettings,
+    "the load generator (`python -m loadgen.drivers`)": DriverSettings,
 }
-"""Process → its settings, and those that are listed already."""
 ABOUT_SETTINGS: Final = """# Settings
 
 Each setting is declared once, as a field with its unit, its range and a sentence; scenario files, environments,
@@ -52,7 +51,9 @@ Each setting is declared once, as a field with its unit, its range and a sentenc
 In a scenario file a setting stands in its section; on the command line it is `--set SECTION.NAME=VALUE`, or
 `--set NAME=VALUE` where only one section has that name. A process reads it from the environment as `TAILPACK_NAME`.
 Lengths of time are in seconds or have a unit (`500ms`, `25s`, `2m`, `1h`); the longest is a day where nothing else is
-said. Rates are in events/s; a share lies between 0 and 1."""
+said. Rates are in events/s; a share lies between 0 and 1.
+
+A setting that several sections or processes share stands in one table, the first; the others name it and its place."""
 METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
     "A replica: any consumer of `services.consumer`": (of_replicas, of_replicas.LABELS),
     "The autoscaler": (of_autoscaler, ()),
@@ -74,22 +75,34 @@ The autoscaler says at `/targets` where its replicas' metrics are, in the form o
 
 def settings_page() -> str:
     """Return the page as Markdown."""
-    parts = [ABOUT_SETTINGS, "## Scenario files and `--set`"]
+    parts, places = [ABOUT_SETTINGS, "## Scenario files and `--set`"], dict[Field[Any], str]()
     for section, record in SECTIONS.items():
-        parts += [f"### {f'[{section}]' if section else 'Above the sections'}", _listed(record)]
-    parts += [f"### [[{STAGES}]]", f"A list; on the command line `{STAGES}.NAME.KEY`. See chain.md.", _listed(Stage)]
+        parts += _part(f"[{section}]" if section else "the head of the file", record, places)
+    parts += _part(f"[[{STAGES}]]", Stage, places, f"A list; on the command line `{STAGES}.NAME.KEY`. See chain.md.")
     parts += ["## Options of policies", "In the section `[policy]`, or as `--set policy.NAME=VALUE`."]
     for name, factory in POLICIES.items():
-        parts += [f"### {name}", f"{factory.description}.", _listed(factory.options)]
+        parts += _part(name, factory.options, places, f"{factory.description}.")
     parts += ["## Environment of processes", "Each name in capitals, behind `TAILPACK_`."]
-    for process, (own, listed) in SETTINGS.items():
-        parts += [f"### {process}", _listed(own, without=listed)]
-    parts += [
-        "## Options of the consumer library",
-        "`PlanConsumer(options=Options(…))`; see consumer.md.",
-        _listed(Options),
-    ]
+    for process, record in PROCESSES.items():
+        parts += _part(process, record, places)
     return "\n\n".join(parts) + "\n"
+
+
+def _part(heading: str, record: type[Settings], places: dict["Field[Any]", str], *about: str) -> Iterator[str]:
+    """Yield the part of the page about one record, and add the place of each setting that stands there first."""
+    yield f"### {heading}"
+    yield from about
+    shared: dict[str, list[str]] = {}
+    for one in fields(record):
+        if one in places:
+            shared.setdefault(places[one], []).append(f"`{one.name}`")
+    if shared:
+        sizes = Counter(places.values())
+        found = [f"{'all' if len(n) == sizes[place] else ', '.join(n)} of {place}" for place, n in shared.items()]
+        yield f"It also has {'; '.join(found)}."
+    if rows := _rows(record, without=places):
+        yield table(("setting", "default", "what it is"), rows)
+    places |= {one: heading.partition(" (")[0] for one in fields(record) if one not in places}
 
 
 def settings_like(part: str) -> list[tuple[str, str, str]]:
@@ -100,15 +113,10 @@ def settings_like(part: str) -> list[tuple[str, str, str]]:
     return [row for row in rows if part.lower() in row[0]]
 
 
-def _listed(record: type[Settings], without: type[Settings] | None = None) -> str:
-    return table(("setting", "default", "what it is"), _rows(record, without))
-
-
-def _rows(record: type[Settings], without: type[Settings] | None = None) -> list[tuple[str, str, str]]:
+def _rows(record: type[Settings], without: Container["Field[Any]"] = ()) -> list[tuple[str, str, str]]:
     texts, types = sentences(record), kinds(record)
-    left_out = {one.name for one in fields(without)} if without else set()
     rows = []
-    for one in (one for one in fields(record) if one.name not in left_out):
+    for one in (one for one in fields(record) if one not in without):
         declared, words = declaration(one), choices(types[one.name])
         limits = [declared.range().replace(f", at most {DAY_S:g} s", ""), f"one of {', '.join(words)}" if words else ""]
         known = " or ".join(filter(None, limits))
@@ -119,27 +127,18 @@ def _rows(record: type[Settings], without: type[Settings] | None = None) -> list
 
 
 def _default(value: object, unit: str) -> str:
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ", ".join(f"{one:g}" for one in value) or "none"
-        case int() | float():
-            return f"{value:g}{f' {unit}' if unit in ('s', 'events/s') else ''}"
-        case _:
-            return str(value) or "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"{value:g}{f' {unit}' if unit in ('s', 'events/s') else ''}"
+    if isinstance(value, tuple):
+        return ", ".join(f"{one:g}" for one in value) or "none"
+    return "none" if value is None else str(value) or "empty"
 
 
 def declared_in(module: ModuleType) -> tuple[Declared, ...]:
     """Return the metrics that a module declares, in its order."""
     return tuple(one for one in vars(module).values() if isinstance(one, Declared))
-
-
-def metrics() -> dict[str, Declared]:
-    """Return all metrics by name."""
-    return {one.name: one for module, _ in METRICS.values() for one in declared_in(module)}
 
 
 def metrics_page() -> str:

@@ -182,7 +182,7 @@ def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:
     one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}
     if policy == "paper-optimal":
         return one_bin
-    if policy == "overprovisioned" and "replicas" not in scenario.policy:
+    if policy == "overprovisioned":
         return one_bin | {"peak_rates": tuple(map(float, sent.table().max(axis=0)))}
     if policy != CLAIRVOYANT:
         return {}

@@ -22,11 +22,11 @@ from bench.simulation.build import delivery_of, settings_of
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
 from bench.simulation.sent import Sent
 from contracts.delivery import OUR_DELIVERIES, Delivery
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
-from report.history import only, started_us
+from report.history import Journal, started_us
 from report.measures import replica_minutes
 from report.result import RESULT_FILE, Otherwise, Result
 from report.run_info import RUN_FILE, RunInfo
@@ -58,7 +58,7 @@ class Recorded:
     served: Table
     """Every event that was finished, in the order of offsets, partition by partition; µs since second 0. `handed_us`:
     when it was given to the broker for Payment; comparators count an event as received when they begin to serve it."""
-    journal: list[JournalEntry]
+    journal: Journal
     """µs since the epoch."""
 
     @property
@@ -74,13 +74,8 @@ class Recorded:
     @property
     def ticks(self) -> list[TickRecord]:
         """Ticks during the workload that saw the group."""
-        found = (tick for tick in only(self.journal, TickRecord) if tick.partitions)
+        found = (tick for tick in self.journal.ticks if tick.partitions)
         return [tick for tick in found if self.started_us <= tick.at_us < self.ended_us]
-
-    @property
-    def plans(self) -> list[PlanWritten]:
-        """All plans, by time."""
-        return only(self.journal, PlanWritten)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +128,7 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
     scenario = scenario_of(recorded.info, measured, changes or {})
     _, result = simulate_again(recorded, scenario)
     live, again = ({name: getattr(side, name) for name in FIGURES} for side in (recorded.result, result))
-    during = (plan for plan in recorded.plans if recorded.started_us <= plan.at_us < recorded.ended_us)
+    during = (plan for plan in recorded.journal.plans if recorded.started_us <= plan.at_us < recorded.ended_us)
     if any(plan.assignment is None for plan in during):
         live["moved_partitions"] = None
     points = 100 * (again["in_sla"] - live["in_sla"])
@@ -180,7 +175,7 @@ def read_run(folder: Path) -> Recorded:
     info = _record(folder, RUN_FILE, RunInfo, "not the folder of a run")
     result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
     try:
-        (events,), journal = stored_events(folder).pieces(lambda rows: rows), stored_journal(folder)
+        (events,), journal = stored_events(folder).pieces(lambda rows: rows), Journal(stored_journal(folder))
     except ReportError as wrong:
         raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
     recorded = Recorded(info, result, _served(events, result.provenance.started_us), journal)
@@ -217,8 +212,8 @@ def measure(recorded: Recorded) -> Measured:
     ticks = recorded.ticks
     interval_us = round(float(recorded.info.section("autoscaler").get("decision_interval_s", 1.0)) * 1e6)
     pauses_us = _pauses_us(recorded)
-    changes = [one for one in only(recorded.journal, ReplicaChanged) if one.at_us >= recorded.started_us]
-    before = [plan for plan in recorded.plans if plan.at_us <= recorded.started_us]
+    changes = [one for one in recorded.journal.changes if one.at_us >= recorded.started_us]
+    before = [plan for plan in recorded.journal.plans if plan.at_us <= recorded.started_us]
     return Measured(
         service_rate=float(np.median([tick.service_rate for tick in ticks])),
         pause_s=percentile_s(pauses_us, 0.5),
@@ -235,7 +230,7 @@ def _pauses_us(recorded: Recorded) -> Times:
     The old owner must have finished an event after the plan was written: otherwise it was busy with other partitions.
     None under a comparator, whose events count as received when their service begins.
     """
-    written_us = np.array([plan.at_us - recorded.started_us for plan in recorded.plans], dtype=np.int64)
+    written_us = np.array([plan.at_us - recorded.started_us for plan in recorded.journal.plans], dtype=np.int64)
     if recorded.info.section("payment").get("runtime") or not len(written_us):
         return np.empty(0, np.int64)
     served = recorded.served

@@ -49,7 +49,7 @@ def test_with_the_times_of_the_world_almost_every_event_has_its_latency_again(fo
     sent_in_order = np.argsort(recorded.served["handed_us"], kind="stable")
     live_us = (recorded.served["done_us"] - recorded.served["intended_us"])[sent_in_order]
     assert np.quantile(np.abs(live_us - run.latency_us - 7_000), 0.9) < 30_000
-    assert len(run.changes) == pytest.approx(len(recorded.plans) - 1, abs=3)
+    assert len(run.changes) == pytest.approx(len(recorded.journal.plans) - 1, abs=3)
 
 
 def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from compose_file import ROOT
 from dashboard_queries import asked, dashboards, metrics_in, without_series
+from generators.metrics import metrics
 from kafka_helpers import wait_for
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -22,7 +23,6 @@ from bench.scenario import load_scenario
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.result import READY_FILE
-from tailpack.declared_pages import metrics
 from tailpack.local.ports import free_port
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics

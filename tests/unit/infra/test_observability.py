@@ -8,8 +8,7 @@ import pytest
 import yaml
 from compose_file import ROOT
 from dashboard_queries import dashboards, metrics_in
-
-from tailpack.declared_pages import metrics
+from generators.metrics import metrics
 
 PROMETHEUS = ROOT / "infra" / "prometheus"
 RULES = [rule for group in yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"] for rule in group["rules"]]

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.membership import class_of, read_classes
 from report import history
 from report.measures import IntArray, per_second_packing, percentile_us
 from report.result import Cost, Starts
@@ -34,7 +33,6 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
     return Cost(
         requested_replica_minutes=requested,
         ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
-        priced_replica_minutes=_priced(run, paid, started_us, until_us),
         packing_replica_minutes=packing_minutes,
         over_packing=requested / packing_minutes - 1 if requested is not None and packing_minutes else None,
         moved_partitions=sum(plan.moved for _, plan in in_run) if journal else None,
@@ -42,17 +40,6 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
         largest_up=max([0, *steps]) if journal else None,
         largest_down=max([0, *(-step for step in steps)]) if journal else None,
     )
-
-
-def _priced(run: RunInfo, paid: Sequence[history.Span], started_us: int, until_us: int) -> float | None:
-    try:
-        classes = read_classes(str(run.section("payment").get("classes", "")))
-    except ValueError:
-        return None  # not a scenario that we ran
-    if len(classes) == 1 or not paid:
-        return None
-    parts = ((class_of(one.replica, classes), history.replica_minutes([one], started_us, until_us)) for one in paid)
-    return sum(one.price * spent for one, spent in parts)
 
 
 def starts(journal: Sequence[JournalEntry]) -> Starts | None:

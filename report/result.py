@@ -171,8 +171,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     requested_replica_minutes: float | None
     ready_replica_minutes: float | None
-    priced_replica_minutes: float | None = None
-    """Requested ones, each at the price of its class; null where all cost the same."""
     packing_replica_minutes: float | None
     """Of the least bins that hold each second's own events; more slack than a second is not used."""
     over_packing: float | None

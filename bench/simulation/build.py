@@ -53,9 +53,8 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
 
 
 def true_service_rate(scenario: Scenario) -> float:
-    """Return μ in events/s of a replica of the first class and of speed 1."""
-    speed = scenario.payment.replica_classes[0].speed
-    return speed / (scenario.payment.service_time_s + scenario.simulation.overhead_s)
+    """Return μ in events/s of a replica of speed 1."""
+    return 1 / (scenario.payment.service_time_s + scenario.simulation.overhead_s)
 
 
 def packing_capacity(scenario: Scenario, sent: Sent) -> int:

@@ -41,7 +41,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
     """Return why this scenario's optimum is not known, one sentence; empty if it can be searched."""
     settings = _world(scenario)
     service, delivery = settings.service, asked_delivery(scenario)
-    alike = len(set(service.speeds)) == 1 and service.slow_factor == 1 and not service.classes
+    alike = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
         "stages have no optimum in common": bool(scenario.stages),
         "a share group has no owners whose placement could be best": delivery is Delivery.SHARE,

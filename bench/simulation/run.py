@@ -41,8 +41,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
-    priced_minutes: float
-    """The same, each replica at the price of its class (`payment.classes`)."""
     packing_replica_minutes: float
     """Least replica-minutes that hold each second's own events (report.measures.packing_replica_minutes)."""
     optimum_replica_minutes: float | None = None
@@ -127,7 +125,6 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         kept=in_sla >= target.percentile,
         **{name: percentile_s(run.latency_us, rank) for name, rank in RANKS.items()},
         replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
-        priced_minutes=replica_minutes(run.paid, 0, sent.duration_s),
         packing_replica_minutes=packing_replica_minutes(
             sent.table(),
             service_rate=true_service_rate(scenario),
@@ -181,7 +178,7 @@ def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:
     one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}
     if policy == "paper-optimal":
         return one_bin
-    if policy == "overprovisioned" and "replicas" not in scenario.policy:
+    if policy == "overprovisioned":
         return one_bin | {"peak_rates": tuple(map(float, sent.table().max(axis=0)))}
     if policy != CLAIRVOYANT:
         return {}

@@ -32,15 +32,25 @@ def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join([lines[0], "|".join(["---"] * len(header)), *lines[1:]])
 
 
-def wrapped(text: str, indent: str = "") -> str:
-    """Return a paragraph in lines of WIDTH."""
-    in_one_line = " ".join(text.split())
-    return textwrap.fill(in_one_line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+def wrapped(text: str, first: str = "", other: str = "") -> str:
+    """Return a paragraph in lines of WIDTH. first, other: indent of the first line, and of the others."""
+    return textwrap.fill(
+        " ".join(text.split()),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=other,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
-def bullets(lines: Iterable[str]) -> str:
-    """Return a list."""
-    return "\n".join(wrapped(f"- {line}", "  ") for line in lines)
+def bullets(entries: Iterable[str]) -> str:
+    """Return a list. Further paragraphs of an entry become a list below it."""
+    lines = []
+    for entry in entries:
+        text, *below = entry.split(BREAK)
+        lines += [wrapped(text, "- ", "  "), *(wrapped(one, "  - ", "    ") for one in below)]
+    return "\n".join(lines)
 
 
 def sentence(text: str) -> str:

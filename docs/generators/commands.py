@@ -25,7 +25,7 @@ def _parameter(one: Any) -> tuple[str, str]:
     of = one.type_descriptor.annotation
     metavar = one.metavar or {int: "N", float: "NUMBER", Path: "PATH"}.get(of, "TEXT")
     shown = one.default not in (None, False, "", 0) and not callable(one.default)
-    meaning = (one.help or "") + (f" Default: {one.default}." if shown else "")
+    meaning = (one.help or "").strip() + (f" Default: {one.default}." if shown else "")
     if one.param_type_name == "argument":
         return metavar.strip("[]"), meaning
     return max(one.opts, key=len) + ("" if one.is_flag else f" {metavar}"), meaning

@@ -28,11 +28,6 @@ def declared_in(module: ModuleType) -> tuple[Declared, ...]:
     return tuple(one for one in vars(module).values() if isinstance(one, Declared))
 
 
-def metrics() -> dict[str, Declared]:
-    """Return all metrics by name."""
-    return {one.name: one for module, _ in METRICS.values() for one in declared_in(module)}
-
-
 def page() -> str:
     """Return the page."""
     parts = [head("metrics")]

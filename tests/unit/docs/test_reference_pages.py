@@ -3,10 +3,12 @@
 from dataclasses import fields
 
 import pytest
+from dashboard_queries import declared_metrics
 from generate import PAGES
 from generators import DOCS
-from generators.metrics import METRICS, declared_in, metrics
+from generators.metrics import METRICS, declared_in
 from generators.settings import PROCESSES
+from prose.lint import group
 
 from autoscaler.policies.registry import POLICIES
 from bench.sections import SECTIONS, Stage
@@ -14,6 +16,11 @@ from contracts.metrics import Kind
 from contracts.settings import Settings
 from services.consumer import Options
 from tailpack.cli.catalogue import sentences
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_linter_knows_which_pages_are_generated(path: str) -> None:
+    assert group(f"docs/{path}") == "docs/generated"
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -37,11 +44,11 @@ def test_every_setting_has_a_sentence(record: type[Settings]) -> None:
 
 
 def test_no_two_processes_declare_the_same_metric() -> None:
-    assert len(metrics()) == sum(len(declared_in(module)) for module, _ in METRICS.values())
+    assert len(declared_metrics()) == sum(len(declared_in(module)) for module, _ in METRICS.values())
 
 
 def test_the_name_of_a_metric_shows_its_kind_and_unit() -> None:
-    for name, one in metrics().items():
+    for name, one in declared_metrics().items():
         assert name.startswith("tailpack_")
         assert name.endswith("_total") == (one.kind is Kind.COUNTER), name
         assert one.unit != "seconds" or name.removesuffix("_total").endswith("_seconds"), name

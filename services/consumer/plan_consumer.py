@@ -52,7 +52,7 @@ LEAVE_DEADLINE_S: Final = 4.0
 class PlanConsumer:
     """One replica of a group: connects, warms up, serves under the plan, and leaves in order.
 
-    docs/consumer.md explains handlers, what becomes of an event that fails, and listeners.
+    docs/reference/consumer-api.md explains handlers, what becomes of an event that fails, and listeners.
 
     replica: its name in plans. Of two live processes of one name the one that joined later owns the partitions.
     handle, or handle_batch: may return an awaitable, such as the future of `send`; the event is done once that is.

@@ -42,7 +42,7 @@ REPLICA_MINUTES_SHARE: Final = 0.03
 """Likewise, as a share of the live replica-minutes."""
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
-"""What both sides are compared by, under the names of a report."""
+"""Figures by which both sides are compared, under the names of a report."""
 OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
 """Fixed at the peak, Kubernetes' way, and the published policy that plans for the lag."""
 MAX_EVENTS: Final = 3_000_000
@@ -51,7 +51,7 @@ MAX_EVENTS: Final = 3_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """What a finished run left in its folder."""
+    """The files of a finished run."""
 
     info: RunInfo
     result: Result
@@ -79,12 +79,12 @@ class Recorded:
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run shows. None: it had nothing to measure it by."""
+    """The times that one run shows. None: the run has nothing to measure them by."""
 
     service_rate: float
     """μ in events/s as the autoscaler had learned it: the median over its ticks."""
     pause_s: float | None
-    """Of a partition that moved while events waited in it: from the last one done at its old owner until the next one
+    """The pause of a partition that moved while events waited in it: from the last one done at its old owner until the next one
     was at the new one. Median."""
     pauses: int
     """Number of such moves."""
@@ -102,7 +102,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     scenario: str
     policy: str
-    """Of the simulated side."""
+    """The policy of the simulated side."""
     live_policy: str
     latency_target_s: float
     measured: Measured

@@ -84,8 +84,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     service_rate: float
     """μ in events/s as the autoscaler had learned it: the median over its ticks."""
     pause_s: float | None
-    """The pause of a partition that moved while events waited in it: from the last one done at its old owner until the next one
-    was at the new one. Median."""
+    """The median pause of a partition that moved while events waited in it: from the last event done at its old owner
+    until the next event was at the new one."""
     pauses: int
     """Number of such moves."""
     startup_s: float | None

@@ -161,7 +161,7 @@ async def unparsable() -> None:
         with pytest.raises(UnicodeDecodeError) as wrong:
             await f.fetcher.fetched_records(set(), timeout=0)
         assert Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)
-        assert "offset 1" in queues[0].cut_off
+        assert "offset 1" in queues[0].cut_off_reason
         assert paused == [ZERO]
         assert sought == {ONE: 0}, "what was polled together with it is fetched again"
         assert not Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)

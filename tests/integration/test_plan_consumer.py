@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from contracts.delivery import Guarantee
 from contracts.events import DeadLetter
 from services.consumer import Event, Options, PlanConsumer, ReplicaError
-from services.consumer.interface import Later
+from services.consumer.interface import Completion
 from tailpack.local.ports import free_port
 
 pytestmark = pytest.mark.kafka
@@ -67,7 +67,7 @@ def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partition
     tried: Counter[str] = Counter()
     handled: list[str] = []
 
-    async def handle(event: Event) -> Later:
+    async def handle(event: Event) -> Completion:
         tried[text(event)] += 1
         if text(event) in ("poison", "huge" * 50_000):
             raise ValueError(f"cannot be digested: {text(event)}")
@@ -180,7 +180,7 @@ def test_an_output_that_its_topic_does_not_take_is_the_fate_of_its_event(ground:
 
     begun: set[int] = set()
 
-    async def copy(event: Event) -> Later:
+    async def copy(event: Event) -> Completion:
         begun.add(event.offset)
         return await one.send(out, event.key, event.value or b"")
 

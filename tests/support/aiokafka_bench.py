@@ -13,7 +13,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
-from services.consumer.poller import change
+from services.consumer.poller import change_assignment
 
 TOPIC = "requests"
 ZERO, ONE = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
@@ -145,8 +145,8 @@ class Fetching:
 
     async def __aexit__(self, *_: object) -> None: ...
 
-    def change(self, *partitions: TopicPartition, **keywords: Any) -> None:
-        change(self.consumer, set(partitions), keywords.get("positions", {}), self.out_of_range.append)
+    def change_assignment(self, *partitions: TopicPartition, **keywords: Any) -> None:
+        change_assignment(self.consumer, set(partitions), keywords.get("positions", {}), self.out_of_range.append)
 
     @property
     def assignment(self) -> Any:

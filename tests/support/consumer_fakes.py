@@ -12,12 +12,12 @@ from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.handover import Handover
-from services.consumer.interface import Calls, Listeners, Options
+from services.consumer.interface import ListenerCalls, Listeners, Options
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
 from services.consumer.output import Committer
-from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
-from services.consumer.rebalance import Given, Origin
+from services.consumer.partition_queue import Batch, PartitionQueue, PartitionQueues
+from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset
 from services.consumer.server import Server
 
 TOPIC = "payments.requested"
@@ -55,9 +55,9 @@ class FakeCoordinator:
 
     generation: int = 5
     member_id: str = "me-1"
-    joining: bool = False
+    is_joining: bool = False
     group: dict[int, int] = field(default_factory=dict)
-    fetched: frozenset[int] = frozenset()
+    fetched_partitions: frozenset[int] = frozenset()
     foreign: set[int] = field(default_factory=set)
     """Partitions whose committed offset is one of another log."""
     positions: dict[int, int] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class FakeCoordinator:
         self.group |= found
         self.asked.append(f"commit {found}")
 
-    async def committed(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
+    async def committed_offsets(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         if partitions:
             self.asked.append(f"look up {sorted(partitions)}")
             if self.lookup is not None:
@@ -85,7 +85,7 @@ class FakeCoordinator:
         return {one: self.group[one] for one in partitions if one in self.group}, self.foreign & set(partitions)
 
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
-        self.fetched = frozenset(partitions)
+        self.fetched_partitions = frozenset(partitions)
         self.positions |= positions
         self.asked.append(f"fetch {sorted(partitions)} from {dict(sorted(positions.items()))}")
 
@@ -118,8 +118,8 @@ class Kitchen:
         self.queues.open({0: 0}, epoch=7)
         self.now_s = 100.0
         self.lease = Lease(6.0, 10.0, lambda: self.now_s)
-        told = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
-        self.server = Server(self.queues, self.lease, handle, on_error, told)
+        all_options = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
+        self.server = Server(self.queues, self.lease, handle, on_error, all_options)
 
     async def serve(self, until: Callable[[], bool], *, cooks: int = 1) -> None:
         """Run until the condition holds, or the first error."""
@@ -144,28 +144,30 @@ class HandoverStory:
 
     listens_to = ("taken", "released", "lost")
 
-    def __init__(self, *, eager: bool = False, generation: int = 0, member_id: str = "me-1") -> None:
+    def __init__(self, *, is_eager: bool = False, generation: int = 0, member_id: str = "me-1") -> None:
         self.group = FakeCoordinator(generation=generation, member_id=member_id)
         self.plan_now: PlanRecord | None = None
         self.now_s = 100.0
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
-        self.assignor = PlanAssignor("me", "1", lambda: self.plan_now, eager=eager, clock=lambda: self.now_s)
-        self.assignor.claims = lambda: self.queues.held
+        self.assignor = PlanAssignor("me", "1", lambda: self.plan_now, is_eager=is_eager, clock=lambda: self.now_s)
+        self.assignor.owned_partitions = lambda: self.queues.owned_partitions
         self.handover = Handover(
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
             queues=self.queues,
             committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
-            calls=Calls(Listeners(**{f"on_partitions_{what}": self.hear(what) for what in self.listens_to})),
+            calls=ListenerCalls(Listeners(**{f"on_partitions_{what}": self.hear(what) for what in self.listens_to})),
             newest_plan=lambda: self.plan_now,
-            eager=eager,
-            release_s=0.02,
+            is_eager=is_eager,
+            max_release_s=0.02,
         )
 
     def hear(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
         async def heard(partitions: Sequence[int]) -> None:
             self.group.asked.append(f"{what} {list(partitions)}")
-            assert what != "taken" or not set(partitions) & set(self.queues.serving), "told before any event is handled"
+            assert what != "taken" or not set(partitions) & set(self.queues.served_partitions), (
+                "told before any event is handled"
+            )
 
         return heard
 
@@ -173,32 +175,32 @@ class HandoverStory:
         self,
         generation: int,
         *partitions: int,
-        given: dict[int, Given] | None = None,
-        again: bool = False,
+        handed_over: dict[int, HandedOverOffset] | None = None,
+        rejoin: bool = False,
         epoch: int = 1,
     ) -> bool:
         """One round as the coordinator runs it: stop where it is eager, then carry out."""
-        if self.handover.eager:
-            await self.handover.stop()
+        if self.handover.is_eager:
+            await self.handover.stop_serving()
         self.group.generation = generation
-        self.assignor.last = Origin(
-            epoch=epoch, kind=RoundKind.PLAN, members=2, moved=1, given=given or {}, again=again
+        self.assignor.last_assignment = AssignmentMetadata(
+            epoch=epoch, kind=RoundKind.PLAN, members=2, moved=1, handed_over=handed_over or {}, rejoin=rejoin
         )
-        return await self.handover.carry_out(frozenset(partitions), generation)
+        return await self.handover.apply_assignment(frozenset(partitions), generation)
 
-    def start(self, partition: int) -> tuple[PartitionQueue, Taken]:
+    def start(self, partition: int) -> tuple[PartitionQueue, Batch]:
         """A handler begins with the next event of a partition; the queue's next record is made up."""
         queue = self.queues[partition]
-        queue.put(records(queue.expected or 0, 1), 1, 1.0)
+        queue.put(records(queue.next_fetch_offset or 0, 1), 1, 1.0)
         return queue, queue.start(1)
 
     def serve(self, partition: int, count: int = 1) -> None:
         for _ in range(count):
             self.end(*self.start(partition))
 
-    def end(self, queue: PartitionQueue, taken: Taken) -> None:
-        self.queues.returned(queue, taken)
-        queue.finished(taken)
+    def end(self, queue: PartitionQueue, taken: Batch) -> None:
+        self.queues.handler_returned(queue, taken)
+        queue.finish(taken)
 
 
 class MembershipStory(HandoverStory):
@@ -206,10 +208,10 @@ class MembershipStory(HandoverStory):
 
     listens_to = ("released", "lost")
 
-    def __init__(self, *, eager: bool = False) -> None:
-        super().__init__(eager=eager, generation=-1, member_id="")
-        self.plans = SimpleNamespace(newest=None, news=asyncio.Event())
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __init__(self, *, is_eager: bool = False) -> None:
+        super().__init__(is_eager=is_eager, generation=-1, member_id="")
+        self.plans = SimpleNamespace(newest_plan=None, news=asyncio.Event())
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.me = Membership(
             replica="me",
             subscribe=lambda: self.group.asked.append("join"),
@@ -217,31 +219,31 @@ class MembershipStory(HandoverStory):
             assignor=self.assignor,
             handover=self.handover,
             plans=self.plans,  # type: ignore[arg-type]
-            changed=lambda: None,
-            failed=self.failed,
-            completed=lambda: None,
+            on_change=lambda: None,
+            failure=self.failure,
+            on_rebalance=lambda: None,
             linger_s=0.0,
         )
 
     async def plan(
         self, epoch: int, *replicas: str, evictions: tuple[Eviction, ...] = (), grace_s: float = 0.0
     ) -> None:
-        self.plan_now = self.plans.newest = PlanRecord(
+        self.plan_now = self.plans.newest_plan = PlanRecord(
             epoch=epoch, at_us=0, replicas=replicas, assignment=None, reason="", evictions=evictions, grace_s=grace_s
         )
-        await self.me._obey(self.plans.newest)
+        await self.me._follow_plan(self.plans.newest_plan)
 
-    async def round(self, generation: int, epoch: int, *partitions: int, again: bool = False) -> None:  # type: ignore[override]
+    async def round(self, generation: int, epoch: int, *partitions: int, rejoin: bool = False) -> None:  # type: ignore[override]
         """One rebalance as the coordinator runs it: this member has joined and gets `partitions`."""
-        await self.me.before_round()
+        await self.me.before_rebalance()
         self.assignor.metadata([TOPIC])
         self.group.member_id, self.group.generation = "me-1", generation
-        self.assignor.last = Origin(epoch=epoch, kind=RoundKind.PLAN, again=again)
-        await self.me.carry_out(frozenset(partitions), generation)
+        self.assignor.last_assignment = AssignmentMetadata(epoch=epoch, kind=RoundKind.PLAN, rejoin=rejoin)
+        await self.me.apply_assignment(frozenset(partitions), generation)
         for _ in range(5):
             await asyncio.sleep(0)  # what follows beside the round
-        if self.failed.done():
-            self.failed.result()
+        if self.failure.done():
+            self.failure.result()
 
     def since(self) -> list[str]:
         """What was asked of the group and told to listeners since the last look, fetching left out."""

@@ -75,7 +75,7 @@ def test_a_message_of_a_handover_is_late():
 def test_the_same_seed_gives_the_same_story():
     first, second = random_story(104).run(), random_story(104).run()
 
-    assert (first.told, first.checks.begun) == (second.told, second.checks.begun)
+    assert (first.history, first.checks.begun) == (second.history, second.checks.begun)
 
 
 # The model can fail: each of these plants a fault in the real objects, and is seen.
@@ -89,26 +89,26 @@ async def _without_looking(self, assignment, offsets):
     await coordinator.GroupCoordinator._do_commit_offsets(self, assignment, offsets)
 
 
-async def _carry_out_and_rest(self, partitions, generation, carry_out=Handover.carry_out):
-    await carry_out(self, partitions, generation)
+async def _carry_out_and_rest(self, partitions, generation, apply_assignment=Handover.apply_assignment):
+    await apply_assignment(self, partitions, generation)
     return False
 
 
-def _taking_from_the_first(plan, introductions, *rest, decide=rebalance.decide):
-    shares = decide(plan, introductions, *rest)
+def _taking_from_the_first(plan, metadata, *rest, decide=rebalance.decide):
+    shares = decide(plan, metadata, *rest)
     first = min(shares)
-    return shares | {first: Share((), shares[first].origin)}
+    return shares | {first: Share((), shares[first].assignment)}
 
 
 def _keeping_all(self):
     self.committer.hold()
     self.assignor.forget()
-    return self.calls.lost(())
+    return self.calls.on_lost(())
 
 
 PLANTED = {
     "a leader that grants what is still claimed": (
-        {(rebalance, "last_owners"): lambda introductions: {}},
+        {(rebalance, "last_owners"): lambda metadata: {}},
         r"two members have the same partition|done twice for nothing",
     ),
     "a member that keeps its claims after a loss": (
@@ -123,15 +123,15 @@ PLANTED = {
         "goes back|done twice for nothing|without a fault to blame",
     ),
     "nobody waits for the lease": (
-        {(Lease, "held"): _at_once},
+        {(Lease, "wait_until_valid"): _at_once},
         "its lease is out|time-out has run out|having stood still",
     ),
     "an event that counts as done before its output is there": (
-        {(Server, "_finish_later"): lambda self, queue, taken, later, events: queue.finished(taken)},
+        {(Server, "_finish_later"): lambda self, queue, taken, later, events: queue.finish(taken)},
         "with output to",
     ),
     "nobody asks for the round that grants what was given up": (
-        {(Handover, "carry_out"): _carry_out_and_rest},
+        {(Handover, "apply_assignment"): _carry_out_and_rest},
         "are not served",
     ),
     "a leader that takes from whom it wants to leave alone": (
@@ -158,7 +158,7 @@ def test_a_planted_fault_is_seen(fault):
 
 
 def test_a_lease_that_runs_from_when_the_answer_is_read_is_seen(monkeypatch):
-    def renew_now(self, asked_s, renew=Lease.renew, **how):
+    def renew_now(self, sent_s, renew=Lease.renew, **how):
         renew(self, self.now_s(), **how)
 
     monkeypatch.setattr(Lease, "renew", renew_now)
@@ -179,7 +179,7 @@ def _answers_are_late_and_then_there_are_none():
 def test_partitions_released_before_they_are_committed_are_seen(monkeypatch):
     async def pretend(self, partitions):
         for queue in (queue for p, queue in self._queues.items() if p in partitions):
-            queue.committed(queue.position)
+            queue.mark_committed(queue.position)
         return True
 
     monkeypatch.setattr(Committer, "last_commit", pretend)
@@ -189,10 +189,10 @@ def test_partitions_released_before_they_are_committed_are_seen(monkeypatch):
 
 
 def test_an_offset_given_up_before_the_last_generation_is_stale(monkeypatch):
-    def offsets_of_any_age(introductions, generation):
-        return {p: at for each in introductions.values() for p, at in each.given.items()}
+    def offsets_of_any_age(metadata, generation):
+        return {p: at for each in metadata.values() for p, at in each.handed_over.items()}
 
-    monkeypatch.setattr(rebalance, "_offsets", offsets_of_any_age)
+    monkeypatch.setattr(rebalance, "_handed_over_offsets", offsets_of_any_age)
 
     with pytest.raises(ViolationError, match="done twice for nothing"):
         _an_answer_is_missed_and_the_new_owner_dies(range(14, 40))
@@ -213,7 +213,7 @@ def test_a_broker_that_fences_nobody_lets_committed_offsets_go_back():
     everything_else = ("lease", "session", "again, begun", "done twice", "two members")
     with (
         patch.object(Group, "offset_commit", accept),
-        patch("theory.rebalance.checks.PASSED_OVER", everything_else),
+        patch("theory.rebalance.checks.IGNORED_VIOLATIONS", everything_else),
         pytest.raises(ViolationError, match=r"the committed offset .* goes back"),
     ):
         _one_is_stopped_and_evicted_with_events_to_commit()

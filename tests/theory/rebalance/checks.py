@@ -85,7 +85,7 @@ class Checks:
         begun[offset] = now_s
         self._done[process, partition] = offset + 1
 
-    def told(self, process: Any, what: str, partitions: Sequence[int]) -> None:
+    def on_listener(self, process: Any, what: str, partitions: Sequence[int]) -> None:
         """A replica's listener is called ("taken", "released", "lost"), or returns ("")."""
         if process.is_dead:
             return
@@ -121,7 +121,7 @@ class Checks:
         if not any(known in what for known in PASSED_OVER):
             self.world.broken = self.world.broken or ViolationError(what)
 
-    def _answered(self, process: Process, request: Any, answer: Any, asked_s: float) -> None:
+    def _answered(self, process: Process, request: Any, answer: Any, sent_s: float) -> None:
         kind = type(request).__name__.partition("Request_")[0]
         if kind in ("Heartbeat", "JoinGroup", "SyncGroup"):
             proves = answer.error_code in ((NONE, REBALANCE_IN_PROGRESS) if kind == "Heartbeat" else (NONE,))
@@ -130,7 +130,7 @@ class Checks:
         else:
             return
         if proves:
-            self._proof_s[process] = max(asked_s, self._proof_s.get(process, float("-inf")))
+            self._proof_s[process] = max(sent_s, self._proof_s.get(process, float("-inf")))
 
     def _commits(self, member_id: str, offsets: dict[int, int]) -> None:
         for partition, offset in offsets.items():

@@ -8,8 +8,8 @@ from consumer_fakes import TOPIC
 
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
-from services.consumer.assignor import BEHIND_S, PlanAssignor, introduced
-from services.consumer.rebalance import Introduction, Origin
+from services.consumer.assignor import PLAN_REQUEST_DELAY_S, PlanAssignor, decode_metadata
+from services.consumer.rebalance import AssignmentMetadata, MemberMetadata
 
 
 class Cluster:
@@ -37,7 +37,7 @@ def plan(epoch: int, assignment: dict[int, str] | None, *, grace_s: float = 0.0)
 
 
 def assignor(name: str, newest: PlanRecord | None, **keywords: Any) -> PlanAssignor:
-    return PlanAssignor(name, f"{name}-incarnation", lambda: newest, **({"eager": False} | keywords))
+    return PlanAssignor(name, f"{name}-incarnation", lambda: newest, **({"is_eager": False} | keywords))
 
 
 def over_the_wire(one: PlanAssignor) -> ConsumerProtocolMemberMetadata:
@@ -59,13 +59,13 @@ def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[
 def test_the_leader_carries_out_the_plan_it_has_read_and_says_which_it_was():
     leader, follower = assignor("a", plan(7, {0: "a", 1: "b", 2: "b"})), assignor("b", None)
     assert lead(leader, 3, leader, follower) == {"a": (0,), "b": (1, 2)}
-    assert follower.last == Origin(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
+    assert follower.last_assignment == AssignmentMetadata(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
 
 
 def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_at_once():
     asked: list[str] = []
     leader = assignor("a", plan(7, {0: "a", 3: "a"}))
-    leader.partitions_wanted = lambda: asked.append("metadata")
+    leader.on_unknown_partitions = lambda: asked.append("metadata")
     assert lead(leader, 3, leader) == {"a": (0, 1, 2)}
     assert asked == ["metadata"]
     assert lead(leader, 4, leader) == {"a": (0, 1, 2, 3)}
@@ -76,15 +76,15 @@ def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_
     "user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}', b'{"name": "a", "owned": 1}', b'{"name": "\xe4"}']
 )
 def test_a_member_of_another_make_goes_by_its_member_id(user_data):
-    assert introduced("id-x", user_data) == Introduction(name="id-x")
+    assert decode_metadata("id-x", user_data) == MemberMetadata(name="id-x")
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"range", b'{"epoch": "two"}'])
 def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_without_a_plan(user_data):
     one = assignor("a", None)
-    one.last = Origin(epoch=8, again=True)
+    one.last_assignment = AssignmentMetadata(epoch=8, rejoin=True)
     one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
-    assert one.last == Origin()
+    assert one.last_assignment == AssignmentMetadata()
 
 
 # Grace
@@ -124,10 +124,10 @@ class Reader:
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.plan = plan(1, {0: "a", 1: "b"})
-        self.assignor = PlanAssignor(name, name, lambda: self.plan, eager=False, clock=clock)
-        self.assignor.learn = self.learn
+        self.assignor = PlanAssignor(name, name, lambda: self.plan, is_eager=False, clock=clock)
+        self.assignor.on_plan_passed = self.accept_passed_plan
 
-    def learn(self, passed_on: PlanRecord) -> None:
+    def accept_passed_plan(self, passed_on: PlanRecord) -> None:
         self.plan = passed_on
 
 
@@ -139,11 +139,11 @@ def test_a_leader_that_cannot_read_the_plan_has_it_passed_on_by_one_member():
     other.plan = third.plan = plan(2, {0: "b", 1: "a"})
     for _ in range(3):
         lead(leader.assignor, 2, *group)
-        assert not any(each.last.asks for each in group), "it may read it any moment"
-        clock.now_s += BEHIND_S / 3 + 0.01
+        assert not any(each.last_assignment.requests_plan for each in group), "it may read it any moment"
+        clock.now_s += PLAN_REQUEST_DELAY_S / 3 + 0.01
     lead(leader.assignor, 2, *group)
-    assert [each.last.asks for each in group] == [False, True, False]
-    assert introduced("c", over_the_wire(third.assignor).user_data).plan is None, "plans are large"
+    assert [each.last_assignment.requests_plan for each in group] == [False, True, False]
+    assert decode_metadata("c", over_the_wire(third.assignor).user_data).plan is None, "plans are large"
     assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
-    assert {each.last.epoch for each in group} == {2}
-    assert not any(each.last.asks for each in group)
+    assert {each.last_assignment.epoch for each in group} == {2}
+    assert not any(each.last_assignment.requests_plan for each in group)

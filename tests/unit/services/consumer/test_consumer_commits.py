@@ -19,7 +19,7 @@ class Story:
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         self.queues.open({0: 0, 1: 0}, epoch=1)
         self.committer = Committer(self.group, self.queues, TOPIC, interval_s=0.001)
-        self.committer.open(5)
+        self.committer.resume(5)
         for partition in (0, 1):
             self.serve(partition, 0, 3)
 
@@ -28,26 +28,26 @@ class Story:
         queue.put(records(first, count), 1, 1.0)
         for _ in range(count):
             taken = queue.start(1)
-            queue.returned(taken)
-            queue.finished(taken)
+            queue.handler_returned(taken)
+            queue.finish(taken)
 
 
 @pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "held", "joining"])
 async def test_nothing_leaves(reason):
     s = Story()
     if reason == "held":
-        s.committer.hold()
+        s.committer.suspend()
     elif reason == "joining":
-        s.group.joining = True
+        s.group.is_joining = True
     else:
         s.group.generation = 6 if "another" in reason else -1
-        s.committer.open(s.group.generation if "no" in reason.split() else 5)
+        s.committer.resume(s.group.generation if "no" in reason.split() else 5)
     assert not await s.committer.commit()
     assert not await s.committer.last_commit([0, 1])
     assert s.group.since() == []
 
 
-@pytest.mark.parametrize("answer", output.FENCED)
+@pytest.mark.parametrize("answer", output.FENCED_ERRORS)
 async def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
     s = Story()
     s.group.answers = [answer()]
@@ -85,8 +85,8 @@ async def test_it_is_not_tried_again_once_the_group_has_moved_on():
 
 async def test_it_is_given_up_at_its_deadline(monkeypatch):
     s = Story()
-    monkeypatch.setattr(output, "LAST_COMMIT_S", 0.03)
-    monkeypatch.setattr(output, "RETRY_S", 0.005)
+    monkeypatch.setattr(output, "LAST_COMMIT_TIMEOUT_S", 0.03)
+    monkeypatch.setattr(output, "RETRY_INTERVAL_S", 0.005)
     s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
     async with asyncio.timeout(1):
         assert not await s.committer.last_commit([0])
@@ -99,5 +99,5 @@ async def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_
     s.queues.drop([0])
     s.queues.open({0: 7}, epoch=2)
     assert await under_way
-    assert s.queues[0].committable is None, "the answer belonged to the old queue"
+    assert s.queues[0].committable_offset is None, "the answer belonged to the old queue"
     assert s.queues[0].position == 7

@@ -39,7 +39,7 @@ class Clock:
     def pass_s(self, seconds: float) -> None:
         for _ in range(round(seconds / STEP_S)):
             self.now_s += STEP_S
-            _ = self.lease.is_out
+            _ = self.lease.is_expired
 
     def freeze(self, seconds: float) -> None:
         self.now_s += seconds
@@ -52,44 +52,44 @@ def clock() -> Clock:
 
 def test_a_lease_runs_for_a_session_after_each_renewal(clock: Clock) -> None:
     clock.pass_s(SESSION_S)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
-    assert clock.lease.is_out
+    assert clock.lease.is_expired
     clock.lease.renew(clock.now_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
 
 
 def test_an_older_answer_takes_nothing_back(clock: Clock) -> None:
-    asked_s = clock.now_s
+    sent_s = clock.now_s
     clock.pass_s(SESSION_S + 1)
-    clock.lease.renew(asked_s)
-    assert clock.lease.is_out, "it lay unread for a session"
+    clock.lease.renew(sent_s)
+    assert clock.lease.is_expired, "it lay unread for a session"
     clock.lease.renew(clock.now_s)
-    clock.lease.renew(asked_s)
-    assert not clock.lease.is_out
+    clock.lease.renew(sent_s)
+    assert not clock.lease.is_expired
 
 
 def test_heartbeats_of_a_round_that_does_not_hear_from_a_member_count_only_until_the_round_must_end(clock) -> None:
     for _ in range(round(ROUND_S / STEP_S)):
         clock.pass_s(STEP_S)
-        clock.lease.renew(clock.now_s, in_round=True)
-        assert not clock.lease.is_out
+        clock.lease.renew(clock.now_s, in_rebalance=True)
+        assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
-    clock.lease.renew(clock.now_s, in_round=True)
-    assert clock.lease.is_out, "the group goes on without it"
+    clock.lease.renew(clock.now_s, in_rebalance=True)
+    assert clock.lease.is_expired, "the group goes on without it"
     clock.lease.renew(clock.now_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
 
 
 def test_after_a_gap_only_an_answer_asked_for_since_counts(clock: Clock) -> None:
     clock.freeze(SESSION_S / 3)
-    assert not clock.lease.is_out
-    asked_s = clock.now_s
+    assert not clock.lease.is_expired
+    sent_s = clock.now_s
     clock.freeze(SESSION_S / 3 + 0.1)
-    clock.lease.renew(asked_s)
-    assert clock.lease.is_out, "asked before, read after"
+    clock.lease.renew(sent_s)
+    assert clock.lease.is_expired, "asked before, read after"
     clock.lease.renew(clock.now_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
 
 
 def test_a_process_that_stands_still_is_noticed_without_any_event(clock: Clock) -> None:
@@ -98,7 +98,7 @@ def test_a_process_that_stands_still_is_noticed_without_any_event(clock: Clock) 
         await asyncio.sleep(0)
         clock.freeze(SESSION_S / 2)
         watch.cancel()
-        return clock.lease.is_out
+        return clock.lease.is_expired
 
     assert asyncio.run(story())
 
@@ -116,7 +116,7 @@ def test_in_doubt_the_prober_asks_at_once_and_again(clock: Clock) -> None:
         clock.freeze(SESSION_S)
         prober = asyncio.ensure_future(Prober(ask, clock.lease).run())
         async with asyncio.timeout(5):
-            await clock.lease.held()
+            await clock.lease.wait_until_valid()
         prober.cancel()
 
     asyncio.run(story())
@@ -132,7 +132,7 @@ def request_of(kind: Any) -> Any:
 
 def coordinator(lease: Lease, *, joining: bool = False) -> PlanCoordinator:
     made = PlanCoordinator.__new__(PlanCoordinator)
-    made.lease, made.joining = lease, joining
+    made.lease, made.is_joining = lease, joining
     made.group_id, made.generation, made.member_id, made.coordinator_id = "group", 7, "me", None
     return made
 
@@ -168,9 +168,9 @@ def test_an_answer_renews_the_lease_from_when_it_was_asked_for(
     monkeypatch.setattr(GroupCoordinator, "_send_req", answered)
     asyncio.run(coordinator(clock.lease, joining=joining)._send_req(request_of(kind)))
     clock.pass_s(holds_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
-    assert clock.lease.is_out
+    assert clock.lease.is_expired
 
 
 def test_the_wait_for_a_round_does_not_count(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_the_wait_for_a_round_does_not_count(clock: Clock, monkeypatch: pytest.M
 
     monkeypatch.setattr(GroupCoordinator, "_send_req", answered_late)
     asyncio.run(coordinator(clock.lease, joining=True)._send_req(request_of(SyncGroupRequest)))
-    assert clock.lease.is_out
+    assert clock.lease.is_expired
 
 
 def test_a_round_is_not_waited_for_at_a_coordinator_that_does_not_answer_beside_it(clock: Clock) -> None:
@@ -214,5 +214,5 @@ def test_while_a_round_is_on_membership_is_proved_on_another_connection(error: A
     clock.pass_s(SESSION_S)
     asyncio.run(asking.probe())
     clock.pass_s(STEP_S)
-    assert clock.lease.is_out == is_out
+    assert clock.lease.is_expired == is_out
     assert (asking.generation, ways) == (7, [(1, ConnectionGroup.DEFAULT)])

@@ -18,9 +18,9 @@ async def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_an
     s.serve(0, 3)
     await s.plan(2, "other")
     s.since()
-    await s.round(2, 2, again=True)
+    await s.round(2, 2, rejoin=True)
     assert s.since() == ["commit {0: 3}", "released [0, 1]", "rejoin"]
-    assert s.assignor.given[0].offset == 3
+    assert s.assignor.handed_over[0].offset == 3
     assert s.me.state is ReplicaState.MEMBER, "the offset is handed on in the next round"
 
     await s.round(3, 2)
@@ -32,7 +32,7 @@ async def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_an
 
 
 async def test_eager_a_member_that_the_plan_drops_leaves_at_once():
-    s = Story(eager=True)
+    s = Story(is_eager=True)
     await s.plan(1, "me", "other")
     await s.round(1, 1, 0, 1)
     s.serve(0)
@@ -53,11 +53,11 @@ async def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_ove
     stopping = asyncio.ensure_future(s.me.drain(5.0))
     await eventually(lambda: s.group.asked == ["rejoin"])
     assert s.me.state is ReplicaState.DRAINING
-    assert s.queues.serving == (0, 1)
+    assert s.queues.served_partitions == (0, 1)
     s.serve(0)
     s.since()
 
-    await s.round(2, 1, again=True)
+    await s.round(2, 1, rejoin=True)
     assert s.since() == ["commit {0: 1}", "released [0, 1]", "rejoin"]
     assert not stopping.done()
     await s.round(3, 1)
@@ -68,7 +68,7 @@ async def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_ove
 
 async def test_where_nobody_can_take_over_it_leaves_after_asking():
     s = Story()
-    await s.me._obey(None)
+    await s.me._follow_plan(None)
     await s.round(1, 0, 0)
     s.since()
     stopping = asyncio.ensure_future(s.me.drain(5.0))
@@ -87,7 +87,7 @@ async def test_a_round_that_had_begun_before_it_asked_is_followed_by_one_in_whic
     await eventually(lambda: s.me.state is ReplicaState.DRAINING)
     s.since()
     s.group.generation = 2
-    await s.me.carry_out(frozenset({0}), 2)
+    await s.me.apply_assignment(frozenset({0}), 2)
     assert s.since() == ["rejoin"]
     assert not stopping.done(), "still assigned, but nobody has been asked yet"
     await s.round(3, 1)
@@ -96,7 +96,7 @@ async def test_a_round_that_had_begun_before_it_asked_is_followed_by_one_in_whic
 
 async def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
     s = Story()
-    await s.me._obey(None)
+    await s.me._follow_plan(None)
     await s.round(1, 0, 0)
     s.serve(0, 2)
     s.since()
@@ -106,33 +106,33 @@ async def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
 
 async def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_ends_late_hands_out_nothing():
     s = Story()
-    await s.me._obey(None)
+    await s.me._follow_plan(None)
     await s.round(1, 0, 0)
     s.serve(0, 2)
     s.since()
     assert await s.me.abandon() == {0: range(0, 2)}
     assert s.since() == ["lost [0]"]
     assert s.me.state is ReplicaState.STOPPING
-    await s.me.carry_out(frozenset({0, 1}), 2)
-    assert s.queues.held == frozenset()
+    await s.me.apply_assignment(frozenset({0, 1}), 2)
+    assert s.queues.owned_partitions == frozenset()
 
 
-@pytest.mark.parametrize("eager", [True, False])
-async def test_who_owns_nothing_or_is_eager_asks_nobody(eager):
-    s = Story(eager=eager)
-    await s.me._obey(None)
-    await s.round(1, 0, *([0] if eager else []))
+@pytest.mark.parametrize("is_eager", [True, False])
+async def test_who_owns_nothing_or_is_eager_asks_nobody(is_eager):
+    s = Story(is_eager=is_eager)
+    await s.me._follow_plan(None)
+    await s.round(1, 0, *([0] if is_eager else []))
     s.since()
     await asyncio.wait_for(s.me.drain(60.0), 1)
-    assert s.since() == (["released [0]", "leave"] if eager else ["leave"])
+    assert s.since() == (["released [0]", "leave"] if is_eager else ["leave"])
 
 
 async def test_a_replica_that_stops_never_joins_again():
     s = Story()
-    await s.me._obey(None)
+    await s.me._follow_plan(None)
     await s.round(1, 0)
     await s.me.leave(ReplicaState.STOPPING)
     s.since()
     await s.plan(1, "me")
-    await s.me._help_out()
+    await s.me._join_if_empty()
     assert s.since() == []

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.consumer.interface import Calls, Listeners
+from services.consumer.interface import ListenerCalls, Listeners
 
 happenings = st.lists(
     st.tuples(st.sampled_from(["taken", "released", "lost"]), st.sets(st.integers(0, 3)), st.booleans()), max_size=20
@@ -33,10 +33,12 @@ def test_whatever_happens_every_partition_is_taken_and_given_up_by_turns_and_cal
         return heard
 
     async def run() -> None:
-        calls = Calls(Listeners(**{f"on_partitions_{what}": hear(what) for what in ("taken", "released", "lost")}))
+        calls = ListenerCalls(
+            Listeners(**{f"on_partitions_{what}": hear(what) for what in ("taken", "released", "lost")})
+        )
         tasks = []
         for what, partitions, waits in story:
-            tasks.append(getattr(calls, what)(partitions))
+            tasks.append(getattr(calls, f"on_{what}")(partitions))
             if waits:
                 await tasks[-1]
         await asyncio.gather(*tasks)
@@ -56,9 +58,9 @@ async def test_what_was_lost_is_forgotten_before_it_is_loaded_again():
         for partition in partitions:
             state.pop(partition)
 
-    calls = Calls(Listeners(on_partitions_taken=load, on_partitions_lost=forget))
-    await calls.taken([0])
-    lost, again = calls.lost([0]), calls.taken([0])
+    calls = ListenerCalls(Listeners(on_partitions_taken=load, on_partitions_lost=forget))
+    await calls.on_taken([0])
+    lost, again = calls.on_lost([0]), calls.on_taken([0])
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(lost, again)

@@ -11,15 +11,15 @@ from consumer_fakes import eventually
 from contracts.plan import Eviction
 from contracts.progress import ReplicaState
 from services.consumer import membership as membership_module
-from services.consumer.interface import Calls, Listeners
+from services.consumer.interface import ListenerCalls, Listeners
 
 # Joining
 
 
-@pytest.mark.parametrize("eager", [False, True])
-async def test_without_any_plan_a_replica_joins(eager):
-    s = Story(eager=eager)
-    await s.me._obey(None)
+@pytest.mark.parametrize("is_eager", [False, True])
+async def test_without_any_plan_a_replica_joins(is_eager):
+    s = Story(is_eager=is_eager)
+    await s.me._follow_plan(None)
     assert s.since() == ["join"]
     await s.round(1, 0, 0, 1)
     assert s.me.state is ReplicaState.MEMBER
@@ -40,7 +40,7 @@ async def test_a_replica_that_no_plan_names_joins_warm_and_a_plan_that_names_it_
 
 
 async def test_eager_a_replica_that_no_plan_names_stays_outside_for_its_join_would_stop_everybody():
-    s = Story(eager=True)
+    s = Story(is_eager=True)
     await s.plan(1, "other")
     assert s.since() == []
     assert (s.me.member_id, s.me.generation) == ("", -1)
@@ -50,10 +50,10 @@ async def test_eager_a_replica_that_no_plan_names_stays_outside_for_its_join_wou
 
 @pytest.mark.parametrize(("empty", "asked"), [(True, ["join"]), (False, [])])
 async def test_eager_a_replica_that_was_never_named_serves_only_where_nobody_else_does(empty, asked):
-    s = Story(eager=True)
+    s = Story(is_eager=True)
     await s.plan(1, "other")
     s.group.empty = empty
-    await s.me._help_out()
+    await s.me._join_if_empty()
     assert s.since() == asked
 
 
@@ -77,14 +77,14 @@ async def test_while_joining_a_new_plan_does_not_ask_for_another_round_but_its_e
     await s.plan(1, "me")
     await s.round(1, 1, 0)
     s.since()
-    s.group.joining = True
+    s.group.is_joining = True
     await s.plan(2, "me")
     assert s.since() == []
-    s.group.joining = False
+    s.group.is_joining = False
     await s.round(2, 1, 0)
     assert s.since() == []
     await asyncio.wait_for(s.plans.news.wait(), 1)
-    await s.me._obey(s.plans.newest)
+    await s.me._follow_plan(s.plans.newest_plan)
     assert s.since() == ["rejoin"]
 
 
@@ -92,7 +92,7 @@ async def test_a_round_that_withheld_something_is_followed_by_another_at_once():
     s = Story()
     await s.plan(1, "me")
     s.since()
-    await s.round(1, 1, again=True)
+    await s.round(1, 1, rejoin=True)
     assert s.since() == ["rejoin"]
     assert s.me.state is ReplicaState.MEMBER, "it is named, and its share is on the way"
 
@@ -114,7 +114,7 @@ async def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(mo
     timers: list[tuple[float, Callable[[], None]]] = []
     monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda pause_s, what: timers.append((pause_s, what)))
     await s.plan(1, "me", "absent", grace_s=5.0)
-    s.assignor._awaited(s.plans.newest, {"me"})  # what leading a round does
+    s.assignor._absent_in_grace(s.plans.newest_plan, {"me"})  # what leading a round does
     s.now_s += 2.0
     await s.round(1, 1, 0)
     s.since()
@@ -129,14 +129,14 @@ async def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(mo
 
 async def test_a_replica_that_the_group_has_lost_drops_everything_tells_it_and_serves_again_when_it_is_back():
     s = Story()
-    await s.me._obey(None)
+    await s.me._follow_plan(None)
     await s.round(1, 0, 0, 1)
     s.since()
-    s.me.lost()
-    assert s.queues.held == frozenset()
+    s.me.on_membership_lost()
+    assert s.queues.owned_partitions == frozenset()
     await eventually(lambda: s.group.asked == ["lost [0, 1]"])
     await s.round(5, 0, 1)
-    assert s.queues.serving == (1,)
+    assert s.queues.served_partitions == (1,)
     assert s.me.state is ReplicaState.MEMBER
 
 
@@ -146,25 +146,25 @@ async def test_a_listener_that_raises_ends_the_replica_instead_of_leaving_it_idl
         raise LookupError("no state for them")
 
     s = Story()
-    s.handover.calls = Calls(Listeners(**{listener: raises}))
-    await s.me._obey(None)
+    s.handover.calls = ListenerCalls(Listeners(**{listener: raises}))
+    await s.me._follow_plan(None)
     if listener == "on_partitions_lost":
         await s.round(1, 0, 0)
-        s.me.lost()
+        s.me.on_membership_lost()
     else:
         s.queues.open({9: 0}, 1)
-        s.handover.calls._known.add(9)
+        s.handover.calls._taken_partitions.add(9)
         with pytest.raises(LookupError):
             await s.round(1, 0, 0)
-    await eventually(s.failed.done)
-    assert isinstance(s.failed.exception(), LookupError)
+    await eventually(s.failure.done)
+    assert isinstance(s.failure.exception(), LookupError)
 
 
 async def test_eager_a_stop_that_fails_ends_the_replica():
-    s = Story(eager=True)
-    await s.me._obey(None)
+    s = Story(is_eager=True)
+    await s.me._follow_plan(None)
     await s.round(1, 0, 0)
     s.serve(0)
     s.group.answers = [GroupAuthorizationFailedError("group")]
-    await s.me.before_round()
-    assert isinstance(s.failed.exception(), GroupAuthorizationFailedError)
+    await s.me.before_rebalance()
+    assert isinstance(s.failure.exception(), GroupAuthorizationFailedError)

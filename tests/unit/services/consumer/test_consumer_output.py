@@ -6,7 +6,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaTimeoutError
 
-from services.consumer.output import LEADERLESS_S, Output
+from services.consumer.output import ACK_TIMEOUT_S, Output
 
 
 def test_an_output_without_acknowledgement_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,4 +36,4 @@ def test_an_output_without_acknowledgement_is_given_up(monkeypatch: pytest.Monke
         await output.stop()
         return looks
 
-    assert asyncio.run(story()) == 50 + LEADERLESS_S
+    assert asyncio.run(story()) == 50 + ACK_TIMEOUT_S

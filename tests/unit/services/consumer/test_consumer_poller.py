@@ -11,7 +11,7 @@ from consumer_fakes import TOPIC, eventually, records
 
 from services.consumer import ReplicaError, poller
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.poller import FATAL, PATIENCE_S, Poller
+from services.consumer.poller import FATAL_ERRORS, MAX_PROBLEM_S, Poller
 
 
 class Consumer:
@@ -42,10 +42,10 @@ def polling(consumer: Consumer, clock: Any = lambda: 0.0) -> tuple[Poller, Parti
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller, "TROUBLE_S", 0)
+    monkeypatch.setattr(poller, "RETRY_PAUSE_S", 0)
 
 
-@pytest.mark.parametrize("fatal", FATAL, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("fatal", FATAL_ERRORS, ids=lambda kind: kind.__name__)
 async def test_what_somebody_has_to_change_ends_the_replica_at_once(fatal):
     consumer = Consumer(fatal())
     with pytest.raises(fatal):
@@ -58,13 +58,13 @@ async def test_what_passes_is_waited_out_however_long_it_takes():
 
     def clock() -> float:
         nonlocal now_s
-        now_s += PATIENCE_S
+        now_s += MAX_PROBLEM_S
         return now_s
 
     away = [errors.KafkaConnectionError() for _ in range(50)]
     one, queues = polling(Consumer(*away, {TopicPartition(TOPIC, 0): records(0, 2)}, {}), clock)
     running = asyncio.ensure_future(one.run())
-    await eventually(lambda: len(queues[0].waiting) == 2)
+    await eventually(lambda: len(queues[0].backlog) == 2)
     running.cancel()
 
 
@@ -73,7 +73,7 @@ async def test_what_kafka_does_not_call_passing_ends_the_replica_when_it_has_las
 
     def clock() -> float:
         nonlocal now_s
-        now_s += PATIENCE_S / 3
+        now_s += MAX_PROBLEM_S / 3
         return now_s
 
     strange = errors.KafkaError("UnknownError()")

@@ -8,11 +8,11 @@ import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
 
-from services.consumer import poller as fetching
-from services.consumer.connections import WAYS, RecallingClient
+from services.consumer import poller
+from services.consumer.connections import FETCH_GROUPS, RecallingClient
 
 NODE = 0
-FIRST, SECOND = WAYS
+FIRST, SECOND = FETCH_GROUPS
 
 
 class Broker:
@@ -67,18 +67,18 @@ async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_con
 
 
 def test_empty_fetches_are_kept_for_long_only_where_nothing_has_come_and_nothing_was_taken():
-    now_s = fetching.steady_s()
+    now_s = poller.steady_s()
     consumer = SimpleNamespace(
         _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),
         _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),
     )
 
     def kept(**how: bool) -> int:
-        fetching.wait(consumer, **how)
+        poller.set_fetch_wait(consumer, **how)
         return consumer._fetcher._fetch_max_wait_ms
 
-    assert (kept(idle=False), kept(idle=True)) == (fetching.WAIT_MS, fetching.IDLE_WAIT_MS)
-    fetching.recall(consumer)
-    assert consumer._fetcher._fetch_max_wait_ms == fetching.WAIT_MS
+    assert (kept(is_idle=False), kept(is_idle=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.IDLE_FETCH_WAIT_MS)
+    poller.recall_fetches(consumer)
+    assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
     consumer._client.recalled_s = now_s
-    assert kept(idle=True) == fetching.WAIT_MS, "the one called back may still be kept"
+    assert kept(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the one called back may still be kept"

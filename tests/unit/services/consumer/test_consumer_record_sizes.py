@@ -7,7 +7,7 @@ import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, MessageSizeTooLargeError
 
 from contracts.topics import DEFAULT_LARGEST, LARGEST
-from services.consumer.topic_facts import OVERHEAD, RecordSizes
+from services.consumer.topic_facts import RECORD_OVERHEAD_BYTES, RecordSizes
 
 
 class Client:
@@ -32,10 +32,10 @@ class Client:
 async def test_each_topic_is_asked_about_once_and_batches_fit_into_the_smallest():
     client, batches = Client(), []
     sizes = RecordSizes(client, batches.append)
-    await sizes.learn(["large"])
-    await sizes.check("small", b"k", b"x" * (1000 - OVERHEAD - 1))
-    with pytest.raises(MessageSizeTooLargeError, match="the record has 874 bytes; small takes 872"):
-        await sizes.check("small", b"kk", b"x" * (1000 - OVERHEAD))
+    await sizes.query_limits(["large"])
+    await sizes.check("small", b"k", b"x" * (1000 - RECORD_OVERHEAD_BYTES - 1))
+    with pytest.raises(MessageSizeTooLargeError, match=r"874 bytes; topic small .* 872"):
+        await sizes.check("small", b"kk", b"x" * (1000 - RECORD_OVERHEAD_BYTES))
     await sizes.check("large", None, b"x" * 40_000)
     assert client.asked == [["large"], ["small"]]
     assert batches == [50_000, 1000]
@@ -45,6 +45,6 @@ async def test_each_topic_is_asked_about_once_and_batches_fit_into_the_smallest(
 async def test_without_an_answer_kafkas_default_is_taken_until_there_is_one(error, asked):
     client = Client(error)
     sizes = RecordSizes(client, lambda largest: None)
-    assert await sizes.room("small") == DEFAULT_LARGEST - OVERHEAD
-    await sizes.room("small")
+    assert await sizes.max_bytes("small") == DEFAULT_LARGEST - RECORD_OVERHEAD_BYTES
+    await sizes.max_bytes("small")
     assert len(client.asked) == asked

@@ -32,19 +32,19 @@ async def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_
 
     kitchen = Kitchen(handle)
     kitchen.queues.put(0, records(0, 3), 1)
-    await kitchen.serve(lambda: kitchen.server.processed == 3)
+    await kitchen.serve(lambda: kitchen.server.events_handled == 3)
     queue = kitchen.queues[0]
-    assert queue.committable is None
+    assert queue.committable_offset is None
 
     acknowledgements[1].set_result(None)
     await asyncio.sleep(0)
-    assert queue.committable is None, "the first is not acknowledged"
+    assert queue.committable_offset is None, "the first is not acknowledged"
     acknowledgements[0].set_result(None)
     await asyncio.sleep(0)
-    assert (queue.committable, queue.is_idle) == (2, False)
+    assert (queue.committable_offset, queue.is_idle) == (2, False)
     acknowledgements[2].set_result(None)
     await asyncio.sleep(0)
-    assert (queue.committable, queue.is_idle) == (3, True)
+    assert (queue.committable_offset, queue.is_idle) == (3, True)
 
 
 async def later(outcome: Exception | None) -> None:
@@ -73,7 +73,7 @@ async def test_without_an_error_callback_what_fails_now_or_later_ends_the_consum
     kitchen.queues.put(0, records(0, 1), 1)
     with pytest.raises(OSError, match="refused"):
         await kitchen.serve(lambda: False)
-    assert kitchen.queues[0].committable is None
+    assert kitchen.queues[0].committable_offset is None
     assert not kitchen.queues[0].is_idle, "a handover must not take it for done"
 
 
@@ -92,9 +92,9 @@ async def test_with_an_error_callback_what_was_returned_for_later_may_fail_like_
 
     kitchen = Kitchen(handle, on_error=on_error, batch_size=2)
     kitchen.queues.put(0, records(0, 4), 1)
-    serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.queues[0].committable == 4))
-    await eventually(lambda: kitchen.server.processed == 4)
-    assert kitchen.queues[0].committable is None, "nobody has taken care of the first batch yet"
+    serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.queues[0].committable_offset == 4))
+    await eventually(lambda: kitchen.server.events_handled == 4)
+    assert kitchen.queues[0].committable_offset is None, "nobody has taken care of the first batch yet"
     gate.set()
     await serving
     assert wrong == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
@@ -116,8 +116,8 @@ async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_no
     kitchen = Kitchen(handle, on_error=on_error if forgiving else None)
     kitchen.queues.put(0, records(0, 1), 1)
     if forgiving:
-        await kitchen.serve(lambda: kitchen.queues[0].committable == 1)
-        assert wrong == ["what the handler returned was cancelled"]
+        await kitchen.serve(lambda: kitchen.queues[0].committable_offset == 1)
+        assert wrong == ["the handler's awaitable was cancelled"]
     else:
         with pytest.raises(RuntimeError, match="cancelled"):
             await kitchen.serve(lambda: False)
@@ -142,10 +142,10 @@ async def test_an_event_that_fails_is_tried_again_in_its_place_and_is_done_once_
 
     kitchen = Kitchen(handle, attempts=3, handler_timeout_s=0.01)
     kitchen.queues.put(0, records(0, 2), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    await kitchen.serve(lambda: kitchen.queues[0].committable_offset == 2)
     assert sorted(tried) == [0, 0, 0, 1]
     assert how == "its awaitable fails" or tried == [0, 0, 0, 1], "its partition waits"
-    assert (kitchen.server.retried, kitchen.server.failed) == (2, 0)
+    assert (kitchen.server.attempts_retried, kitchen.server.events_failed) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ async def test_after_the_last_attempt_and_after_a_refusal_the_event_is_handed_ov
 
     kitchen = Kitchen(handle, on_error=on_error, attempts=3)
     kitchen.queues.put(0, records(0, 2), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    await kitchen.serve(lambda: kitchen.queues[0].committable_offset == 2)
     assert tried == [0] * attempts + [1] * attempts
     assert handed == [(0, wrong), (1, wrong)]
-    assert (kitchen.server.processed, kitchen.server.failed) == (2, 2)
+    assert (kitchen.server.events_handled, kitchen.server.events_failed) == (2, 2)
 
 
 async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
@@ -183,10 +183,10 @@ async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
 
     kitchen = Kitchen(never, on_error=on_error, handler_timeout_s=0.01)
     kitchen.queues.put(0, records(0, 2), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    await kitchen.serve(lambda: kitchen.queues[0].committable_offset == 2)
     assert handed == [
         "the handler was not done within 0.01 s (handler_timeout_s)",
-        "what the handler returned was not done within 0.01 s (handler_timeout_s)",
+        "the handler's awaitable was not done within 0.01 s (handler_timeout_s)",
     ]
 
 
@@ -197,12 +197,12 @@ async def test_when_the_replica_stops_a_handler_is_cancelled_and_its_event_has_n
     kitchen = Kitchen(handle)
     kitchen.queues.put(0, records(0, 1), 1)
     serving = asyncio.ensure_future(kitchen.server.run())
-    await eventually(lambda: kitchen.queues[0].running == 1)
+    await eventually(lambda: kitchen.queues[0].running_handlers == 1)
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await serving
-    assert (kitchen.server.retried, kitchen.server.failed) == (0, 0)
-    assert kitchen.queues[0].committable is None
+    assert (kitchen.server.attempts_retried, kitchen.server.events_failed) == (0, 0)
+    assert kitchen.queues[0].committable_offset is None
 
 
 async def test_nobody_is_told_of_what_failed_after_its_partition_was_lost():
@@ -217,7 +217,7 @@ async def test_nobody_is_told_of_what_failed_after_its_partition_was_lost():
 
     kitchen = Kitchen(handle, on_error=on_error)
     kitchen.queues.put(0, records(0, 1), 1)
-    await kitchen.serve(lambda: 0 not in kitchen.queues.held)
+    await kitchen.serve(lambda: 0 not in kitchen.queues.owned_partitions)
 
 
 @pytest.mark.parametrize(("cooks", "per_partition", "most"), [(1, 3, 1), (3, 1, 1), (3, 2, 2), (2, 3, 2)])
@@ -234,7 +234,7 @@ async def test_events_overlap_as_far_as_both_limits_allow(cooks, per_partition, 
 
     kitchen = Kitchen(handle, per_partition=per_partition)
     kitchen.queues.put(0, records(0, 8), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 8, cooks=cooks)
+    await kitchen.serve(lambda: kitchen.queues[0].committable_offset == 8, cooks=cooks)
     assert peak == most
 
 
@@ -245,6 +245,6 @@ async def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirm
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await kitchen.server.run()
-    assert kitchen.server.processed == 0
+    assert kitchen.server.events_handled == 0
     asyncio.get_running_loop().call_soon(kitchen.lease.renew, kitchen.now_s)
-    await kitchen.serve(lambda: kitchen.server.processed == 1)
+    await kitchen.serve(lambda: kitchen.server.events_handled == 1)

@@ -12,7 +12,7 @@ from services.consumer.interface import Event
 from services.consumer.outbox import Outbox
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.requests import UNSTABLE_OFFSET_COMMIT, stable_offsets
-from services.consumer.transaction import MOST_LOST, AtomicCommitter, TransactionLostError
+from services.consumer.transaction import MAX_CONSECUTIVE_LOSSES, AtomicCommitter, TransactionLostError
 
 
 class Broker:
@@ -49,7 +49,7 @@ class Story:
         self.queues.open({0: 0}, 1, 5)
         where = (self.group, self.queues, TOPIC, 0.001)
         self.committer = AtomicCommitter(*where, outbox=self.outbox, transactions=self.broker)
-        self.committer.open(5)
+        self.committer.resume(5)
 
     async def serve(self, first: int, count: int) -> None:
         async def shout(events) -> None:
@@ -60,9 +60,9 @@ class Story:
         for offset in range(first, first + count):
             taken = queue.start(1)
             one = Event(TOPIC, 0, offset, None, None, (), 0, received_us=1, epoch=1, generation=queue.generation)
-            await self.outbox.handler(shout)([one])
-            queue.returned(taken)
-            queue.finished(taken)
+            await self.outbox.wrap_handler(shout)([one])
+            queue.handler_returned(taken)
+            queue.finish(taken)
 
 
 async def test_outputs_go_with_the_offsets_in_the_name_of_the_member_and_once():
@@ -103,7 +103,7 @@ async def test_a_refusal_of_the_generation_before_is_no_loss_of_the_present_one(
     under_way = asyncio.ensure_future(s.committer.commit())
     await asyncio.sleep(0.001)
     s.group.generation = 6
-    s.committer.open(6)
+    s.committer.resume(6)
     s.broker.go_on.set()
     assert not await under_way
     assert s.group.asked == []
@@ -114,8 +114,8 @@ async def test_a_refusal_of_the_generation_before_is_no_loss_of_the_present_one(
 async def test_a_replica_whose_transactions_are_ended_again_and_again_ends():
     s = Story()
     await s.serve(0, 1)
-    s.broker.answers = [TransactionLostError("fenced")] * MOST_LOST
-    for _ in range(MOST_LOST - 1):
+    s.broker.answers = [TransactionLostError("fenced")] * MAX_CONSECUTIVE_LOSSES
+    for _ in range(MAX_CONSECUTIVE_LOSSES - 1):
         assert not await s.committer.commit()
         s.group.generation, s.group.member_id = 5, "me"
     with pytest.raises(TransactionLostError):
@@ -142,7 +142,7 @@ async def test_of_a_partition_that_was_lost_and_taken_again_only_the_new_part_is
     await s.serve(0, 3)
     s.queues.drop([0])
     s.group.generation = 6
-    s.committer.open(6)
+    s.committer.resume(6)
     s.queues.open({0: 2}, 1, 6)
     await s.serve(2, 1)
     assert await s.committer.commit()

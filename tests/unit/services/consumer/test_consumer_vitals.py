@@ -29,10 +29,10 @@ class Replica:
         self.lease = Lease(6.0, 10.0, lambda: self.now_s)
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         none: Any = SimpleNamespace(
-            confirmed_s=float("inf"), longest_s=lambda: 0.0, service_times=ServiceTimes, processed=0, late=None,
-            latencies=[],
-            failed=0, retried=0, rounds=0, taken=0, released=0, timings=[], state=state, member_id="", generation=1,
-            plans=SimpleNamespace(newest=None), assignor=SimpleNamespace(last=SimpleNamespace(epoch=0)),
+            last_confirmed_s=float("inf"), longest_handler_s=lambda: 0.0, service_times=ServiceTimes, events_handled=0,
+            events_late=None, latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
+            rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
+            assignor=SimpleNamespace(last_assignment=SimpleNamespace(epoch=0)),
             consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.histogram(None),
         )  # fmt: skip
         self.vitals = Vitals(
@@ -86,7 +86,7 @@ def test_ready_is_who_is_in_the_group_and_well():
 
 
 def test_a_loop_that_does_not_turn_is_told(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(vitals, "ANSWER_S", 0.1)
+    monkeypatch.setattr(vitals, "ANSWER_TIMEOUT_S", 0.1)
 
     async def asked() -> tuple[int, bytes]:
         served = Pages("127.0.0.1", -1, Replica().vitals)
@@ -106,7 +106,7 @@ def test_a_loop_that_does_not_turn_is_told(monkeypatch: pytest.MonkeyPatch):
         return found[0]
 
     status, body = asyncio.run(asked())
-    assert (status, b"has not turned" in body) == (503, True)
+    assert (status, b"event loop has been blocked" in body) == (503, True)
 
 
 def test_every_metric_that_is_declared_is_shown_and_no_other():

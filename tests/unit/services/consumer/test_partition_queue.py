@@ -7,20 +7,27 @@ from consumer_fakes import Record, offsets, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.consumer.partition_queue import ENOUGH, HEAD_START_S, WANTING, PartitionQueue, PartitionQueues, Taken
+from services.consumer.partition_queue import (
+    MAX_HEAD_START_S,
+    PAUSE_FETCH_RECORDS,
+    RESUME_FETCH_RECORDS,
+    Batch,
+    PartitionQueue,
+    PartitionQueues,
+)
 
 
-def queue(*waiting: Record, offset: int | None = 0) -> PartitionQueue:
+def queue(*records: Record, offset: int | None = 0) -> PartitionQueue:
     one = PartitionQueue(0, offset, epoch=1)
-    one.put(list(waiting), received_us=1, now_s=1.0)
+    one.put(list(records), received_us=1, now_s=1.0)
     return one
 
 
 def test_records_that_were_there_before_are_left_out():
     one = queue(*records(0, 3))
     one.put(records(1, 4), 2, 2.0)
-    assert offsets(one.waiting) == [0, 1, 2, 3, 4]
-    assert one.expected == 5
+    assert offsets(one.backlog) == [0, 1, 2, 3, 4]
+    assert one.next_fetch_offset == 5
 
 
 @settings(max_examples=60, deadline=None)
@@ -35,22 +42,22 @@ def test_whatever_ends_first_only_what_is_done_without_a_gap_is_committed_and_ke
 ):
     waiting = [Record(sum(step for step, _ in steps[: n + 1]), key=key) for n, (_, key) in enumerate(steps)]
     one = queue(*waiting)
-    at_work: list[Taken] = []
+    at_work: list[Batch] = []
     done: set[int] = set()
-    while one.waiting or at_work:
+    while one.backlog or at_work:
         while one.may_start(most):
             at_work.append(one.start(batch))
         keys = [{polled.record.key for polled in taken.records} - {None} for taken in at_work]
         assert sum(map(len, keys)) == len(set().union(*keys)), "two handlers are at work on one key"
         taken = at_work.pop(random.randrange(len(at_work)))
-        one.returned(taken)
-        one.finished(taken)
+        one.handler_returned(taken)
+        one.finish(taken)
         done.update(offsets(taken.records))
         unfinished = [record.offset for record in waiting if record.offset not in done]
-        if one.committable is not None:
-            assert one.committable <= min(unfinished, default=one.committable)
-            assert one.committable - 1 in done
-            one.committed(one.committable)
+        if one.committable_offset is not None:
+            assert one.committable_offset <= min(unfinished, default=one.committable_offset)
+            assert one.committable_offset - 1 in done
+            one.mark_committed(one.committable_offset)
 
     assert one.position == waiting[-1].offset + 1
     assert one.is_idle
@@ -67,8 +74,8 @@ def started(some: PartitionQueues) -> list[int]:
     served = []
     while found := some.take():
         queue, taken = found
-        some.returned(queue, taken)
-        queue.finished(taken)
+        some.handler_returned(queue, taken)
+        queue.finish(taken)
         served += offsets(taken.records)
     return served
 
@@ -95,16 +102,18 @@ def test_a_producer_whose_clock_is_wrong_neither_starves_its_partition_nor_the_o
             came_s[partition].append(now_s)
         queue, taken = some.take()
         waited_s[queue.partition].append(now_s - came_s[queue.partition][taken.records[0].record.offset])
-        some.returned(queue, taken)
-        queue.finished(taken)
-    assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * HEAD_START_S + 2, "half of the work is each partition's"
-    assert abs(waited_s[0][-1] - waited_s[1][-1]) <= HEAD_START_S + 0.03
+        some.handler_returned(queue, taken)
+        queue.finish(taken)
+    assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * MAX_HEAD_START_S + 2, (
+        "half of the work is each partition's"
+    )
+    assert abs(waited_s[0][-1] - waited_s[1][-1]) <= MAX_HEAD_START_S + 0.03
 
 
-def failed(some: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue, Taken]:
+def failed(some: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue, Batch]:
     """Start what comes next, in vain."""
     queue, taken = some.take()
-    some.returned(queue, taken)
+    some.handler_returned(queue, taken)
     some.retry(queue, taken, after_s)
     return queue, taken
 
@@ -116,10 +125,10 @@ async def test_what_is_to_be_tried_again_holds_back_its_own_partition_alone():
     some.put(1, records(10, 2), 1)
     assert started(some) == [10, 11]
     assert not queue.is_idle
-    await asyncio.wait_for(some.startable(), 1)
+    await asyncio.wait_for(some.wait_until_startable(), 1)
     assert some.take() == (queue, failing)
-    some.returned(queue, failing)
-    queue.finished(failing)
+    some.handler_returned(queue, failing)
+    queue.finish(failing)
     assert started(some) == [1]
     assert (queue.position, queue.is_idle) == (2, True)
 
@@ -129,8 +138,8 @@ async def test_a_partition_that_goes_leaves_what_was_to_be_tried_again_to_its_ne
     some.put(0, records(0, 3), 1)
     queue, failing = failed(some)
     some.close([0])
-    assert (queue.is_idle, queue.position, offsets(queue.waiting)) == (True, 0, [0, 1, 2])
-    queue.due(failing)
+    assert (queue.is_idle, queue.position, offsets(queue.backlog)) == (True, 0, [0, 1, 2])
+    queue.make_due(failing)
     assert some.take() is None
     some.reopen([0], 2)
     assert started(some) == [0, 1, 2]
@@ -141,15 +150,15 @@ async def test_what_was_begun_behind_a_failed_event_is_not_left_to_be_served_twi
     some.put(0, records(0, 3), 1)
     queue, failing = failed(some)
     queue, behind = some.take()
-    some.returned(queue, behind)
-    queue.finished(behind)
+    some.handler_returned(queue, behind)
+    queue.finish(behind)
     some.close([0])
     assert not queue.is_idle, "the partition is kept until the failed one is done"
-    queue.due(failing)
+    queue.make_due(failing)
     some._offer(queue)
     assert some.take() == (queue, failing)
-    some.returned(queue, failing)
-    queue.finished(failing)
+    some.handler_returned(queue, failing)
+    queue.finish(failing)
     assert (queue.is_idle, queue.position) == (True, 2)
 
 
@@ -157,10 +166,10 @@ def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_w
     some = queues(0, 1)
     some.put(0, records(0, 3), 1)
     some.close([0])
-    assert (some.held, some.serving, started(some)) == ({0, 1}, (1,), [])
+    assert (some.owned_partitions, some.served_partitions, started(some)) == ({0, 1}, (1,), [])
     some.pause(0)
     some.reopen([0], epoch=4)
-    assert (some.serving, some[0].epoch, started(some)) == ((0, 1), 4, []), "paused"
+    assert (some.served_partitions, some[0].epoch, started(some)) == ((0, 1), 4, []), "paused"
     some.resume(0)
     assert started(some) == [0, 1, 2]
 
@@ -171,10 +180,10 @@ def test_what_is_still_handled_of_a_dropped_partition_counts_for_nothing_when_it
     old, taken = some.take()
     some.drop([0])
     some.open({0: 1}, epoch=2)
-    old.returned(taken)
-    old.finished(taken)
+    old.handler_returned(taken)
+    old.finish(taken)
     assert some[0] is not old
-    assert (some[0].position, some[0].committable) == (1, None)
+    assert (some[0].position, some[0].committable_offset) == (1, None)
     assert started(some) == [], "what waited went with the old queue"
 
 
@@ -183,15 +192,15 @@ def test_fetching_rests_from_enough_until_there_is_room_for_more():
     said: list[tuple[int, bool]] = []
     some.on_full = lambda partition, full: said.append((partition, full))
 
-    some.put(0, records(0, ENOUGH - 1), 1)
+    some.put(0, records(0, PAUSE_FETCH_RECORDS - 1), 1)
     assert said == []
-    some.put(0, records(ENOUGH - 1, 5), 1)
-    some.put(0, records(ENOUGH + 4, 5), 1)
+    some.put(0, records(PAUSE_FETCH_RECORDS - 1, 5), 1)
+    some.put(0, records(PAUSE_FETCH_RECORDS + 4, 5), 1)
     assert said == [(0, True)]
 
-    left = ENOUGH + 9
-    while left > WANTING + 1:
-        some.returned(*some.take())
+    left = PAUSE_FETCH_RECORDS + 9
+    while left > RESUME_FETCH_RECORDS + 1:
+        some.handler_returned(*some.take())
         left -= 1
     assert said == [(0, True)]
     some.take()
@@ -225,8 +234,8 @@ def test_whatever_happens_every_event_is_served_and_in_the_order_of_its_partitio
     def end(number: int) -> None:
         if at_work:
             queue, taken = at_work.pop(number % len(at_work))
-            some.returned(queue, taken)
-            queue.finished(taken)
+            some.handler_returned(queue, taken)
+            queue.finish(taken)
 
     for what, number, count in story:
         if what == "put":

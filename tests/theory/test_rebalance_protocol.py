@@ -100,8 +100,8 @@ def _taking_from_the_first(plan, metadata, *rest, decide=rebalance.decide):
     return shares | {first: Share((), shares[first].assignment)}
 
 
-def _keeping_all(self):
-    self.committer.hold()
+def _keep_partitions(self):
+    self.committer.suspend()
     self.assignor.forget()
     return self.calls.on_lost(())
 
@@ -112,7 +112,7 @@ PLANTED = {
         r"two members have the same partition|done twice for nothing",
     ),
     "a member that keeps its claims after a loss": (
-        {(Handover, "lose"): _keeping_all},
+        {(Handover, "lose_all"): _keep_partitions},
         "two members have the same partition|the committed offset .* goes back",
     ),
     "commits in the middle of a join, under whatever generation": (
@@ -127,7 +127,7 @@ PLANTED = {
         "its lease is out|time-out has run out|having stood still",
     ),
     "an event that counts as done before its output is there": (
-        {(Server, "_finish_later"): lambda self, queue, taken, later, events: queue.finish(taken)},
+        {(Server, "_finish_later"): lambda self, queue, batch, completion, events: queue.finish(batch)},
         "with output to",
     ),
     "nobody asks for the round that grants what was given up": (

@@ -43,18 +43,14 @@ def identity(pid: int) -> str:
 
     The boot of the system and the tick at which it started. Empty: there is no such process, or it has ended.
     """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return "" if Path("/proc/self/stat").exists() else _identity_elsewhere(pid)
-    fields = stat[stat.rindex(b")") + 2 :].split()  # a name may hold anything, so count from its end: the third field
-    return "" if fields[0] in (b"Z", b"X") else f"{_boot()}/{fields[19].decode()}"
-
-
-def _identity_elsewhere(pid: int) -> str:
-    with suppress(psutil.NoSuchProcess):
+    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         process = psutil.Process(pid)
-        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.6f}"
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return ""
+        if not psutil.LINUX:
+            return f"{process.create_time():.6f}"
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return f"{_boot()}/{stat.rpartition(')')[2].split()[19]}"  # after the name, which may hold anything
     return ""
 
 

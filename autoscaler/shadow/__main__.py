@@ -38,7 +38,7 @@ from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
 from contracts.pages import PortTakenError
-from contracts.validation import ConfigFile, InvalidSettingsError
+from contracts.validation import InvalidSettingsError
 
 log = logging.getLogger("shadow")
 
@@ -47,8 +47,8 @@ def main(config: Path | None = None) -> int:
     """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
     policies: list[Policy] = []
 
-    def make(told: ShadowSettings, file: ConfigFile) -> None:
-        policies.append(told.made(file, lambda: Asked(told, told, told, told.options()).policy()))
+    def make(told: ShadowSettings) -> None:
+        policies.append(told.made(lambda: Asked(told, told, told, told.options()).policy()))
 
     try:
         logs.configure(log.name, os.environ)

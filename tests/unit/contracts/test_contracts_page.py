@@ -12,7 +12,6 @@ import pytest
 
 from contracts import events, journal, plan, progress
 from contracts.connection import Connection, Security
-from contracts.settings import declaration
 from contracts.topics import Group, Topic, partitions_of
 
 TEXT = (Path(__file__).parents[3] / "docs" / "contracts.md").read_text(encoding="utf-8")
@@ -91,5 +90,5 @@ def test_groups_headers_variables_and_properties() -> None:
     assert [row[0] for row in rows_of(TEXT, "header")] == headers
     variables = [f"TAILPACK_{field.name.upper()}" for field in fields(Connection)]
     assert [row[0] for row in rows_of(TEXT, "variable")] == variables
-    properties = [declaration(field).key for field in fields(Security)]
+    properties = [field.name.replace("_", ".") for field in fields(Security)]
     assert [row[0] for row in rows_of(TEXT, "property")] == properties

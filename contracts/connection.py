@@ -28,10 +28,7 @@ def _property(one: "Field[Any]") -> str:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
-    """Client security in librdkafka's property names. Empty: unset. Its text shows no secret.
-
-    docs/contracts.md has the meaning of each property.
-    """
+    """Client security by librdkafka's property names, which its documentation explains. Its text shows no secret."""
 
     security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS)
     ssl_ca_location: str = setting("")

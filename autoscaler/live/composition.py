@@ -99,7 +99,7 @@ class LiveAutoscaler:
         warn: called with sentences for an operator. launcher: None: as the settings say.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError, LauncherError and KafkaException.
         """
-        self._settings, self._stop, self._warn = settings, stop, warn
+        self._settings, self._stop = settings, stop
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
         source = Source(
@@ -186,7 +186,6 @@ class LiveAutoscaler:
             service_rate=self._settings.service_rate,
             interval_s=self._settings.decision_interval_s,
             done=self._stop.is_set,
-            failed=lambda fault: self._warn(f"rehearsal: {fault}"),
         )
         gc.freeze()  # what was imported and compiled stays: looking through it again takes longer than a decision
         self._loop.run()

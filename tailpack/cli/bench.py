@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_type_hints
@@ -47,13 +47,18 @@ def command(kind: type[Benchmark]) -> Callable[..., None]:
 
 def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
-    missing = {MISSING: inspect.Parameter.empty}
-    options = {one.name: (hints[one.name], missing.get(one.default, one.default)) for one in fields(kind)}
+    options = {one.name: (hints[one.name], _default(one)) for one in fields(kind)}
     for name, (hint, default) in (options | COMMON).items():
         of, told = get_args(hint)
         if isinstance(told, Option):
             told = _typed(name, told)
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[of, told], default=default)
+
+
+def _default(option: Field[Any]) -> Any:
+    if option.default_factory is not MISSING:
+        return option.default_factory()
+    return inspect.Parameter.empty if option.default is MISSING else option.default
 
 
 def _typed(name: str, told: Option) -> Any:

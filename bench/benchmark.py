@@ -17,9 +17,10 @@ from typing import Annotated, Any
 import msgspec
 
 from bench import BenchError
-from contracts.children import Child
+from contracts.children import Child, ChildEndedError
 from contracts.connection import Connection
 from contracts.validation import as_environment
+from contracts.waiting import NotWithinError
 
 Row = dict[str, Any]
 """Figures of one case. `problem` is not empty, or `valid` is false: the row does not count."""
@@ -59,7 +60,10 @@ class Benchmark:
 
     @abstractmethod
     def measure(self, case: str, tools: Tools) -> Row:
-        """Return the figures of one case, and leave no process behind. Raises BenchError."""
+        """Return the figures of one case, and leave no process behind.
+
+        Raises BenchError, ChildEndedError, NotWithinError.
+        """
 
     def figures(self, rows: Sequence[Row]) -> Row:
         """Return the figures of the whole, which stand beside the rows."""
@@ -116,7 +120,10 @@ def run(
                 break
             if len(still_open) > 1:
                 tools.announce(said=one["case"], completed=number, total=len(still_open))
-            rows.append(row := benchmark.measure(one["case"], tools))
+            try:
+                rows.append(row := benchmark.measure(one["case"], tools))
+            except (ChildEndedError, NotWithinError) as wrong:
+                raise BenchError(str(wrong)) from wrong
             if row.get("interrupted"):
                 raise KeyboardInterrupt
             if file:

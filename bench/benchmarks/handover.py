@@ -23,8 +23,8 @@ class Handover(Benchmark):
     handovers: Annotated[int, Option("Moved partitions; 0: 200, or 30 with --quick.", least=0)] = 0
     replicas: Annotated[int, Option("Replicas, as processes.", least=2, most=64)] = 3
     partitions: Annotated[int, Option("Partitions of their topic.", least=1, most=2000)] = 6
-    rate: Annotated[float, Option("Events/s; 5 ms of work each.", least=1, most=5000)] = 150.0
-    seed: Annotated[int, Option("Of the moves and of the load.")] = 1
+    rate: Annotated[int, Option("Events/s; 5 ms of work each.", least=1, most=5000)] = 150
+    seed: Annotated[int, Option("Of the moves.")] = 1
 
     def __post_init__(self) -> None:
         """Raise ValueError for a runtime whose partitions have no owner."""

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +15,8 @@ from confluent_kafka import Producer
 
 from bench import BenchError
 from bench.benchmark import Row, check, environ_of
-from bench.handover.evidence import Evidence, Move, Seen, Served, Step
-from bench.handover.load import Sent
+from bench.benchmarks.load import AHEAD_US, START_FILE, EvenLoad
+from bench.handover.evidence import Evidence, Seen, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.children import Child, python_module, signals_noted
 from contracts.clock import now_us
@@ -24,6 +25,8 @@ from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from contracts.topics import Group, Topic, qualified
+from contracts.waiting import NotWithinError, until
+from loadgen.result import READY_FILE, GeneratorResult, all_exist
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
@@ -36,12 +39,8 @@ DRAIN_S, QUICK_DRAIN_S = 20.0, 5.0
 STOP_S: Final = 15.0
 SEND_DEADLINE_S: Final = 10.0
 SESSION_S: Final = 6.0
-LATENESS_LIMIT_S: Final = 0.025
-"""A generator whose p99 lateness exceeds this makes the run invalid."""
-
-
-class OverdueError(BenchError):
-    """A step did not happen in time."""
+LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
+"""Of the load, whichever comes first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +51,8 @@ class Setup:
     heartbeat_s: float = 3.0
     replicas: int = 3
     partitions: int = 6
-    rate: float = 150.0
-    """Events/s, round robin to all partitions."""
+    rate: int = 150
+    """Events/s, to each partition in turn."""
     seed: int = 1
     quick: bool = False
 
@@ -66,8 +65,8 @@ class Setup:
 class Plans:
     """The plan log of one experiment, which is its only writer."""
 
-    def __init__(self, connection: Connection, producer: Producer) -> None:
-        self._producer = producer
+    def __init__(self, connection: Connection) -> None:
+        self._producer = Producer(connection.librdkafka() | {"linger.ms": "0", "enable.idempotence": "true"})
         self._topic = qualified(connection.namespace, Topic.PLANS)
         self._key = qualified(connection.namespace, Group.PAYMENT).encode()
         self.assignment: Mapping[int, str] = {}
@@ -91,8 +90,8 @@ class Plans:
 
     def write(
         self, changes: Mapping[int, str], replicas: Iterable[str] = (), evictions: tuple[Eviction, ...] = ()
-    ) -> tuple[int, tuple[Move, ...]]:
-        """Write the newest plan with `changes`, and with other replicas if named; return its time and its moves.
+    ) -> tuple[int, dict[int, str]]:
+        """Write the newest plan with `changes`, and with other replicas if named; return its time and what it moves.
 
         Raises BenchError if the broker does not take it.
         """
@@ -105,8 +104,7 @@ class Plans:
         if self._producer.flush(SEND_DEADLINE_S):
             raise BenchError(f"plan {record.epoch} was not taken by the broker within {SEND_DEADLINE_S:g} s")
         self.epoch, self.replicas, self.assignment = record.epoch, record.replicas, assignment
-        moves = (Move(one, before[one], target) for one, target in sorted(changes.items()) if one in before)
-        return record.at_us, tuple(move for move in moves if move.source != move.target)
+        return record.at_us, {one: target for one, target in changes.items() if before.get(one, target) != target}
 
 
 class ServedGroup:
@@ -115,17 +113,13 @@ class ServedGroup:
     def __init__(self, setup: Setup, connection: Connection, stack: ExitStack) -> None:
         self.setup, self.connection, self.began_s = setup, connection, time.monotonic()
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        sends_at_once = {"linger.ms": "0", "enable.idempotence": "true", "log_level": "0"}
-        self._producer = Producer(connection.librdkafka() | sends_at_once)
-        self.plans = Plans(connection, self._producer)
+        self.plans = Plans(connection)
         self.seen = Seen(connection, setup.partitions, stack)
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
         """Replicas that were started and not told to stop."""
-        self._sent = self._folder / "sent.json"
-        told = {"rate": setup.rate, "partitions": setup.partitions, "seed": setup.seed, "sent_file": self._sent}
-        load = python_module("bench.handover.load")
-        self._load = Child("load", load, environ_of(connection, **told), self._folder / "load.log")
+        seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
+        self._load = EvenLoad(setup.rate, seconds, setup.partitions).generators(connection, self._folder)
         stack.callback(self._stop_all)
         self.interruptions: list[int] = stack.enter_context(signals_noted())
         """Signals: the next wait ends with KeyboardInterrupt, never a start or a fetch."""
@@ -155,7 +149,6 @@ class ServedGroup:
     def start_warm(self) -> str:
         """Start one more and wait until it reports that it is ready; return its name. For runtimes that take a plan."""
         name, ready = self.start(), (ReplicaState.WARM, ReplicaState.MEMBER)
-
         is_warm = lambda: name in self.seen.reports and self.seen.reports[name].state in ready  # noqa: E731
         self.wait_for(is_warm, f"{name} is warm", START_DEADLINE_S)
         return name
@@ -178,14 +171,14 @@ class ServedGroup:
         return self._stopping[name].exit_status is not None
 
     def _stop_all(self) -> None:
-        children = [*self.running.values(), *self._stopping.values(), self._load]
+        children = [*self.running.values(), *self._stopping.values(), *self._load]
         for child in children:
             child.terminate()
         for child in children:
             child.wait(STOP_S)
 
     def begin(self) -> None:
-        """Start replicas with equal shares of the partitions, and the load. Raises OverdueError.
+        """Start replicas with equal shares of the partitions, and the load. Raises NotWithinError.
 
         A group without a plan is awaited only until each partition has a finished event.
         """
@@ -197,25 +190,28 @@ class ServedGroup:
             self.start()
         if setup.takes_plan:
             self.wait_for_plan(START_DEADLINE_S + 3.0 * len(names))  # an interpreter's start costs a core
-        self._load.start()
+        for one in self._load:
+            one.start()
+        self.wait_for(partial(all_exist, self._folder, READY_FILE), "the load is ready", START_DEADLINE_S)
+        (self._folder / START_FILE).write_text(str(now_us() + AHEAD_US))
         every = "an event of each partition is finished"
         self.wait_for(lambda: len(self.seen.owners()) == setup.partitions, every, START_DEADLINE_S)
         self.pump(SETTLE_S)
 
-    def end(self, *, soon: bool) -> tuple[Evidence, Sent]:
-        """End the load, and wait for the last events; return all that was seen, and what was sent."""
-        self._load.stop(STOP_S)
+    def end(self, *, soon: bool) -> tuple[Evidence, GeneratorResult]:
+        """End the load, and wait for the last events; return all that was seen, and what the load reports."""
+        load = self._load.pop()
+        load.stop(STOP_S)
         try:
-            sent = msgspec.json.decode(self._sent.read_bytes(), type=Sent)
+            sent = GeneratorResult.load(self._folder)
         except (OSError, msgspec.DecodeError) as missing:
-            raise BenchError(f"the load did not write what it sent: {self._load.ending()}") from missing
-        until_s = time.monotonic() + (QUICK_DRAIN_S if soon else DRAIN_S)
-        wanted = len(sent.acknowledged_us)
-        while len({row.intended_us for row in self.seen.rows}) < wanted and time.monotonic() < until_s:
+            raise BenchError(f"the load did not write what it sent: {load.ending()}") from missing
+        ends, until_s = self.seen.ends(), time.monotonic() + (QUICK_DRAIN_S if soon else DRAIN_S)
+        while len({(one.partition, one.offset) for one in self.seen.rows}) < ends.sum() and time.monotonic() < until_s:
             self.pump(0.3)
         evidence = Evidence(
-            sent_us=np.array(sent.acknowledged_us, dtype=np.int64),
-            served=Served.of(self.seen.rows),
+            ends=ends,
+            served=in_order(self.seen.rows),
             steps=tuple(self.steps),
             quiet=tuple(self.quiet),
             committed=np.array(self.seen.committed, dtype=np.int64).reshape(-1, self.setup.partitions),
@@ -227,8 +223,7 @@ class ServedGroup:
         until_s = time.monotonic() + length_s
         while True:
             self.seen.poll(max(0.0, min(POLL_S, until_s - time.monotonic())))
-            check(self.running.values())
-            check([self._load] if self._load.exit_status else [])  # 0: it was told to end
+            check([*self.running.values(), *self._load])
             if self.interruptions:
                 self.interruptions.clear()
                 raise KeyboardInterrupt
@@ -241,31 +236,31 @@ class ServedGroup:
         self.pump(length_s)
         self.quiet.append((from_us, now_us()))
 
-    def wait_for(self, condition: Callable[[], bool], what: str, deadline_s: float = 0.0) -> None:
-        """Take in what arrives until `condition` holds, by default as long as a step may take. Raises OverdueError."""
-        within_s = deadline_s or (QUICK_STEP_DEADLINE_S if self.setup.quick else STEP_DEADLINE_S)
-        until_s = time.monotonic() + within_s
-        while not condition():
-            if time.monotonic() > until_s:
-                raise OverdueError(f"not within {within_s:.0f} s: {what}")
-            self.pump(POLL_S)
+    def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = 0.0) -> None:
+        """Take in what arrives until `condition` holds, by default as long as a step may. Raises NotWithinError."""
 
-    def wait_for_plan(self, deadline_s: float = 0.0) -> None:
-        """Wait until the replicas report the partitions that the newest plan gives them. Raises OverdueError."""
+        def holds() -> bool:
+            self.pump(POLL_S)
+            return condition()
+
+        until(holds, within_s or (QUICK_STEP_DEADLINE_S if self.setup.quick else STEP_DEADLINE_S), what, poll_s=0)
+
+    def wait_for_plan(self, within_s: float = 0.0) -> None:
+        """Wait until the replicas report the partitions that the newest plan gives them. Raises NotWithinError."""
         in_force = lambda: self.seen.reported_owners(self.running) == self.plans.assignment  # noqa: E731
-        self.wait_for(in_force, f"plan {self.plans.epoch} is in force", deadline_s)
+        self.wait_for(in_force, f"plan {self.plans.epoch} is in force", within_s)
 
     def carry_out(
-        self, kind: str, at_us: int, done: Callable[[], bool], what: str, moves: tuple[Move, ...] | None = None
+        self, kind: str, at_us: int, done: Callable[[], bool], what: str, moves: Mapping[int, str] | None = None
     ) -> None:
         """Wait until a step that began at `at_us` is `done`, and for the end of its window; keep it.
 
-        Raises OverdueError; the step is kept then, too. moves: see Step.
+        Raises NotWithinError; the step is kept then, too. moves: see Step.
         """
         overdue = None
         try:
             self.wait_for(done, f"{kind}: {what}")
-        except OverdueError as late:
+        except NotWithinError as late:
             overdue = late
         self.pump(TAIL_US / 1e6)
         self.steps.append(Step(kind, at_us, now_us(), moves))
@@ -287,14 +282,14 @@ def conduct(
         group.begin()
         try:
             act(group)
-        except OverdueError as overdue:
+        except NotWithinError as overdue:
             problem = str(overdue)
         except KeyboardInterrupt:
             interrupted = True
         evidence, sent = group.end(soon=interrupted or setup.quick)
-        late_s = sent.lateness_p99_us / 1e6
-        if not problem and late_s > LATENESS_LIMIT_S:
-            problem = f"the load was late: p99 {late_s:.3f} s, above {LATENESS_LIMIT_S} s; keep the machine quiet"
+        late_s, limit_s = (sent.lateness_p99_us or 0) / 1e6, sent.lateness_limit_us / 1e6
+        if not problem and late_s > limit_s:
+            problem = f"the load was late: p99 {late_s:.3f} s, above {limit_s} s; keep the machine quiet"
         verdict = {"valid": not problem, "problem": problem, "interrupted": interrupted}
         took = {"lateness_p99_s": late_s, "wall_s": round(time.monotonic() - group.began_s, 2)}
         return analyse(evidence) | asdict(setup) | took | verdict

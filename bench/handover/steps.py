@@ -17,7 +17,7 @@ SETTLE_DEADLINE_S: Final = 30.0
 
 
 class PlannedSteps:
-    """Moves, starts, drains and stops, by the plan. Each raises OverdueError when it does not end in time."""
+    """Moves, starts, drains and stops, by the plan. Each raises NotWithinError when it does not end in time."""
 
     def __init__(self, group: ServedGroup) -> None:
         self._group, self._plans, self._seen = group, group.plans, group.seen
@@ -105,7 +105,7 @@ class PlannedSteps:
         self._group.carry_out(
             kind,
             at_us,
-            lambda: all(self._seen.last_done_us(one.partition, one.target) > at_us for one in moves),
+            lambda: all(self._seen.last_done_us(*move) > at_us for move in moves.items()),
             f"partitions {sorted(changes)} are served by their new owners",
             moves,
         )

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import random
 import shutil
 import subprocess
 import tarfile
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -60,16 +60,12 @@ class ClusterRuns(Benchmark):
     out: Annotated[str, Option("Folder that takes a folder for each run.")] = "out"
 
     def cases(self) -> Sequence[str]:
-        """Return scenario, policy and seed of each run, seed by seed in random order. Raises ValueError."""
+        """Return scenario, policy and seed of each run, seed by seed. Raises ValueError."""
         for name in self.policy:
             policy_factory(name)
-        pairs = [(load_scenario(name).name, policy) for name in self.scenarios for policy in self.policy]
-        chance = random.Random(1)
-        return [
-            f"{scenario} {policy} {seed}"
-            for seed in range(1, self.seeds + 1)
-            for scenario, policy in chance.sample(pairs, len(pairs))
-        ]
+        names = [load_scenario(name).name for name in self.scenarios]
+        runs = product(range(1, self.seeds + 1), names, self.policy)
+        return [f"{scenario} {policy} {seed}" for seed, scenario, policy in runs]
 
     def measure(self, case: str, tools: Tools) -> Row:
         """Run it there, and fetch its files."""

@@ -4,9 +4,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.benchmark import Row
 from bench.handover import figures
-from bench.handover.evidence import Evidence
 from bench.handover.figures import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH
 from bench.handover.group import GroupBenchmark, ServedGroup
 from bench.handover.steps import PlannedSteps
@@ -16,6 +14,8 @@ from contracts.delivery import OUR_DELIVERIES
 @dataclass(kw_only=True)
 class Failover(GroupBenchmark):
     """Kill replicas, whose death is known or unknown, and stop some; measure the worst latency of any event."""
+
+    analyse = staticmethod(figures.failover)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a runtime that takes no plan."""
@@ -38,7 +38,3 @@ class Failover(GroupBenchmark):
             announce(said="ends of replicas", completed=number, total=len(ends))
             if group.late:
                 break
-
-    def analyse(self, evidence: Evidence) -> Row:
-        """Return the worst latencies by how a replica ended."""
-        return figures.failover(evidence)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from bench.benchmark import Option, Row
+from bench.benchmark import Option
 from bench.handover import figures
-from bench.handover.evidence import Evidence
 from bench.handover.group import GroupBenchmark, ServedGroup
 from bench.handover.steps import PlannedSteps, UnplannedSteps
 from contracts.delivery import Delivery
@@ -18,6 +17,7 @@ FIRST_QUIET_S = 3.0
 class Handover(GroupBenchmark):
     """Move partitions between live replicas under load; measure the cost for moved and unmoved partitions."""
 
+    analyse = staticmethod(figures.handovers)
     handovers: Annotated[int, Option("Moved partitions; 0: 200, or 30 with --quick.", least=0)] = 0
 
     def __post_init__(self) -> None:
@@ -34,7 +34,3 @@ class Handover(GroupBenchmark):
             announce(said="handovers", completed=min(enough, group.handovers), total=enough)
             if group.handovers >= enough or group.late:
                 break
-
-    def analyse(self, evidence: Evidence) -> Row:
-        """Return what the steps cost moved and unmoved partitions."""
-        return figures.handovers(evidence)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import psutil
 
@@ -24,6 +24,7 @@ from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
 from contracts.children import python_module
 from contracts.clock import steady_s
 from contracts.connection import Connection
+from contracts.metrics import Declared
 from contracts.waiting import NotWithinError, until
 
 PLANS, QUICK_PLANS = 5, 2
@@ -101,15 +102,16 @@ class _Group:
         controller.start()
         stack.callback(controller.join)
         stack.callback(self._stop.set)
-        self._until(lambda: self._seen(PLAN_TAKEN)[0] > 0 and self._mover.observed, PLAN_S, "the first plan is taken")
+        taken = lambda: self._value(PLAN_TAKEN, "_count") > 0 and self._mover.observed  # noqa: E731
+        self._until(taken, PLAN_S, "the first plan is taken")
         return steady_s() - began_s
 
     def move(self) -> float:
         """Move a quarter of the partitions; return how long it took until every member served by the plan, s."""
-        count, total_s = self._seen(PLAN_TAKEN)
+        count, total_s = self._value(PLAN_TAKEN, "_count"), self._value(PLAN_TAKEN, "_sum")
         self._mover.asked = True
-        self._until(lambda: self._seen(PLAN_TAKEN)[0] > count, PLAN_S, "a plan is taken")
-        return self._seen(PLAN_TAKEN)[1] - total_s
+        self._until(lambda: self._value(PLAN_TAKEN, "_count") > count, PLAN_S, "a plan is taken")
+        return self._value(PLAN_TAKEN, "_sum") - total_s
 
     def rest(self, rest_s: float) -> Row:
         """Change nothing for a while; return what that costs."""
@@ -133,19 +135,17 @@ class _Group:
 
     def _counters(self) -> dict[str, float]:
         broker = next(one for one in psutil.Process().children() if "java" in one.name())
-        ticks, ticks_s = self._seen(TICK)
         return {
-            "ticks": ticks,
-            "ticks_s": ticks_s,
+            "ticks": self._value(TICK, "_count"),
+            "ticks_s": self._value(TICK, "_sum"),
             "broker_cores": sum(broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
             "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._members)),
-            "journal_bytes": _samples(self._autoscaler._metrics[JOURNAL_BYTES])["_total"],
+            "journal_bytes": self._value(JOURNAL_BYTES),
         }
 
-    def _seen(self, histogram: Any) -> tuple[int, float]:
-        found = _samples(self._autoscaler._metrics[histogram])
-        return int(found["_count"]), found["_sum"]
+    def _value(self, metric: Declared, part: str = "") -> float:
+        return self._autoscaler._metrics.registry.get_sample_value(f"{metric.name}{part}") or 0.0
 
 
 class _Mover:
@@ -165,11 +165,6 @@ class _Mover:
         after = dict(zip(names, (*names[1:], names[0]), strict=True))
         owners = {at: after[owner] if at % 4 == 0 else owner for at, owner in observation.assignment.items()}
         return Decision(Action.REASSIGN, Plan(names, owners), "a quarter moves")
-
-
-def _samples(metric: Any) -> dict[str, float]:
-    (one,) = metric.collect()
-    return {sample.name.removeprefix(one.name): sample.value for sample in one.samples}
 
 
 def _size(text: str) -> tuple[int, int]:

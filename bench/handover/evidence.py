@@ -102,7 +102,6 @@ class Seen:
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
         self._due_s, self._decoder = 0.0, msgspec.json.Decoder(Settled)
         self._last: dict[tuple[int, str], int] = {}
-        self._owner: dict[int, tuple[int, str]] = {}
         self.rows: list[Row] = []
         self.committed: list[list[int]] = []
         self.reports: Mapping[str, Progress] = {}
@@ -117,7 +116,6 @@ class Seen:
                 self.rows.append(row)
                 place = (row.partition, row.replica)
                 self._last[place] = max(self._last.get(place, 0), row.done_us)
-                self._owner[row.partition] = max(self._owner.get(row.partition, (0, "")), (row.done_us, row.replica))
         self.reports = self._progress.poll()
         for name, report in self.reports.items():
             self.first_us.setdefault(name, report.at_us)
@@ -139,7 +137,7 @@ class Seen:
 
     def owners(self) -> dict[int, str]:
         """Return partition → replica that finished its newest event."""
-        return {partition: replica for partition, (_, replica) in self._owner.items()}
+        return dict(sorted(self._last, key=lambda place: self._last[place]))
 
     def reported_owners(self, among: Iterable[str]) -> dict[int, str]:
         """Return partition → replica, by the newest reports of those named."""

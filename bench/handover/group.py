@@ -67,8 +67,9 @@ class GroupBenchmark(Benchmark):
     def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:
         """Take the steps. Raises NotWithinError."""
 
+    @staticmethod
     @abstractmethod
-    def analyse(self, evidence: Evidence) -> Row:
+    def analyse(evidence: Evidence) -> Row:
         """Return the figures of what was seen."""
 
     def measure(self, case: str, tools: Tools) -> Row:

@@ -4,9 +4,7 @@ A benchmark is a dataclass in a file of its own. Its fields are the options of i
 measured, `measure` sets up, measures one case and tears down. The table in bench/benchmarks makes it a command.
 """
 
-import math
 import os
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -95,16 +93,15 @@ def run(
     tools: Tools,
     *,
     repeat: int = 1,
-    deadline_s: float = math.inf,
     into: Path | None = None,
     origin: Row | None = None,
 ) -> Outcome:
     """Measure every case `repeat` times, and return what is finished when all is done, or at an interruption.
 
-    deadline_s: no case begins later. into: folder of a file to which each row is appended with its origin. A valid row
+    into: folder of a file to which each row is appended with its origin. A valid row
     that the file has for the same case and options is not measured again.
     """
-    began_s, rows, interrupted = time.monotonic(), list[Row](), False
+    rows, interrupted = list[Row](), False
     file = into / f"{type(benchmark).__name__.lower()}.jsonl" if into else None
     known = _kept(file)
     asked = [
@@ -116,8 +113,6 @@ def run(
     still_open = [one for one in asked if _key(one) not in known]
     try:
         for number, one in enumerate(still_open):
-            if time.monotonic() - began_s > deadline_s:
-                break
             if len(still_open) > 1:
                 tools.announce(said=one["case"], completed=number, total=len(still_open))
             try:

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -94,14 +93,14 @@ class Cluster:
 
     def kubectl(self, *words: str, namespace: str = "", given: str | None = None, may_fail: bool = False) -> bytes:
         """Return the output of kubectl. Raises BenchError."""
-        if shutil.which("kubectl") is None:
-            raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools")
         where = (("--context", self.context), ("--namespace", namespace))
         command = ["kubectl", *(word for pair in where if pair[1] for word in pair), *words]
         try:
             done = subprocess.run(
                 command, input=given and given.encode(), capture_output=True, check=False, timeout=ASK_S
             )
+        except FileNotFoundError:
+            raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as silent:
             raise BenchError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
         if done.returncode and not may_fail:

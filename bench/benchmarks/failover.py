@@ -31,10 +31,7 @@ class Failover(GroupBenchmark):
         for number, end in enumerate(ends, start=1):
             if number > 1:
                 steps.start(group.start_warm())
-            if end == SIGTERM:
-                steps.terminate(steps.fullest())
-            else:
-                steps.kill(end, steps.fullest())
+            steps.end(end, steps.fullest())
             announce(said="ends of replicas", completed=number, total=len(ends))
             if group.late:
                 break

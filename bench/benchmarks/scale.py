@@ -102,8 +102,7 @@ class _Group:
         controller.start()
         stack.callback(controller.join)
         stack.callback(self._stop.set)
-        taken = lambda: self._value(PLAN_TAKEN, "_count") > 0 and self._mover.observed  # noqa: E731
-        self._until(taken, PLAN_S, "the first plan is taken")
+        self._until(lambda: self._value(PLAN_TAKEN, "_count") > 0, PLAN_S, "the first plan is taken")
         return steady_s() - began_s
 
     def move(self) -> float:
@@ -154,10 +153,9 @@ class _Mover:
     name = "mover"
 
     def __init__(self) -> None:
-        self.asked = self.observed = False
+        self.asked = False
 
     def decide(self, observation: GroupObservation) -> Decision:
-        self.observed = True
         names = observation.replica_names
         if not self.asked or len(names) < 2:
             return Decision(Action.HOLD, Plan(names, observation.assignment), "no move was requested")

@@ -116,8 +116,7 @@ class Stage(Benchmark):
         environ = environ_of(connection, **own, **divided, **shared)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")
         child.start()
-        running.callback(child.wait, STOP_S)
-        running.callback(child.terminate)
+        running.callback(child.stop, STOP_S)
         return child
 
     def _owners(self, connection: Connection) -> int:

@@ -1,5 +1,6 @@
 """What is done to a group: by plan, where it takes one, or by starting and stopping replicas alone."""
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -27,8 +28,7 @@ class PlannedSteps:
 
     def mixed(self) -> Iterator[None]:
         """Take one step after the other, for ever."""
-        stop_by_plan = True
-        while True:
+        for stop_by_plan in itertools.cycle((True, False)):
             self.move(1)
             yield
             self.move(min(3, len(self._holders())))
@@ -41,8 +41,7 @@ class PlannedSteps:
             if stop_by_plan:
                 self.drain(newcomer)
             else:
-                self.terminate(self.fullest())
-            stop_by_plan = not stop_by_plan
+                self.end(SIGTERM, self.fullest())
             yield
             self._group.pump(CALM_S)
 
@@ -69,30 +68,24 @@ class PlannedSteps:
         self._group.terminate(name)
         self._group.wait_for(lambda: self._group.gone(name), f"{name} ends after SIGTERM")
 
-    def terminate(self, name: str) -> None:
-        """SIGTERM while it serves, without a plan. Afterwards a plan confirms the owners that the group has chosen."""
-        mine, at_us = self._group.held_by(name), self._group.terminate(name)
-        self._group.carry_out(
-            SIGTERM,
-            at_us,
-            lambda: self._taken_over(mine, at_us) and self._group.gone(name),
-            f"others serve partitions {mine} of {name}, and it ends",
-        )
-        self._group.handovers += len(mine)
-        self._confirm_without(name)
+    def end(self, kind: str, name: str) -> None:
+        """End a replica that serves, without a plan before: by SIGTERM, or by SIGKILL.
 
-    def kill(self, kind: str, name: str) -> None:
-        """SIGKILL. A known death is written into the plan as an eviction; otherwise the session has to time out."""
-        mine, report = self._group.held_by(name), self._seen.reports[name]
-        changes, staying = self._without(name)
-        at_us, moves = self._group.kill(name), None
+        A known death is written into the plan as an eviction; after an unknown one the session has to time out. A plan
+        then confirms the owners that the group has chosen.
+        """
+        mine, report, (changes, staying) = self._group.held_by(name), self._seen.reports[name], self._without(name)
+        at_us, moves = (self._group.terminate if kind == SIGTERM else self._group.kill)(name), None
         if kind == KNOWN_DEATH:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
             _, moves = self._group.write_plan(changes, staying, (evicted,))
-        served = f"others serve the partitions of {name}"
-        self._group.carry_out(kind, at_us, lambda: self._taken_over(mine, at_us), served, moves)
+        done = lambda: self._taken_over(mine, at_us) and self._group.gone(name)  # noqa: E731
+        self._group.carry_out(kind, at_us, done, f"others serve partitions {mine} of {name}, and it ends", moves)
+        self._group.handovers += len(mine)
         if kind != KNOWN_DEATH:
-            self._confirm_without(name)
+            chosen = self._seen.owners() | self._seen.reported_owners(self._group.running)
+            self._group.write_plan(chosen, staying)
+            self._group.wait_for_plan()
 
     def fullest(self) -> str:
         """Return a replica that has most partitions."""
@@ -108,12 +101,6 @@ class PlannedSteps:
             moves,
         )
         self._group.handovers += len(moves)
-
-    def _confirm_without(self, name: str) -> None:
-        told = self._seen.reported_owners(self._group.running)
-        _, staying = self._without(name)
-        self._group.write_plan({**self._seen.owners(), **told}, staying)
-        self._group.wait_for_plan()
 
     def _without(self, name: str) -> tuple[Mapping[int, str], tuple[str, ...]]:
         """Return the owners and the replicas once others have the partitions of `name`."""

@@ -63,8 +63,6 @@ def under_way(served: Events, windows: Iterable[Window], *, moved: bool = False)
 
 def stall_us(served: Events, from_us: int, to_us: int) -> int:
     """Return the longest time within [from_us, to_us] in which no event was finished although one was waiting."""
-    if not len(served):
-        return 0
     oldest_waiting = np.minimum.accumulate(served["intended_us"][::-1])[::-1]
     begins = np.maximum(np.concatenate(([from_us], served["done_us"][:-1])), oldest_waiting)
     length = np.minimum(served["done_us"], to_us) - np.maximum(begins, from_us)

@@ -19,10 +19,8 @@ from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 
 Repeat = Annotated[int, typer.Option(min=1, help="Number of times that each case is measured.")]
-Deadline = Annotated[float, Option("No case begins later than this.", time=True)]
 COMMON: Final = {
     "repeat": (Repeat, 1),
-    "deadline": (Deadline, math.inf),
     "into": (IntoDocs, None),
     "as_json": (AsJson, False),
 }
@@ -77,15 +75,13 @@ def _seconds(told: Option, text: str | float) -> float:
     return seconds
 
 
-def _measure(benchmark: Benchmark, *, repeat: int, deadline: float, into: Path | None, as_json: bool) -> None:
+def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: bool) -> None:
     from tailpack.local.topics import own_kafka  # noqa: PLC0415  librdkafka only where something is measured
     from tailpack.provenance import origin  # noqa: PLC0415
 
     came_from = origin()
     with progress(type(benchmark).__name__.lower()) as tell:
-        outcome = run(
-            benchmark, Tools(own_kafka, tell), repeat=repeat, deadline_s=deadline, into=into, origin=came_from
-        )
+        outcome = run(benchmark, Tools(own_kafka, tell), repeat=repeat, into=into, origin=came_from)
     if as_json:
         print_json(outcome.figures | {"rows": outcome.rows, "origin": came_from})
     else:

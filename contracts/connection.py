@@ -24,10 +24,7 @@ def _needed(name: str, values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
-    """Client security in librdkafka's property names. Empty: unset. Its text shows no secret.
-
-    docs/contracts.md has the meaning of each property.
-    """
+    """Client security by librdkafka's property names, which its documentation explains. Its text shows no secret."""
 
     security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS, key="security.protocol")
     ssl_ca_location: str = setting("", key="ssl.ca.location")

@@ -1,7 +1,7 @@
 """The journal of the autoscaler's observations, decisions and actions: entries, and the records that hold them.
 
 A record of a tick has what changed, and none is larger than a broker takes. A whole tick is written once the changes
-since the last whole one have become as large: the journal is at most twice what changes. docs/contracts.md has fields.
+since the last whole one have become as large: the journal is at most twice what changes.
 """
 
 from collections.abc import Iterable, Iterator

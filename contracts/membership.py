@@ -1,49 +1,12 @@
-"""Settings of a replica's group and work, from a scenario, an environment or a program; classes of replicas."""
+"""Settings of a replica's group and work, from a scenario, an environment or a program."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Final
 
 from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
 from contracts.settings import Rules, Settings, Values, setting
 
 LEAST_SERVICE_TIME_S: Final = 0.00001
-_CLASS: Final = re.compile(r"([a-z][a-z0-9]{0,19}) (\d{1,6}(?:\.\d{1,6})?) (\d{1,6}(?:\.\d{1,6})?)")
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaClass:
-    """A kind of machine or pod: how many times as much it serves as one that takes the service time itself, and the
-    price of a minute, in any unit."""
-
-    name: str = ""
-    speed: float = 1.0
-    price: float = 1.0
-
-
-ALIKE: Final = (ReplicaClass(),)  # the classes where all replicas are alike
-
-
-def read_classes(text: str) -> tuple[ReplicaClass, ...]:
-    """Read `NAME SPEED PRICE, NAME SPEED PRICE …`; of an empty text `ALIKE`. Raises ValueError."""
-    found: dict[str, ReplicaClass] = {}
-    for part in text.split(",") if text.strip() else ():
-        if not (match := _CLASS.fullmatch(" ".join(part.split()))):
-            raise ValueError(f"{part.strip()!r} is no class of replicas; write for example 'small 1 1, large 2.5 2.2'")
-        one = ReplicaClass(match[1], float(match[2]), float(match[3]))
-        if not one.speed * one.price:
-            raise ValueError(f"{part.strip()!r}: speed and price must be above 0")
-        if found.setdefault(one.name, one) is not one:
-            raise ValueError(f"{one.name!r} stands there twice")
-    return tuple(found.values()) or ALIKE
-
-
-def class_of(replica: str, classes: Sequence[ReplicaClass]) -> ReplicaClass:
-    """Return the class of `payment-large-3`, which is large; a name that says nothing has the first one."""
-    before_ordinal = replica.rpartition("-")[0]
-    return next((one for one in classes if one.name and before_ordinal.endswith(f"-{one.name}")), classes[0])
 
 
 def takes_some_time(values: Values) -> str | None:
@@ -61,14 +24,6 @@ def obeys_plans(values: Values) -> str | None:
 def _heartbeats_in_session(values: Values) -> str | None:
     session_s = values["session_s"]
     return None if values["heartbeat_s"] < session_s else f"is not less than session_s = {session_s:g}"
-
-
-def _wrong_classes(values: Values) -> str | None:
-    try:
-        read_classes(values["classes"])
-    except ValueError as wrong:
-        return str(wrong)
-    return None
 
 
 def _some_speed(values: Values) -> str | None:
@@ -113,29 +68,11 @@ class Work(Settings):
 
     service_time_s: float = setting(0.005, "s", least=0)
     """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
-    classes: str = setting("")
-    """Classes of replicas, `NAME SPEED PRICE` each: `small 1 1, large 2.5 2.2`. Of the first the group begins with;
-    `tail-aware` chooses among all, other policies take the first. Empty: all replicas are alike."""
-
-    RULES: ClassVar[Rules] = (("classes", _wrong_classes),)
-
-    @cached_property
-    def replica_classes(self) -> tuple[ReplicaClass, ...]:
-        """The classes, or the one that all have."""
-        return read_classes(self.classes)
-
-    def service_time_of(self, replica: str) -> float:
-        """Return what an event takes the replica of that name, seconds."""
-        return self.service_time_s / class_of(replica, self.replica_classes).speed
-
-    def relative_speed_of(self, replica: str) -> float:
-        """Return how many times as fast the replica of that name is as one of the first class."""
-        return class_of(replica, self.replica_classes).speed / self.replica_classes[0].speed
 
     @property
-    def first_service_rate(self) -> float:
-        """μ of a replica of the first class, events/s."""
-        return self.replica_classes[0].speed / self.service_time_s
+    def service_rate(self) -> float:
+        """μ, events/s."""
+        return 1 / self.service_time_s
 
 
 @dataclass(frozen=True, kw_only=True)

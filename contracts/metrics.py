@@ -1,4 +1,4 @@
-"""A metric is declared once: its name, kind, unit, labels and meaning. Processes show it; docs/metrics.md lists it."""
+"""A metric is declared once: its name, kind, unit, labels and meaning. docs/reference/metrics.md lists them all."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

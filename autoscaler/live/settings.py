@@ -114,15 +114,14 @@ class AutoscalerSettings(
             ("initial_replicas", _enough_partitions),
             ("service_time_s", takes_some_time),
             ("delivery", obeys_plans),
-            ("classes", lambda values: _alike(values, bool(values["classes"]))),
-            ("speeds", lambda values: _alike(values, len({*values["speeds"]}) > 1)),
+            ("speeds", _alike_in_pods),
             ("slow_factor", _told_when),
         )
         return (*super().rules(), *own)
 
 
-def _alike(values: Values, differ: bool) -> str | None:
-    pods = values["launcher"] in ("kubernetes", "keda")
+def _alike_in_pods(values: Values) -> str | None:
+    pods, differ = values["launcher"] in ("kubernetes", "keda"), len({*values["speeds"]}) > 1
     return "pods of one Deployment are alike; launcher must be processes" if pods and differ else None
 
 

@@ -54,9 +54,8 @@ def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
 
 
 def _default(option: Field[Any]) -> Any:
-    if option.default_factory is not MISSING:
-        return option.default_factory()
-    return inspect.Parameter.empty if option.default is MISSING else option.default
+    default = option.default if option.default_factory is MISSING else option.default_factory()
+    return inspect.Parameter.empty if default is MISSING else default
 
 
 def _typed(name: str, told: Option) -> Any:

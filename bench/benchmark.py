@@ -38,7 +38,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a benchmark gets from the command line."""
+    """The means that a benchmark gets from the command line."""
 
     kafka: Callable[..., AbstractContextManager[Connection]]
     """Runs a broker with all topics: (purpose, payment partitions, pipeline partitions)."""
@@ -70,7 +70,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured."""
+    """The rows of a benchmark and its figures."""
 
     rows: list[Row]
     interrupted: bool

@@ -86,7 +86,7 @@ class Cluster:
     """A cluster, and what is applied there."""
 
     context: str = ""
-    """Of the kubeconfig; empty: its current one."""
+    """Name in the kubeconfig; empty: its current one."""
     overlay: Path = MANIFESTS / "overlays" / "kind"
     images: Mapping[str, str] = field(default_factory=dict)
     """Image in the manifests → its NAME:TAG in the cluster."""

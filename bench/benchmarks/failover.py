@@ -1,4 +1,4 @@
-"""What the end of a replica costs the events of all partitions: known and unknown deaths, and stops."""
+"""The cost of the end of a replica for the events of all partitions: known and unknown deaths, and stops."""
 
 import itertools
 from collections.abc import Callable

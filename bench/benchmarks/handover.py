@@ -1,4 +1,4 @@
-"""What a change of owner costs moved and unmoved partitions: moves, starts, drains and stops under a steady load."""
+"""The cost of a change of owner for moved and unmoved partitions: moves, starts, drains and stops under a steady load."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

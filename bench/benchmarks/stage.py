@@ -1,4 +1,4 @@
-"""What one stage of the pipeline serves: a backlog of records, k processes of its module, the time to its end."""
+"""The rate that one stage of the pipeline serves: a backlog of records, k processes of its module, the time to its end."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ STOP_S: Final = 20.0
 
 
 class Name(StrEnum):
-    """What is measured: a service, or the load generator."""
+    """The process that is measured: a service, or the load generator."""
 
     LOAD = "load"
     ORDER = "order"

@@ -1,4 +1,4 @@
-"""What an experiment reads and leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
+"""Everything that an experiment reads and leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -68,7 +68,7 @@ class Step:
     until_us: int
     """When the experiment went on: nothing later belongs to this step."""
     moves: Mapping[int, str] | None = None
-    """What the plan moves: partition → new owner. None: there was no plan, so the observed owners show it."""
+    """Moves of the plan: partition → new owner. None: there was no plan, so the observed owners show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Evidence:
 
 
 class Seen:
-    """What the readers have found: finished events, reports of replicas, committed offsets. They join no group."""
+    """Findings of the readers: finished events, reports of replicas, committed offsets. They join no group."""
 
     def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:
         few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # the broker has other work

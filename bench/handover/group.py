@@ -42,7 +42,7 @@ STOP_S: Final = 15.0
 WRITE_S: Final = 10.0
 SESSION_S: Final = 6.0
 LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
-"""Of the load, whichever comes first."""
+"""The load ends with whichever comes first."""
 
 
 @dataclass(kw_only=True)
@@ -56,7 +56,7 @@ class GroupBenchmark(Benchmark):
     replicas: Annotated[int, Option("Replicas, as processes.", least=2, most=64)] = 3
     partitions: Annotated[int, Option("Partitions of their topic.", least=1, most=2000)] = 6
     rate: Annotated[int, Option("Events/s, to each partition in turn; 5 ms of work each.", least=1, most=5000)] = 150
-    seed: Annotated[int, Option("Of the steps.")] = 1
+    seed: Annotated[int, Option("Seed of the steps.")] = 1
 
     @property
     def takes_plan(self) -> bool:
@@ -106,7 +106,7 @@ class ServedGroup:
         self.seen = Seen(connection, setup.partitions, stack)
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
-        """Replicas that were started and not told to stop."""
+        """Replicas that were started and that no signal has ended."""
         seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
         self._load = EvenLoad(setup.rate, seconds, setup.partitions).generators(connection, self._folder)
         stack.callback(self._stop_all)
@@ -186,7 +186,7 @@ class ServedGroup:
         return at_us
 
     def gone(self, name: str) -> bool:
-        """Return whether a replica that was told to stop has ended."""
+        """Return whether a replica that got a signal has ended."""
         return self._stopping[name].exit_status is not None
 
     def _stop_all(self) -> None:

@@ -1,4 +1,4 @@
-"""What is done to a group: by plan, where it takes one, or by starting and stopping replicas alone."""
+"""The steps of an experiment: by plan, where it takes one, or by starting and stopping replicas alone."""
 
 import itertools
 import random

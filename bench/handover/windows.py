@@ -9,7 +9,7 @@ import numpy as np
 from bench.handover.evidence import Events, Evidence, Mask, Step, first_completions
 
 SERVICE_TIME_S: Final = 0.005
-"""Of one event."""
+"""Time that one event takes."""
 TAIL_US: Final = 1_000_000
 """A window goes on for this long after the last first event."""
 

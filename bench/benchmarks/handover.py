@@ -1,4 +1,4 @@
-"""The cost of a change of owner for moved and unmoved partitions: moves, starts, drains and stops under a steady load."""
+"""The cost of a change of owner, under a steady load: partitions move, replicas start, are drained and are stopped."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

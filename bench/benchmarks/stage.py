@@ -1,4 +1,4 @@
-"""The rate that one stage of the pipeline serves: a backlog of records, k processes of its module, the time to its end."""
+"""The rate that one stage of the pipeline serves: a backlog, k processes of its module, and the time to its end."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Everything that an experiment reads and leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
+"""All that an experiment reads and keeps: events served, steps taken, offsets seen. Times are µs since 1970."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -184,7 +184,8 @@ class EventServer(ABC):
         """Return the number of a new replica; numbers grow from 0. It serves nothing yet."""
         number = len(self._replicas)
         added = np.zeros(1, REPLICA)
-        added["speed"], added["slow_factor"] = self._times.speed(number), self._times.slow_factor(number)
+        added["speed"] = self._times.settings.speed_of(number)
+        added["slow_factor"] = self._times.settings.slow_factor_of(number)
         added["free_us"], added["alive"] = self._now_us, True
         added["first"] = added["last"] = added["waiting"] = NONE
         self._replicas = np.concatenate([self._replicas, added])

@@ -245,39 +245,31 @@ def _routes(some: Ints, course: Course, variance: Floats) -> _Routes:
 
 @compiled
 def _waiting_at(routes: _Routes, waiting: Floats, service_rate: Floats) -> tuple[Floats, Floats]:
-    """Return the events that wait, by age and replica; from the middle on those that wait for a handover to it.
-
-    And when each replica has served its part. Who serves a partition until its successor has started passes on what it
-    has not served by then.
-    """
-    replicas = len(routes.pause_s)
-    there, free_s = np.zeros((len(waiting), 2 * replicas)), np.zeros(replicas)
-    for slot in range(len(waiting)):
-        for place in range(len(routes.partitions)):
-            to = routes.owners[place]
-            if to < 0:
-                continue
-            if routes.switch_s[place] > 0.0 and free_s[routes.before[place]] < routes.switch_s[place]:
-                to = routes.before[place]
-            elif routes.held_s[place] > 0.0:
-                to += replicas
-            events = waiting[slot, routes.partitions[place]]
-            there[slot, to] += events
-            if to < replicas:
-                free_s[to] += events / service_rate[to]
-    return there, free_s
+    """Return `_routed` of the events that wait, by age, and when each replica has served its part."""
+    return _routed(routes, waiting, np.zeros(len(waiting)), np.zeros(len(service_rate)), service_rate)
 
 
 @compiled
 def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, pace: Pace) -> Floats:
-    """Return the events that arrive, by slot and replica; from the middle on those that a handover to it holds up.
+    """Return `_routed` of the events that arrive. waiting_s: when each replica has served what waits for it now."""
+    times_s = np.arange(len(expected), dtype=np.float64) * pace.slot_s + pace.begin_s
+    return _routed(routes, expected, times_s, waiting_s.copy(), service_rate)[0]
 
-    waiting_s: when each replica has served what waits for it now.
+
+@compiled
+def _routed(
+    routes: _Routes, events: Floats, times_s: Floats, free_s: Floats, service_rate: Floats
+) -> tuple[Floats, Floats]:
+    """Return events by slot and replica; from the middle on those that a handover to it holds up.
+
+    And when each replica is free after all of it. events: by slot, which is there at `times_s`, and partition. free_s:
+    when each replica is before; changed. Who serves a partition until its successor has started passes on what it has
+    not served by then.
     """
-    replicas, free_s = len(routes.pause_s), waiting_s.copy()
-    coming = np.zeros((len(expected), 2 * replicas))
-    for slot in range(len(expected)):
-        at_s = slot * pace.slot_s + pace.begin_s
+    replicas = len(routes.pause_s)
+    there = np.zeros((len(events), 2 * replicas))
+    for slot in range(len(events)):
+        at_s = times_s[slot]
         for place in range(len(routes.partitions)):
             to = routes.owners[place]
             if to < 0:
@@ -286,11 +278,11 @@ def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rat
                 to = routes.before[place]
             elif at_s < routes.held_s[place]:
                 to += replicas
-            events = expected[slot, routes.partitions[place]]
-            coming[slot, to] += events
+            more = events[slot, routes.partitions[place]]
+            there[slot, to] += more
             if to < replicas:
-                free_s[to] = max(free_s[to], at_s) + events / service_rate[to]
-    return coming
+                free_s[to] = max(free_s[to], at_s) + more / service_rate[to]
+    return there, free_s
 
 
 @compiled
@@ -331,14 +323,18 @@ def _served(
             if not released and at_s >= pause_s:
                 released = True
                 if pause_s > 0.0:
-                    free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
+                    free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, pace)
+                    late[replica] += more_late
+                    lost[replica] += more_lost
             free_s, more = _serve(free_s, at_s, coming[slot, replica], due_s, rate, pace.until_s)
             late[replica] += more
             if due_s <= pace.saved_s:
                 lost[replica] += more
             peak = max(peak, (free_s - at_s) * rate)
         if not released:
-            free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
+            free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, pace)
+            late[replica] += more_late
+            lost[replica] += more_lost
             peak = max(peak, (free_s - pause_s) * rate)
         if pace.beyond:
             late[replica] += _late_beyond(free_s, coming, replica, rate, pace)
@@ -375,29 +371,19 @@ def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float,
 
 @compiled
 def _release(
-    free_s: float,
-    at_s: float,
-    moved: Floats,
-    held: Floats,
-    rate: float,
-    pace: Pace,
-    late: Floats,
-    lost: Floats,
-    replica: int,
-) -> float:
-    """Serve what waited for the end of a handover, oldest first, and add what is late; return when all is done."""
-    more_late, more_lost = 0.0, 0.0
+    free_s: float, at_s: float, moved: Floats, held: Floats, rate: float, pace: Pace
+) -> tuple[float, float, float]:
+    """Serve what waited for the end of a handover, oldest first; return when all is done, and as `_served` does."""
+    late, lost = 0.0, 0.0
     past = len(moved)
     for slot in range(-past, len(held)):
         slot_s = slot * pace.slot_s + pace.begin_s
         events, came_s = (moved[past + slot], at_s) if slot < 0 else (held[slot], max(at_s, slot_s))
         free_s, more = _serve(free_s, came_s, events, slot_s + pace.target_s, rate, pace.until_s)
-        more_late += more
+        late += more
         if slot_s + pace.target_s <= pace.saved_s:
-            more_lost += more
-    late[replica] += more_late
-    lost[replica] += more_lost
-    return free_s
+            lost += more
+    return free_s, late, lost
 
 
 @compiled

@@ -10,14 +10,11 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from confluent_kafka import Consumer
-
 from autoscaler.controller import Controller
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
-from autoscaler.live.kafka import client
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
@@ -127,12 +124,7 @@ class LiveAutoscaler:
         )
         group = settings.group_in(connection.namespace)
         self._metrics.about(group, policy.name, settings)
-        self._offsets = OffsetReader(
-            lambda: Consumer(client(connection, group_id=group, enable_auto_commit=False)),
-            topic=settings.topic_in(connection.namespace),
-            partitions=settings.payment_partitions,
-            deadline_s=min(0.8, settings.decision_interval_s / 2),
-        )
+        self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
         if not settings.payment_partitions:
             self._offsets.count()
         publisher = Publisher(

@@ -45,7 +45,7 @@ class Pool(EventServer):
 
     def join(self, replica: int) -> None:
         """From now on `replica` takes events."""
-        self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self._now_us)
+        self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self.now_us)
         self._arrange(np.append(self._free, replica))
 
     def leave(self, replica: int) -> None:
@@ -66,7 +66,7 @@ class Pool(EventServer):
     def kill(self, replica: int) -> None:
         """End `replica` now. What it acquired and did not finish waits until it is given back."""
         self.leave(replica)
-        lost = give_up(*self._state(), replica, self._now_us)
+        lost = give_up(*self._state(), replica, self.now_us)
         if lost != NONE:
             self._lost[replica] = lost
 
@@ -85,13 +85,13 @@ class Pool(EventServer):
     def advance(self, until_us: int) -> None:
         """See `Engine`."""
         self._serve(until_us)
-        self._now_us = until_us
+        self.now_us = until_us
         events = self._events
         self._arrived = arrive(events.rows, events.base, self._partitions, self._arrived, events.loaded, until_us)
 
     def committed(self) -> NDArray[np.int64]:
         """See `Engine`."""
-        commit_all(*self._state(), self._now_us)
+        commit_all(*self._state(), self.now_us)
         committed: NDArray[np.int64] = self._partitions["committed"].copy()
         return committed
 
@@ -100,7 +100,7 @@ class Pool(EventServer):
         if (self._waiting < self._events.loaded or self._returned) and not len(self._free):
             raise ValueError("nobody serves what is left in the queue")
         self._serve(NEVER)
-        self.advance(max(self._now_us, int(self._replicas["free_us"].max(initial=0))))
+        self.advance(max(self.now_us, int(self._replicas["free_us"].max(initial=0))))
         self.committed()
         return int(self._replicas["done_us"].max(initial=0))
 
@@ -110,7 +110,7 @@ class Pool(EventServer):
     def _serve(self, until_us: int) -> None:
         if not len(self._free):
             return
-        self._service[0]["open_us"] = max(self._service[0]["open_us"], self._now_us)
+        self._service[0]["open_us"] = max(self._service[0]["open_us"], self.now_us)
         rows, base, members, partitions = self._state()
         state = rows[: self._events.loaded - base], base, members, partitions, self._service, self._free
         while self._returned and acquire(*state, self._returned[0], until_us):
@@ -119,9 +119,9 @@ class Pool(EventServer):
             self._waiting = serve(*state, self._waiting, until_us)
 
     def _collect(self) -> None:
-        commit_all(*self._state(), self._now_us)  # what is acquired is unfinished then, so its row is kept
+        commit_all(*self._state(), self.now_us)  # what is acquired is unfinished then, so its row is kept
         events, first = self._events, self._collected_until
-        end = first_unfinished(events.rows, events.base, first, events.loaded, self._now_us)
+        end = first_unfinished(events.rows, events.base, first, events.loaded, self.now_us)
         self._put_aside(events.outcomes(first, end))
 
 

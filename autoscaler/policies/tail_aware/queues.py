@@ -106,7 +106,8 @@ def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> 
     ways = len(events.expected)
     late = np.zeros((2 * ways + len(events.surprises), len(course.service_rate)))
     routes = _routes(some, course, events.variance)
-    there, waiting_s = _waiting_at(routes, events.waiting, course.service_rate)
+    now_s, idle_s = np.zeros(len(events.waiting)), np.zeros(len(course.service_rate))
+    there, waiting_s = _routed(routes, events.waiting, now_s, idle_s, course.service_rate)
     first = _first(there, course.service_rate, pace)
     for way in range(ways):
         coming = _coming_to(routes, events.expected[way], waiting_s, course.service_rate, pace)
@@ -244,12 +245,6 @@ def _routes(some: Ints, course: Course, variance: Floats) -> _Routes:
 
 
 @compiled
-def _waiting_at(routes: _Routes, waiting: Floats, service_rate: Floats) -> tuple[Floats, Floats]:
-    """Return `_routed` of the events that wait, by age, and when each replica has served its part."""
-    return _routed(routes, waiting, np.zeros(len(waiting)), np.zeros(len(service_rate)), service_rate)
-
-
-@compiled
 def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, pace: Pace) -> Floats:
     """Return `_routed` of the events that arrive. waiting_s: when each replica has served what waits for it now."""
     times_s = np.arange(len(expected), dtype=np.float64) * pace.slot_s + pace.begin_s
@@ -287,7 +282,7 @@ def _routed(
 
 @compiled
 def _first(there: Floats, service_rate: Floats, pace: Pace) -> _First:
-    """Serve what waits. there: as from `_waiting_at`."""
+    """Serve what waits. there: as from `_routed`."""
     replicas, past = len(service_rate), len(there)
     free_s, late, lost = np.zeros(replicas), np.zeros(replicas), np.zeros(replicas)
     for slot in range(past):
@@ -308,7 +303,7 @@ def _served(
 ) -> tuple[Floats, Floats]:
     """Return the late events of each replica, and without variance those that cannot be saved.
 
-    there, coming: as from `_waiting_at` and `_coming_to`.
+    there, coming: as from `_routed`.
     """
     replicas = len(service_rate)
     late, lost = first.late.copy(), first.lost.copy()

@@ -5,6 +5,7 @@ import math
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -76,27 +77,29 @@ def launcher_from(
     return ProcessLauncher(Path(settings.state_dir), command, environ)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The whole configuration of an autoscaler."""
+
+    settings: AutoscalerSettings
+    connection: Connection
+    policy: Policy
+    environ: Mapping[str, str]
+    """Of its replicas: this process's own, with the settings of a file."""
+
+
 class LiveAutoscaler:
     """One controller with everything around it."""
 
-    def __init__(
-        self,
-        settings: AutoscalerSettings,
-        connection: Connection,
-        policy: Policy,
-        environ: Mapping[str, str],
-        stop: Event,
-        *,
-        warn: Callable[[str], None],
-        launcher: Launcher | None = None,
-    ) -> None:
+    def __init__(self, told: Told, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
         In this order: an autoscaler that cannot run must not fence the one that runs.
-        warn: called with sentences for an operator. launcher: None: as the settings say.
-        Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError, LauncherError and KafkaException.
+        warn: called with sentences for an operator.
+        Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
-        self._settings, self._stop = settings, stop
+        settings, connection, policy = told.settings, told.connection, told.policy
+        self._settings, self._stop, self._launcher = settings, stop, launcher
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
         source = Source(
@@ -113,10 +116,9 @@ class LiveAutoscaler:
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
-        self._launcher = launcher or launcher_from(settings, environ)
         ours, others_s = not settings.runtime, STOPPED_BY_OTHERS_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
-            self._launcher,
+            launcher,
             self._journal.record,
             patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
             joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,

@@ -22,7 +22,7 @@ from autoscaler.jit import compiled
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import NOBODY
-from autoscaler.simulator.kernel import close_gate, first_unfinished, service_us
+from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
 
 Heap = NDArray[np.int64]
@@ -135,23 +135,6 @@ def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, unti
 
 
 @compiled
-def commit(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> None:
-    """Commit what a member has finished now."""
-    event = members[member].first
-    if event != NONE and events[event - base].done_us <= now_us:
-        partitions[events[event - base].partition].committed += 1
-        members[member].done_us = events[event - base].done_us
-        members[member].first = NONE
-
-
-@compiled
-def commit_all(events: Rows, base: int, members: Rows, partitions: Rows, now_us: int) -> None:
-    """Commit every event that is finished now."""
-    for member in range(len(members)):
-        commit(events, base, members, partitions, member, now_us)
-
-
-@compiled
 def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> int:
     """Commit what a member has finished now; return the event that it has not, to be served again, or NONE."""
     commit(events, base, members, partitions, member, now_us)
@@ -176,6 +159,7 @@ def acquire(
         close_gate(service, at_us)
     commit(events, base, members, partitions, member, at_us)
     members[member].first = event
+    events[row].next, events[row].polls = NONE, True  # a batch of its own
     events[row].started_us = at_us
     at_us += service_us(service, events[row].demand_us, members, member, at_us)
     events[row].done_us = at_us

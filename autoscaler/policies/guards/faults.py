@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import Wishes, change, hold, number, replicas_for
+from autoscaler.policies.planning import Wishes, change, hold, number, replicas_for, unowned
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy, PolicyAround
 
@@ -111,9 +111,7 @@ def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[in
     A partition stays with its owner as long as that has no more than its share of λ and of partitions.
     """
     now = observation.assignment
-    if set(replicas) == set(observation.replica_names) and all(
-        now.get(load.partition) in replicas for load in observation.partitions
-    ):
+    if set(replicas) == set(observation.replica_names) and not unowned(observation):
         return {load.partition: now[load.partition] for load in observation.partitions}
     fair = sum(load.arrival_rate for load in observation.partitions) / len(replicas)
     most = -(-len(observation.partitions) // len(replicas))

@@ -110,10 +110,12 @@ class Stage(Benchmark):
         }
 
     def _start(self, running: ExitStack, connection: Connection, folder: Path, number: int) -> Child:
-        name, shared = f"{self.name}-{number}", {"data_dir": folder / self.name, "demo": "true"}
-        divided = {"pipeline_partitions": self.partitions, "payment_partitions": self.partitions}
-        own = {"replica": name, "instance": number, "service_time_s": self.service_time}
-        environ = environ_of(connection, **own, **divided, **shared)
+        name, topics = (
+            f"{self.name}-{number}",
+            dict.fromkeys(("pipeline_partitions", "payment_partitions"), self.partitions),
+        )
+        own = {"replica": name, "instance": number, "data_dir": folder / self.name, "demo": "true"}
+        environ = environ_of(connection, service_time_s=self.service_time, **own, **topics)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")
         child.start()
         running.callback(child.stop, STOP_S)

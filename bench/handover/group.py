@@ -87,7 +87,7 @@ class GroupBenchmark(Benchmark):
                 problem = str(overdue)
             except KeyboardInterrupt:
                 interrupted = True
-            evidence, sent = group.end(soon=interrupted or self.quick)
+            evidence, sent = group.finish(soon=interrupted or self.quick)
         late_s, limit_s = (sent.lateness_p99_us or 0) / 1e6, sent.lateness_limit_us / 1e6
         if not problem and late_s > limit_s:
             problem = f"the load was late: p99 {late_s:.3f} s, above {limit_s} s; keep the machine quiet"
@@ -172,17 +172,14 @@ class ServedGroup:
         self.wait_for(is_warm, f"{name} is warm", START_DEADLINE_S)
         return name
 
-    def terminate(self, name: str) -> int:
-        """Ask a replica to stop; return when, µs since the epoch."""
-        self._stopping[name], at_us = self.running.pop(name), now_us()
-        self._stopping[name].terminate()
-        return at_us
-
-    def kill(self, name: str) -> int:
-        """Send SIGKILL and wait for the end; return when it was sent."""
-        self._stopping[name], at_us = self.running.pop(name), now_us()
-        self._stopping[name].kill()
-        self._stopping[name].wait()
+    def end(self, name: str, *, kill: bool = False) -> int:
+        """Send SIGTERM, or SIGKILL and wait for the end; return when it was sent, µs since the epoch."""
+        child, at_us = self.running.pop(name), now_us()
+        self._stopping[name] = child
+        if kill:
+            child.kill()
+            child.wait()
+        child.terminate()
         return at_us
 
     def gone(self, name: str) -> bool:
@@ -217,7 +214,7 @@ class ServedGroup:
         self.wait_for(lambda: len(self.seen.owners()) == setup.partitions, every, START_DEADLINE_S)
         self.pump(SETTLE_S)
 
-    def end(self, *, soon: bool) -> tuple[Evidence, GeneratorResult]:
+    def finish(self, *, soon: bool) -> tuple[Evidence, GeneratorResult]:
         """End the load, and wait for the last events; return all that was seen, and what the load reports."""
         load = self._load.pop()
         load.stop(STOP_S)

@@ -187,7 +187,7 @@ class PlanReader:
         self.newest: PlanRecord | None = None
         """The plan with the highest epoch; unreadable records are no plans."""
         self.complete = False
-        """The end of the topic was met. The last offset does not tell: it is a commit marker, which nobody is shown."""
+        """The end of the topic was met. Its last offset is a commit marker, which no consumer is shown."""
 
     def read_on(self) -> bool:
         """Take one record, if one comes within a tenth of a second; return whether the topic was read to its end."""

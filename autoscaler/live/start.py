@@ -28,7 +28,7 @@ from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts.connection import read_settings
 from contracts.preflight import NotThereError
-from contracts.validation import ConfigFile, InvalidSettingsError, as_environment
+from contracts.validation import InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")
 AS_ONE: Final = TailAware.name
@@ -94,8 +94,8 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     """Read everything, so that every mistake is named at once. Raises InvalidSettingsError."""
     policies: list[Policy] = []
 
-    def make(settings: AutoscalerSettings, file: ConfigFile) -> None:
-        policies.append(settings.made(file, lambda: policy_from(settings)))
+    def make(settings: AutoscalerSettings) -> None:
+        policies.append(settings.made(lambda: policy_from(settings)))
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)

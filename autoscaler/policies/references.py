@@ -59,7 +59,7 @@ class PaperOptimal:
 
 @dataclass(frozen=True, kw_only=True)
 class OverprovisionedSettings(Settings):
-    """The peak, which must be told. Raises ValueError where it is not, or a value is out of range."""
+    """The peak, which is required. Raises ValueError if it is missing or a value is out of range."""
 
     peak_rates: tuple[float, ...]
     """λ of each partition at the peak, events/s, by partition number; packed once. Whoever knows the workload tells it:

@@ -33,7 +33,6 @@ from autoscaler.shadow.would_be import WouldBeGroup
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
-from contracts.validation import ConfigFile
 
 log = logging.getLogger("shadow")
 
@@ -42,8 +41,8 @@ def main(config: Path | None = None) -> int:
     """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
     policies: list[Policy] = []
 
-    def make(told: ShadowSettings, file: ConfigFile) -> None:
-        policies.append(told.made(file, lambda: Asked(told, told, told, told.options()).policy()))
+    def make(told: ShadowSettings) -> None:
+        policies.append(told.made(lambda: Asked(told, told, told, told.options()).policy()))
 
     def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)

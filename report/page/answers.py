@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from report.causes import CauseOfLateness, Tail, cause_meaning, cause_title
-from report.result import STAGES, Result
+from report.causes import cause_meaning, cause_title
+from report.result import STAGES, CauseOfLateness, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
 STARVED: Final = 0.1

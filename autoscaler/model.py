@@ -23,8 +23,6 @@ class PartitionLoad:
     lag: int
     age_s: float = 0.0
     """How old what they rest on is, in seconds; 0: all was read for this observation."""
-    least_lag: int | None = None
-    """What lag is at least, where it is not known: none arrived since, and all that could be served was; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class GroupObservation:
-    """All a policy may know at one tick. What is unknown is marked with its age, and bounded from both sides."""
+    """All a policy may know at one tick. What is unknown is marked with its age, and is the worst that may be."""
 
     at_s: float
     """Seconds since some moment in the past, by a clock that nobody sets."""

@@ -276,13 +276,14 @@ def _begin() -> None:
 
 def sorted_changes(changes: Mapping[str, Any]) -> Changes:
     """Return changes as a job has them; the order in which they are named makes no difference."""
-    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(_flat(changes)))
+    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(flat(changes)))
 
 
-def _flat(changes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(changes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (dotted key, value) of nested tables."""
     for key, value in changes.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 

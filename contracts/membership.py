@@ -1,88 +1,19 @@
-"""Settings of a replica's group and work, from a scenario, an environment or a program; classes of replicas."""
+"""Settings of a replica's group and work, from a scenario, an environment or a program."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Final
 
 from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
-from contracts.settings import Rules, Settings, Values, setting
+from contracts.settings import Rules, Settings, must, setting
 
-LEAST_SERVICE_TIME_S: Final = 0.00001
-_CLASS: Final = re.compile(r"([a-z][a-z0-9]{0,19}) (\d{1,6}(?:\.\d{1,6})?) (\d{1,6}(?:\.\d{1,6})?)")
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaClass:
-    """A kind of machine or pod: how many times as much it serves as one that takes the service time itself, and the
-    price of a minute, in any unit."""
-
-    name: str = ""
-    speed: float = 1.0
-    price: float = 1.0
-
-
-ALIKE: Final = (ReplicaClass(),)  # the classes where all replicas are alike
-
-
-def read_classes(text: str) -> tuple[ReplicaClass, ...]:
-    """Read `NAME SPEED PRICE, NAME SPEED PRICE …`; of an empty text `ALIKE`. Raises ValueError."""
-    found: dict[str, ReplicaClass] = {}
-    for part in text.split(",") if text.strip() else ():
-        if not (match := _CLASS.fullmatch(" ".join(part.split()))):
-            raise ValueError(f"{part.strip()!r} is no class of replicas; write for example 'small 1 1, large 2.5 2.2'")
-        one = ReplicaClass(match[1], float(match[2]), float(match[3]))
-        if not one.speed * one.price:
-            raise ValueError(f"{part.strip()!r}: speed and price must be above 0")
-        if found.setdefault(one.name, one) is not one:
-            raise ValueError(f"{one.name!r} stands there twice")
-    return tuple(found.values()) or ALIKE
-
-
-def class_of(replica: str, classes: Sequence[ReplicaClass]) -> ReplicaClass:
-    """Return the class of `payment-large-3`, which is large; a name that says nothing has the first one."""
-    before_ordinal = replica.rpartition("-")[0]
-    return next((one for one in classes if one.name and before_ordinal.endswith(f"-{one.name}")), classes[0])
-
-
-def takes_some_time(values: Values) -> str | None:
-    """Refuse a service time of nothing, where the settings divide by it."""
-    enough = values["service_time_s"] >= LEAST_SERVICE_TIME_S
-    return None if enough else f"must be at least {LEAST_SERVICE_TIME_S:.5f} s"
-
-
-def obeys_plans(values: Values) -> str | None:
-    """Refuse another runtime's delivery, where the settings are for our own consumer."""
-    known = ", ".join(OUR_DELIVERIES)
-    return None if values["delivery"] in OUR_DELIVERIES else f"is another runtime's; known are {known}"
-
-
-def _heartbeats_in_session(values: Values) -> str | None:
-    session_s = values["session_s"]
-    return None if values["heartbeat_s"] < session_s else f"is not less than session_s = {session_s:g}"
-
-
-def _wrong_classes(values: Values) -> str | None:
-    try:
-        read_classes(values["classes"])
-    except ValueError as wrong:
-        return str(wrong)
-    return None
-
-
-def _some_speed(values: Values) -> str | None:
-    return None if values["speeds"] else "must hold at least one"
-
-
-def _slow_in_order(values: Values) -> str | None:
-    begin_s = values["slow_from_s"]
-    return None if begin_s <= values["slow_until_s"] else f"is before slow_from_s = {begin_s:g}"
-
-
-def _slow_from_when(values: Values) -> str | None:
-    knows = values["slow_factor"] == 1 or values["start_file"]
-    return None if knows else "is from a second of the load; needs start_file, in which the load says when it began"
+TAKES_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 0.00001, "must be at least 0.00001 s")
+"""Where settings divide by it, an event must take some time."""
+OBEYS_PLANS: Final = must(
+    "delivery",
+    lambda of: of["delivery"] in OUR_DELIVERIES,
+    f"is another runtime's; known are {', '.join(OUR_DELIVERIES)}",
+)
+"""Where the settings are of our own consumer, the delivery is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +35,11 @@ class Membership(Settings):
     """Whether an event whose replica ends may have its output written twice, to be dropped by its id, or never. Our own
     consumer's; outputs of exactly_once are seen at its next commit."""
 
-    RULES: ClassVar[Rules] = (("heartbeat_s", _heartbeats_in_session),)
+    RULES: ClassVar[Rules] = (
+        must(
+            "heartbeat_s", lambda of: of["heartbeat_s"] < of["session_s"], "is not less than session_s = {session_s:g}"
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,29 +48,11 @@ class Work(Settings):
 
     service_time_s: float = setting(0.005, "s", least=0)
     """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
-    classes: str = setting("")
-    """Classes of replicas, `NAME SPEED PRICE` each: `small 1 1, large 2.5 2.2`. Of the first the group begins with;
-    `tail-aware` chooses among all, other policies take the first. Empty: all replicas are alike."""
-
-    RULES: ClassVar[Rules] = (("classes", _wrong_classes),)
-
-    @cached_property
-    def replica_classes(self) -> tuple[ReplicaClass, ...]:
-        """The classes, or the one that all have."""
-        return read_classes(self.classes)
-
-    def service_time_of(self, replica: str) -> float:
-        """Return what an event takes the replica of that name, seconds."""
-        return self.service_time_s / class_of(replica, self.replica_classes).speed
-
-    def relative_speed_of(self, replica: str) -> float:
-        """Return how many times as fast the replica of that name is as one of the first class."""
-        return class_of(replica, self.replica_classes).speed / self.replica_classes[0].speed
 
     @property
-    def first_service_rate(self) -> float:
-        """μ of a replica of the first class, events/s."""
-        return self.replica_classes[0].speed / self.service_time_s
+    def service_rate(self) -> float:
+        """μ, events/s."""
+        return 1 / self.service_time_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +71,14 @@ class Speeds(Settings):
     slow_replicas: tuple[int, ...] = setting((), least=0)
     """Numbers of those that become slow then; none named: all do. What replicas say of their work tells policies."""
 
-    RULES: ClassVar[Rules] = (("speeds", _some_speed), ("slow_until_s", _slow_in_order))
+    RULES: ClassVar[Rules] = (
+        must("speeds", lambda of: of["speeds"], "must hold at least one"),
+        must(
+            "slow_until_s",
+            lambda of: of["slow_from_s"] <= of["slow_until_s"],
+            "is before slow_from_s = {slow_from_s:g}",
+        ),
+    )
 
     def speed_of(self, number: int) -> float:
         """Return how many times as fast a replica is while it is not slow."""
@@ -172,4 +96,10 @@ class LiveSpeeds(Speeds):
     start_file: str = setting("")
     """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""
 
-    RULES: ClassVar[Rules] = (("slow_factor", _slow_from_when),)
+    RULES: ClassVar[Rules] = (
+        must(
+            "slow_factor",
+            lambda of: of["slow_factor"] == 1 or of["start_file"],
+            "is from a second of the load; needs start_file, in which the load says when it began",
+        ),
+    )

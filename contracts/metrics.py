@@ -1,20 +1,11 @@
-"""A metric is declared once: its name, kind, unit, labels and meaning. Processes show it; docs/metrics.md lists it."""
+"""A metric is declared once: its name, kind, unit, labels and meaning. docs/reference/metrics.md lists them all."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-
-
-class Kind(StrEnum):
-    """The kind of a metric, which says how its value is queried."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +13,8 @@ class Declared:
     """One metric, by the name that queries use (that of a counter ends in `_total`)."""
 
     name: str
-    kind: Kind
+    kind: str
+    """counter, gauge or histogram; it says how the value is queried."""
     unit: str
     """seconds, events, ratio …; empty where it has none."""
     meaning: str
@@ -49,7 +41,7 @@ class Declared:
         value: by the values of its own labels, where it has some.
         """
         common = labels or {}
-        kind = CounterMetricFamily if self.kind is Kind.COUNTER else GaugeMetricFamily
+        kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])
         values = value if isinstance(value, Mapping) else {(): value}
         for own, number in values.items():
@@ -57,9 +49,9 @@ class Declared:
         return metric
 
 
-def _declared(kind: Kind, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:
+def _declared(kind: str, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:
     return Declared(name, kind, unit, meaning, labels, tuple(bounds))
 
 
-counter, gauge, histogram = (partial(_declared, kind) for kind in Kind)
+counter, gauge, histogram = (partial(_declared, kind) for kind in ("counter", "gauge", "histogram"))
 """Declare a metric of this kind by its name, unit, meaning and labels; a histogram also by its bounds."""

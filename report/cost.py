@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.membership import class_of, read_classes
+from contracts.journal import PlanWritten, TickRecord
 from report import history
+from report.history import Journal
 from report.measures import IntArray, per_second_packing, percentile_us
 from report.result import Cost, Starts
 from report.run_info import RunInfo
@@ -21,43 +21,30 @@ SLICE_S: Final = 20_000
 """Seconds of which the counts of all partitions are in memory at once."""
 
 
-def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: IntArray | None) -> Cost:
+def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None) -> Cost:
     """Return requested and ready replica-minutes, the per-second packing in all, and the moves of the run's plans."""
     until_us = started_us + round(run.duration_s * 1e6)
-    changes = history.only(journal, ReplicaChanged)
-    paid, ready = history.paid(changes), history.serving(changes)
+    paid, ready = history.paid(journal.changes), history.serving(journal.changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
-    packing_minutes, plans = None if least is None else int(least.sum()) / 60, history.only(journal, PlanWritten)
-    after = zip([None, *plans], plans, strict=False)
+    packing_minutes = None if least is None else int(least.sum()) / 60
+    after = zip([None, *journal.plans], journal.plans, strict=False)
     in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
     steps = [len(plan.replicas) - len(before.replicas) for before, plan in in_run if before is not None]
     return Cost(
         requested_replica_minutes=requested,
         ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
-        priced_replica_minutes=_priced(run, paid, started_us, until_us),
         packing_replica_minutes=packing_minutes,
         over_packing=requested / packing_minutes - 1 if requested is not None and packing_minutes else None,
         moved_partitions=sum(plan.moved for _, plan in in_run) if journal else None,
-        rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
+        rebalance_score=rebalance_score(in_run, journal.ticks),
         largest_up=max([0, *steps]) if journal else None,
         largest_down=max([0, *(-step for step in steps)]) if journal else None,
     )
 
 
-def _priced(run: RunInfo, paid: Sequence[history.Span], started_us: int, until_us: int) -> float | None:
-    try:
-        classes = read_classes(str(run.section("payment").get("classes", "")))
-    except ValueError:
-        return None  # not a scenario that we ran
-    if len(classes) == 1 or not paid:
-        return None
-    parts = ((class_of(one.replica, classes), history.replica_minutes([one], started_us, until_us)) for one in paid)
-    return sum(one.price * spent for one, spent in parts)
-
-
-def starts(journal: Sequence[JournalEntry]) -> Starts | None:
+def starts(journal: Journal) -> Starts | None:
     """Return how long replicas took to start."""
-    took = history.started_us(history.only(journal, ReplicaChanged))
+    took = history.started_us(journal.changes)
     if not took:
         return None
     p50, p99, longest = (percentile_us(np.array(took, np.int64), share) / 1e6 for share in (0.5, 0.99, 1.0))

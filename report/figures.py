@@ -1,22 +1,23 @@
 """Event rows and journal → Result: every figure of a report, live or simulated, from files or through Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from contracts.clock import now_us as clock_us
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
+from contracts.journal import JournalEntry
 from report import ReportError, history, percentiles, seconds, stored
 from report.cost import cost, packing_of, starts
+from report.history import Journal
 from report.integrity import effects, integrity, topics, totals
 from report.lateness import explain
-from report.rebalances import rebalances
+from report.rebalances import Deaths, rebalances, stays
 from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
 from report.run_info import EVENTS, RUN_FILE, RunInfo
 from report.table import Rows
-from report.takeovers import deaths, stays
 from report.terms import Terms, usual
 from report.wording import duration, several, share
 
@@ -28,38 +29,38 @@ LATENESS_SHARE: Final = 0.05
 """Of the latency target; a generator whose p99 is later than that measures itself."""
 
 
-def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us: int) -> Result:
+def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us: int) -> Result:
     """Return everything a report says about a run that has begun. now_us: when it is made; later times cannot be.
 
     Raises ReportError for a run without events.
     """
-    started_us, target_us = run.started_us or 0, round(run.latency_target_s * 1e6)
-    pipeline = run.topology == "pipeline"
-    cells = seconds.cells(rows, Terms(started_us, target_us))
+    journal, started_us = Journal(entries), run.started_us or 0
+    terms = Terms(started_us, round(run.latency_target_s * 1e6), pipeline=run.topology == "pipeline")
+    cells = seconds.cells(rows, terms)
     shares = seconds.shares(cells)
     if not shares.rows:
         raise ReportError("there is no event, so there is nothing to report on")
-    terms = Terms(started_us, target_us, seconds.shown_s(run.duration_s, started_us, shares.last_us))
+    terms = replace(terms, shown_s=seconds.shown_s(run.duration_s, started_us, shares.last_us))
+    terms = replace(terms, usual=usual(rows, terms))
     arrived = seconds.owned(cells)
-    owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
-    pace = usual(rows, terms)
+    deaths = Deaths(journal)
+    owners = stays(seconds.served(cells), deaths.times)
     tail = None
     if rows.known.issuperset(stored.SERVED):
-        tail = explain(rows, owners, arrived, terms, journal, usual=pace, shares=shares, pipeline=pipeline)
+        tail = explain(rows, owners, arrived, terms, journal, deaths=deaths, shares=shares)
 
-    counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events}
+    counts = totals(rows, pipeline=terms.pipeline, now_us=now_us) | {"events": shares.events}
     lost = shares.lost if shares.lost or stored.ASKED in rows.known else None
     checked = integrity(rows, counts, lost=lost, key_order=run.keeps_key_order)
     counted, letters = stored.COUNTED in rows.known, stored.LETTERS in rows.known
     orders = effects(counts) if counted and run.world != "simulated" else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)
-    packing = packing_of(run, arrived, pace)
+    packing = packing_of(run, arrived, terms.usual)
     spent = cost(run, started_us, journal, packing)
     problems = invalid_because(run, shares.events, shares.refused, late_s)
-    plans = history.only(journal, PlanWritten)
     until_us = started_us + round(run.duration_s * 1e6)
-    taken = [plan.action for plan in plans if started_us <= plan.at_us < until_us]
+    taken = [plan.action for plan in journal.plans if started_us <= plan.at_us < until_us]
     result = Result(
         **{name: getattr(run, name) for name in OF_THE_RUN},
         scenario=str(run.scenario.get("name", "unnamed")),
@@ -89,13 +90,13 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         distribution=percentiles.distribution(ranks["sla"], shares.events),
         series=seconds.series(rows, shares.done, journal, terms, packing),
         decisions=history.decisions(journal, started_us),
-        failures=history.failures(history.only(journal, ReplicaChanged), started_us),
+        failures=history.failures(journal.changes, started_us),
         breakdowns=percentiles.breakdowns(rows, cells),
         tail=tail,
         heat=seconds.heat_map(arrived, terms),
         cost=spent,
         integrity=checked,
-        rebalances=rebalances(run, started_us, rows, owners, journal, usual=pace),
+        rebalances=rebalances(run, rows, owners, terms, journal, deaths=deaths),
         starts=starts(journal),
         provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in OF_ITS_MAKING}),
     )

@@ -1,15 +1,17 @@
-"""What the journal says of the group: replicas paid for, plans written, lag seen. Plain Python: a journal is small."""
+"""What the journal has of the group: replicas paid for, plans written, lag. Plain Python: a journal is small."""
 
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from contracts.journal import AlternativeWeighed, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from report.result import DecisionMade, Failure
 
 MICROSECONDS: Final = 1_000_000
+OPEN: Final = sys.maxsize
+"""End of a span that the journal does not end."""
 STARTS_FROM: Final = frozenset({ReplicaChange.REQUESTED})
 PAID_FROM: Final = STARTS_FROM | {ReplicaChange.STARTED, ReplicaChange.READY, ReplicaChange.ADOPTED}
 """Normally REQUESTED; the others too, because a controller that was restarted adopts what it did not request."""
@@ -18,26 +20,27 @@ SERVES_FROM: Final = frozenset({ReplicaChange.READY})
 SERVES_UNTIL: Final = PAID_UNTIL | {ReplicaChange.DRAINED}
 STARTS_UNTIL: Final = PAID_UNTIL | SERVES_FROM
 
-E = TypeVar("E", TickRecord, PlanWritten, ReplicaChanged)
+
+class Journal:
+    """The entries of a run's journal by kind, each kind by time; without entries it is false."""
+
+    def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
+        every = sorted(entries, key=lambda entry: entry.at_us)
+        self.changes = [entry for entry in every if isinstance(entry, ReplicaChanged)]
+        self.plans = [entry for entry in every if isinstance(entry, PlanWritten)]
+        self.ticks = [entry for entry in every if isinstance(entry, TickRecord)]
+
+    def __bool__(self) -> bool:
+        return bool(self.changes or self.plans or self.ticks)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A replica was paid for (or served) from `from_us` until `until_us`; None: to the end of the journal."""
+    """A replica was paid for (or served, or started) from `from_us` until `until_us`."""
 
     replica: str
     from_us: int
-    until_us: int | None
-
-    @property
-    def took_us(self) -> int:
-        """Its length; 0 of one that is open."""
-        return (self.until_us or self.from_us) - self.from_us
-
-
-def only(entries: Iterable[JournalEntry], kind: type[E]) -> list[E]:
-    """Return the entries of one kind, by time."""
-    return sorted((entry for entry in entries if isinstance(entry, kind)), key=lambda entry: entry.at_us)
+    until_us: int
 
 
 def paid(changes: Iterable[ReplicaChanged]) -> list[Span]:
@@ -51,50 +54,35 @@ def serving(changes: Iterable[ReplicaChanged]) -> list[Span]:
 
 
 def starting(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
-    """Return when each replica was asked for and not yet ready; what never became ready or went, until `until_us`."""
+    """Return when each replica was requested and not yet ready; if it never was, until `until_us`."""
     found = _spans(changes, STARTS_FROM, STARTS_UNTIL)
-    closed = ((one.replica, one.from_us, until_us if one.until_us is None else one.until_us) for one in found)
-    return [Span(*one) for one in closed if one[2] > one[1]]
+    closed = (Span(one.replica, one.from_us, until_us if one.until_us == OPEN else one.until_us) for one in found)
+    return [one for one in closed if one.until_us > one.from_us]
 
 
 def started_us(changes: Iterable[ReplicaChanged]) -> list[int]:
-    """Return how long each replica took from asked for to ready, of those that became ready."""
-    asked: dict[str, int] = {}
+    """Return how long each replica took from its request until it was ready, of those that became ready."""
+    requested: dict[str, int] = {}
     took = []
     for one in sorted(changes, key=lambda change: change.at_us):
         if one.change in STARTS_FROM:
-            asked[one.replica] = one.at_us
-        elif one.change in STARTS_UNTIL and one.replica in asked:
-            since = asked.pop(one.replica)
+            requested[one.replica] = one.at_us
+        elif one.change in STARTS_UNTIL and one.replica in requested:
+            since = requested.pop(one.replica)
             took += [one.at_us - since] if one.change in SERVES_FROM else []
     return took
 
 
-def union(spans: Iterable[Span]) -> list[tuple[int, int]]:
-    """Return the times that closed spans cover, disjoint, in order."""
-    found: list[tuple[int, int]] = []
-    for begin, end in sorted((span.from_us, span.from_us + span.took_us) for span in spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        else:
-            found.append((begin, end))
-    return found
-
-
 def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float:
     """Return ∫ replicas dt / 60 over [from_us, until_us), in minutes. Exact: whole microseconds are summed."""
-    total_us = 0
-    for span in spans:
-        end_us = until_us if span.until_us is None else min(span.until_us, until_us)
-        total_us += max(0, end_us - max(span.from_us, from_us))
-    return total_us / (60 * MICROSECONDS)
+    lengths = (min(span.until_us, until_us) - max(span.from_us, from_us) for span in spans)
+    return sum(max(0, length_us) for length_us in lengths) / (60 * MICROSECONDS)
 
 
 def count_each_second(spans: Sequence[Span], started_us: int, seconds: int) -> tuple[int, ...]:
     """Return how many spans are open as each second begins."""
-    ends = [(span.from_us, sys.maxsize if span.until_us is None else span.until_us) for span in spans]
     times = (started_us + k * MICROSECONDS for k in range(seconds))
-    return tuple(sum(begin <= at_us < end for begin, end in ends) for at_us in times)
+    return tuple(sum(span.from_us <= at_us < span.until_us for span in spans) for at_us in times)
 
 
 def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) -> tuple[int | None, ...]:
@@ -104,15 +92,13 @@ def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) 
     return tuple(seen.get(second) for second in range(seconds))
 
 
-def decisions(journal: Iterable[JournalEntry], started_us: int) -> tuple[DecisionMade, ...]:
+def decisions(journal: Journal, started_us: int) -> tuple[DecisionMade, ...]:
     """Return every plan, with its time since the start of the run and what was weighed at its tick."""
-    entries = list(journal)
-    ticks = only(entries, TickRecord)
-    times = [tick.at_us for tick in ticks]
 
     def weighed(plan: PlanWritten) -> tuple[AlternativeWeighed, ...]:
-        newest = bisect_right(times, plan.at_us) - 1
-        return ticks[newest].alternatives if newest >= 0 and ticks[newest].reason == plan.reason else ()
+        newest = bisect_right(journal.ticks, plan.at_us, key=lambda tick: tick.at_us) - 1
+        known = newest >= 0 and journal.ticks[newest].reason == plan.reason
+        return journal.ticks[newest].alternatives if known else ()
 
     return tuple(
         DecisionMade(
@@ -121,17 +107,21 @@ def decisions(journal: Iterable[JournalEntry], started_us: int) -> tuple[Decisio
             replicas=len(plan.replicas),
             alternatives=weighed(plan),
         )
-        for plan in only(entries, PlanWritten)
+        for plan in journal.plans
     )
 
 
 def failures(changes: Iterable[ReplicaChanged], started_us: int) -> tuple[Failure, ...]:
     """Return what went wrong with replicas."""
-    wrong = [one for one in changes if one.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}]
-    at_s = [(one.at_us - started_us) / MICROSECONDS for one in wrong]
     return tuple(
-        Failure(at_s=at, replica=one.replica, change=one.change.value, detail=one.detail)
-        for at, one in zip(at_s, wrong, strict=True)
+        Failure(
+            at_s=(one.at_us - started_us) / MICROSECONDS,
+            replica=one.replica,
+            change=one.change.value,
+            detail=one.detail,
+        )
+        for one in changes
+        if one.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}
     )
 
 
@@ -145,4 +135,4 @@ def _spans(
             since.setdefault(change.replica, change.at_us)
         elif change.change in end and change.replica in since:
             closed.append(Span(change.replica, since.pop(change.replica), change.at_us))
-    return closed + [Span(replica, from_us, None) for replica, from_us in since.items()]
+    return closed + [Span(replica, from_us, OPEN) for replica, from_us in since.items()]

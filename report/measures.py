@@ -49,8 +49,8 @@ def in_sla_share(latency_us: IntArray, latency_target_s: float, lost: int = 0) -
 def replica_minutes(changes: Sequence[tuple[int, float]], started_us: int, duration_s: float) -> float:
     """Return ∫ requested replicas dt / 60 over [0, duration_s) of the workload.
 
-    changes: (µs since the epoch, replicas requested from then on, or the sum of their prices), in order of time; those
-    before the start say what holds at the start.
+    changes: (µs since the epoch, replicas requested from then on), in order of time; those before the start say what
+    holds at the start.
     """
     ended_us = started_us + round(duration_s * 1e6)
     area_us, at_us, replicas = 0.0, started_us, 0.0

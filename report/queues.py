@@ -1,112 +1,105 @@
-"""Late events with what the queues say that they stood in: of the replica that served them, and of their partition.
+"""Late events with what the queues say that they stood in, and when the whole group stood still.
 
 A replica serves one event at a time, so the events of a replica form a queue, and so do those of a partition. With
 aᵢ the time from which event i could be served and sᵢ what its service takes, it is done at
-Dᵢ = Sᵢ + max over j ≤ i of (aⱼ − Sⱼ₋₁), Sᵢ = s₁ + … + sᵢ (Lindley's recursion, unrolled). Put other aⱼ or sⱼ into it
-and it says when the event would have been done.
+Dᵢ = Sᵢ + max over j ≤ i of (aⱼ − Sⱼ₋₁), Sᵢ = s₁ + … + sᵢ (Lindley's recursion, unrolled). With other aⱼ or sⱼ it
+says when the event would have been done.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from report import table as cols
 from report.seconds import SERVED
-from report.table import NONE, Groups, Ints, Mask, Rows, Table
-from report.terms import Terms, Usual, done, handed, in_line, ready
+from report.table import NONE, Groups, Ints, Rows, Table
+from report.terms import Terms, done, handed, in_line, ready
 
 SLOW: Final = 3
-"""Times the usual service; what takes longer counts as slow."""
-PLACE: Final = ("done_us", "partition", "offset", "intended_us")
-"""No two events differ in none of these."""
-KNOWN: Final = (
-    *PLACE, "placed_us", "accepted_us", "received_us", "replica", "epoch", "handed_us", "old", "left_us", "came_us",
-)  # fmt: skip
-FOUND: Final = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us")
+"""A service that takes longer than this many usual services is slow."""
 WINDOW_S: Final = 10
 """Seconds over which a replica's load is averaged: a burst is shorter."""
+PLACE: Final = ("done_us", "partition", "offset", "intended_us")
+"""No two events differ in none of these."""
+HANDS: Final = ("stay", "old", "left_us", "came_us")
+"""How the event's partition came to its replica; see `rebalances.stays`."""
+TIMES: Final = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us")
+KNOWN: Final = (*PLACE, *HANDS, *TIMES, "placed_us", "accepted_us", "handed_us", "received_us", "replica", "epoch")
+LEAST_SLOT_US: Final = 20_000
+"""Resolution of standstills."""
+LONGEST_US: Final = 600_000_000
+"""Of a longer wait or service only the end counts for standstills: a time may be absurd."""
+AFTER_CHANGE_US: Final = 5_000_000
+"""A standstill is the group's if a plan, or a change of a replica, is within it or at most this long before it."""
+SEVERAL: Final = 2
+Intervals = Sequence[tuple[int, int]]
+"""Disjoint times from … until, µs, in order."""
 
 
-def waited(rows: Rows, stays: Table, terms: Terms, usual: Usual) -> Table:
+def waited(rows: Rows, stays: Table, terms: Terms) -> Table:
     """Return the late events that were done, with what the queues of their replicas and of their partitions say.
 
-    stays: of `takeovers.stays`. Added to what is known of an event, all in µs:
+    stays: of `rebalances.stays`. Added to what is known of an event, all in µs:
     start_us      service began: received, and the replica's event before it done
     service_us    from there until done
     unstalled_us  when it would have been done had its replica never been idle while it was there to be served;
     unslowed_us   … had no service been slow; unpaused_us: … had its partition changed hands in no time
     since_us      its replica has had something to do ever since
     """
-    changed = stays.where(stays["left_us"] != NONE).only(*SERVED, "old", "left_us", "came_us")
-    told: dict[str, Any] = {"stays": changed, "terms": terms, "usual": usual}
-    late = cols.joined(rows.pieces(partial(_of_replicas, **told), by="replica"), *KNOWN, *FOUND)
-    paused = cols.joined(rows.pieces(partial(_of_partitions, **told), by="partition"), *PLACE, "unstalled_us")
+    changed = stays.where(stays["left_us"] != NONE).only(*SERVED, *HANDS)
+    queued = partial(_queued, stays=changed, terms=terms)
+    late = cols.joined(rows.pieces(partial(queued, line="replica"), by="replica"), *KNOWN)
+    paused = cols.joined(rows.pieces(partial(queued, line="partition"), by="partition"), *PLACE, "unstalled_us")
     there = cols.places([paused[name] for name in PLACE], [late[name] for name in PLACE])
     return late.plus(unpaused_us=cols.taken(paused["unstalled_us"], there))
 
 
-def _of_replicas(events: Table, stays: Table, terms: Terms, usual: Usual) -> Table:
-    rows = _with_hands(events, stays, terms, "replica")
-    here_us = np.where(_moved(rows), rows["came_us"], rows["handed_us"]) + usual.transit_us
-    ready_us = ready(rows)
-    found = _queued(rows, cols.begins(rows["replica"]), ready_us, np.minimum(here_us, ready_us), usual.service_us)
-    return rows.plus(**found).where(terms.late(rows)).only(*KNOWN, *FOUND)
+def _queued(events: Table, *, stays: Table, terms: Terms, line: str) -> Table:
+    """Return the late events of a piece, with what the queues of its replicas (or partitions) say of them.
 
-
-def _of_partitions(events: Table, stays: Table, terms: Terms, usual: Usual) -> Table:
-    rows = _with_hands(events, stays, terms, "partition")
-    moved, handed_us = _moved(rows), rows["handed_us"]
-    there_us = np.where(moved, np.minimum(rows["came_us"], rows["done_us"]), handed_us)
-    sooner_us = np.where(moved, np.maximum(handed_us, rows["left_us"]), handed_us)
-    found = _queued(rows, cols.begins(rows["partition"]), there_us, np.minimum(sooner_us, there_us), usual.service_us)
-    return rows.plus(**found).where(terms.late(rows)).only(*PLACE, "unstalled_us")
-
-
-def _with_hands(events: Table, stays: Table, terms: Terms, line: str) -> Table:
-    """Return the done events, line by line, with how their partition came to its replica: old, left_us, came_us.
-
-    stays: knows the name of every replica.
+    line: replica, or partition. Times of a partition are those of one that changes hands in no time.
     """
     rows = placed(done(events))
-    rows = rows.plus(
-        replica=stays.numbers_of(rows, "replica"), second=terms.second(rows["done_us"]), handed_us=handed(rows)
-    )
-    found = cols.places([stays[key] for key in SERVED], [rows[key] for key in SERVED])
-    hands = {name: cols.taken(stays[name], found) for name in ("left_us", "came_us")}
-    rows = Table({**hands, "old": cols.taken(stays["old"], found, -1)}, stays.names, rows.__getitem__)
-    return rows.where(in_line(rows, rows[line]))
-
-
-def placed(events: Table) -> Table:
-    """Return the events; those of which nobody knows where they lay are in one partition of their own."""
-    return events.plus(partition=np.maximum(events["partition"], -1))
-
-
-def _moved(rows: Table) -> Mask:
-    return np.asarray((rows["came_us"] != NONE) & (rows["handed_us"] < rows["came_us"]))
-
-
-def _queued(rows: Table, first: Mask, ready_us: Ints, here_us: Ints, usual_us: int) -> dict[str, Ints]:
-    """Return what the queues say of their events: the columns `FOUND`.
-
-    rows: in the order in which each server did them; first: where a server's begin. ready_us: when an event could
-    really be served; here_us: when it could have been. usual_us: what a service takes that is not slow; 0: unknown.
-    """
-    done_us = rows["done_us"]
+    rows = rows.plus(replica=stays.numbers_of(rows, "replica"), second=terms.second(rows["done_us"]))
+    hands = cols.places([stays[key] for key in SERVED], [rows[key] for key in SERVED])
+    taken = {name: cols.taken(stays[name], hands, -1 if name in {"stay", "old"} else NONE) for name in HANDS}
+    rows = Table(taken, stays.names, rows.__getitem__)
+    rows = rows.where(in_line(rows, rows[line]))
+    done_us, handed_us, came_us = rows["done_us"], handed(rows), rows["came_us"]
+    moved = (came_us != NONE) & (handed_us < came_us)
+    # ready_us: when an event could really be served; here_us: when it could have been
+    if line == "replica":
+        ready_us, here_us = ready(rows), np.where(moved, came_us, handed_us) + terms.usual.transit_us
+    else:
+        ready_us = np.where(moved, np.minimum(came_us, done_us), handed_us)
+        here_us = np.where(moved, np.maximum(handed_us, rows["left_us"]), handed_us)
+    here_us, first = np.minimum(here_us, ready_us), cols.begins(rows[line])
     before_us = np.where(first, here_us, cols.before(done_us, first))
     start_us = np.minimum(np.maximum(ready_us, before_us), done_us)
     service_us = done_us - start_us
-    kept_us = np.where(service_us > SLOW * usual_us, usual_us, service_us) if usual_us else service_us
+    usual_us = terms.usual.service_us
+    kept_us = np.where((service_us > SLOW * usual_us) & (usual_us > 0), usual_us, service_us)
     did_us = np.where(start_us > before_us, start_us, here_us)
     work_us, kept_work_us = cols.running_sum(service_us, first), cols.running_sum(kept_us, first)
-    return {
-        "start_us": start_us,
-        "service_us": service_us,
-        "unstalled_us": work_us + cols.running_max(here_us - work_us + service_us, first),
-        "unslowed_us": kept_work_us + cols.running_max(did_us - kept_work_us + kept_us, first),
-        "since_us": cols.running_max(np.where(here_us >= before_us, here_us, NONE), first),
-    }
+    return (
+        rows.plus(
+            handed_us=handed_us,
+            start_us=start_us,
+            service_us=service_us,
+            unstalled_us=work_us + cols.running_max(here_us - work_us + service_us, first),
+            unslowed_us=kept_work_us + cols.running_max(did_us - kept_work_us + kept_us, first),
+            since_us=cols.running_max(np.where(here_us >= before_us, here_us, NONE), first),
+        )
+        .where(terms.late(rows))
+        .only(*KNOWN)
+    )
+
+
+def placed(events: Table) -> Table:
+    """Return the events; those without a known place are in one partition of their own."""
+    return events.plus(partition=np.maximum(events["partition"], -1))
 
 
 def owner_loads(arrived: Table, usual_us: int) -> Table:
@@ -129,3 +122,74 @@ def owner_loads(arrived: Table, usual_us: int) -> Table:
     return Table(
         {"replica": replica, "second": second, "load": load, "over_from": np.where(over, since, NONE)}, arrived.names
     )
+
+
+def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> Intervals:
+    """Return the standstills, a tenth of the target or longer, that a change of the group explains, in order.
+
+    The group stands still in a slot of time in which nobody finishes or holds an event, and several partitions have
+    events that wait. moments: times of plans and of changes of replicas, µs.
+    """
+    length_us = max(LEAST_SLOT_US, 2 * terms.usual.service_us)
+    still = _still_slots(np.concatenate(rows.pieces(partial(_spans, terms=terms, length_us=length_us))))
+    every = [one for one in np.split(still, np.flatnonzero(np.diff(still) > 1) + 1) if len(one)]
+    stops = [(int(one[0]) * length_us, (int(one[-1]) + 1) * length_us) for one in every]
+    return [
+        (from_us, until_us)
+        for from_us, until_us in stops
+        if until_us - from_us >= terms.target_us // 10
+        and any(from_us - AFTER_CHANGE_US <= at_us < until_us for at_us in moments)
+    ]
+
+
+def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
+    """Return rows of waiting partition (NONE: a replica served), first and last slot.
+
+    A partition waits while one of its events has been handed on and not received; waits below a tenth of the target
+    do not count. From then until it is done, an event is being served, or those before it are.
+    """
+    rows = placed(done(events))
+    second = terms.second(rows["done_us"])
+    rows = rows.where((second >= 0) & (second <= terms.shown_s))
+    handed_us, ready_us, done_us = handed(rows), ready(rows), rows["done_us"]
+    waits = ready_us - handed_us >= max(terms.target_us // 10, 2 * length_us)
+    served_from_us = np.maximum(ready_us, done_us - LONGEST_US)
+    waited_from_us = np.maximum(handed_us, ready_us - LONGEST_US)[waits]
+    served = (np.full(len(done_us), NONE), served_from_us // length_us, done_us // length_us)
+    waited = (rows["partition"][waits], -(-waited_from_us // length_us), ready_us[waits] // length_us - 1)
+    line, first, last = (np.concatenate(pair) for pair in zip(served, waited, strict=True))
+    groups = Groups(line, first)  # a burst of thousands is one row
+    return np.stack([*groups.keys, groups.max(last)], axis=1)
+
+
+def _still_slots(spans: Ints) -> Ints:
+    """Return the slots (numbers since the epoch) in which at least two partitions waited and no replica served."""
+    line, first, last = spans[np.lexsort(spans.T[::-1])].T
+    new = cols.begins(line)
+    first = np.maximum(first, cols.before(cols.running_max(last, new), new) + 1)  # a slot counts once for each line
+    if not (valid := first <= last).any():
+        return spans[:0, 0]
+    begin, slots = first[valid].min(), int(last.max() - first[valid].min()) + 2
+    served, waiting = (
+        np.cumsum(
+            np.bincount(first[some] - begin, minlength=slots) - np.bincount(last[some] + 1 - begin, minlength=slots)
+        )
+        for some in (valid & (line == NONE), valid & (line != NONE))
+    )
+    return np.asarray(np.flatnonzero((served == 0) & (waiting >= SEVERAL)) + begin)
+
+
+def overlap(intervals: Intervals, from_us: Ints, until_us: Ints) -> Ints:
+    """Return how long each [from, until] overlaps `intervals`, µs; 0 where it is not known or ends before it begins."""
+    if not intervals:
+        return np.zeros(len(from_us), np.int64)
+    first_us, last_us = np.array(intervals, np.int64).T
+    covered = np.append(0, np.cumsum(last_us - first_us))
+
+    def upto(at_us: Ints) -> Ints:  # how much of `intervals` lies before each time
+        place = np.searchsorted(first_us, at_us, side="right")
+        inside = np.minimum(at_us, last_us[place - 1]) - first_us[place - 1]
+        return np.where(place > 0, covered[place - 1] + inside, 0)
+
+    known = (from_us != NONE) & (until_us != NONE) & (from_us < until_us)
+    return np.where(known, upto(until_us) - upto(from_us), 0)

@@ -11,10 +11,11 @@ import msgspec
 
 from contracts.journal import AlternativeWeighed
 from report import replace_file
-from report.causes import Tail
 
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
+EPISODES_IN_JSON: Final = {"episodes": "spells", "episodes_left_out": "spells_left_out"}
+"""Field → its name in result.json, which readers rely on."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +156,52 @@ class Breakdowns(msgspec.Struct, frozen=True, kw_only=True):
     epochs: tuple[Breakdown, ...] = ()
 
 
+class CauseOfLateness(msgspec.Struct, frozen=True, kw_only=True):
+    """All late events of one cause."""
+
+    cause: str
+    """Of `report.causes.Cause`; a text, for a later version may have more."""
+    events: int
+    share: float
+    """Of all late events."""
+    worst_s: float | None
+    """Latency of its worst event; null where none of them was ever done."""
+
+
+class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
+    """Late events of one cause on one partition, one after the other. All episodes together hold every late event."""
+
+    cause: str
+    partition: int | None
+    replica: str | None
+    """That served them; null where nobody did."""
+    epoch: int | None
+    """Of the plan under which they were served."""
+    from_s: float
+    """Intended time of the first, since the start of the run."""
+    until_s: float
+    events: int
+    worst_s: float | None
+    why: str
+    """One sentence with the figures that tell the cause."""
+
+
+class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODES_IN_JSON):
+    """Why events were late. Exhaustive and exclusive: `causes` sum up to `late`, or to `explained`."""
+
+    late: int
+    """Events over the latency target, never done ones included."""
+    explained: int | None = None
+    """Of them, those that have a cause here: of more than a million only so many, at equal distances; null: all."""
+    causes: tuple[CauseOfLateness, ...]
+    """Most events first."""
+    episodes: tuple[LateEpisode, ...]
+    """The largest, by time; `episodes_left_out` are not listed."""
+    episodes_left_out: int = 0
+    by_second: dict[str, tuple[int, ...]] = {}
+    """Cause → late events intended in each second of the run."""
+
+
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     """Worst latency of each partition in each cell of time."""
 
@@ -171,8 +218,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     requested_replica_minutes: float | None
     ready_replica_minutes: float | None
-    priced_replica_minutes: float | None = None
-    """Requested ones, each at the price of its class; null where all cost the same."""
     packing_replica_minutes: float | None
     """Of the least bins that hold each second's own events; more slack than a second is not used."""
     over_packing: float | None

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from contracts.journal import JournalEntry, ReplicaChanged, TickRecord
 from report import history
+from report.history import Journal
 from report.result import HeatMap, Series
 from report.table import NONE, Groups, Ints, Rows, Table, begins, joined, places, running_max, taken
 from report.terms import NOWHERE, SECOND_US, Terms, accounted, latency
@@ -157,7 +157,7 @@ def shown_s(duration_s: float, started_us: int, last_us: int | None) -> int:
 def series(
     rows: Rows,
     done: Mapping[int, int],
-    journal: Sequence[JournalEntry],
+    journal: Journal,
     terms: Terms,
     packing_replicas: Ints | None = None,
 ) -> Series:
@@ -167,10 +167,10 @@ def series(
     """
     found = by_second(rows, terms)
     place = places([found["second"]], [np.arange(terms.shown_s)])
-    changes, unknown = history.only(journal, ReplicaChanged), (None,) * terms.shown_s
+    unknown = (None,) * terms.shown_s
     requested, ready = (
-        history.count_each_second(spans, terms.started_us, terms.shown_s) if changes else unknown
-        for spans in (history.paid(changes), history.serving(changes))
+        history.count_each_second(spans, terms.started_us, terms.shown_s) if journal.changes else unknown
+        for spans in (history.paid(journal.changes), history.serving(journal.changes))
     )
     packing = () if packing_replicas is None else (*packing_replicas.tolist(), *unknown)[: terms.shown_s]
     return Series(
@@ -179,7 +179,7 @@ def series(
         **{f"{name}_s": tuple(map(in_seconds, taken(found[name], place).tolist())) for name in SHOWN},
         requested_replicas=requested,
         ready_replicas=ready,
-        lag=history.lag_each_second(history.only(journal, TickRecord), terms.started_us, terms.shown_s),
+        lag=history.lag_each_second(journal.ticks, terms.started_us, terms.shown_s),
         packing_replicas=packing,
     )
 

@@ -17,6 +17,18 @@ SAMPLED_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
+class Usual:
+    """Medians of the run, µs; 0 where unknown."""
+
+    service_us: int = 0
+    """From received, and the replica's event before it done, until done."""
+    transit_us: int = 0
+    """From handed on (accepted, in payment-only runs placed) until received."""
+    sending_us: int = 0
+    """From placed until accepted by Order."""
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """Times are µs since the epoch, lengths µs."""
 
@@ -26,6 +38,9 @@ class Terms:
     """The latency target."""
     shown_s: int = 0
     """Seconds that series cover: the workload and the drain after it."""
+    pipeline: bool = False
+    """Whether events pass Order first; else they are Payment's own."""
+    usual: Usual = Usual()
 
     @property
     def ended_us(self) -> int:
@@ -40,18 +55,6 @@ class Terms:
         """Return whether an event took longer than the target, or was never done."""
         took_us = latency(events)
         return np.asarray((took_us == NONE) | (took_us > self.target_us))
-
-
-@dataclass(frozen=True, slots=True)
-class Usual:
-    """Medians of the run, µs; 0 where unknown."""
-
-    service_us: int = 0
-    """From received, and the replica's event before it done, until done."""
-    transit_us: int = 0
-    """From handed on (accepted, in payment-only runs placed) until received."""
-    sending_us: int = 0
-    """From placed until accepted by Order."""
 
 
 def latency(events: Table) -> Ints:

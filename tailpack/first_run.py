@@ -92,7 +92,7 @@ def compile_all() -> None:
     sent = sent_by(scenario)
     find_optimum(scenario, sent)
     run_scenario(scenario, sent, keep_events=False)
-    rehearse(make_policy("tail-aware"), partitions=9, service_rate=50.0, interval_s=1.0, done=lambda: False)
+    rehearse(make_policy("tail-aware"), partitions=9, service_rate=50.0, interval_s=1.0)
 
 
 if __name__ == "__main__":

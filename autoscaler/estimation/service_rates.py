@@ -7,7 +7,7 @@ much is believed to be as it was measured, who has served little to be like the 
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, NamedTuple
@@ -73,14 +73,10 @@ class _Work:
 
 
 class ServiceRates:
-    """Learns μ of each replica and of the typical one.
+    """Learns μ of each replica and of the typical one. prior: events/s believed before anything is seen."""
 
-    prior: events/s believed before anything is seen. speed_of: how many times as fast a replica is said to be as the
-    typical one; what is learned of it is by how much that is wrong.
-    """
-
-    def __init__(self, prior: float, speed_of: Callable[[str], float] = lambda _: 1.0) -> None:
-        self._speed_of, self._prior_log_s = speed_of, -math.log(prior)
+    def __init__(self, prior: float) -> None:
+        self._prior_log_s = -math.log(prior)
         self._work: dict[str, _Work] = {}
         self._variation, self._batches = VARIATION * BATCHES, BATCHES
         self._typical: _Typical | None = None
@@ -91,7 +87,6 @@ class ServiceRates:
         if work.last.incarnation != now.incarnation:
             work.last = now
         events, busy_s = now.processed - work.last.processed, (now.busy_us - work.last.busy_us) / 1e6
-        busy_s *= self._speed_of(now.replica)
         if events <= 0 or busy_s <= 0:
             return
         remembered = 0.5 ** (events / MEMORY_EVENTS)
@@ -117,21 +112,18 @@ class ServiceRates:
             shrunk, off = doubt / (doubt + typical.spread), own - typical.value
             variance = (1 - shrunk) * doubt + shrunk**2 * (typical.doubt + off * off * typical.spread_doubt)
             log_s = typical.value + (1 - shrunk) * off
-        log_s -= math.log(self._speed_of(replica))
         error = Z * math.sqrt(variance)
         seen = work.seen if work else 0
         return RateEstimate(math.exp(-log_s), math.exp(-log_s - error), math.exp(-log_s + error), seen)
 
     def own(self, replica: str) -> float | None:
-        """Return μ of a replica that is known, or said, to differ from the typical one; None of any other.
+        """Return μ of a replica that is known to differ from the typical one; None of any other.
 
         Known: the whole interval of its estimate lies outside those that are alike.
         """
-        one, speed = self.estimate(replica), self._speed_of(replica)
-        said = self.service_rate * speed
-        if one.samples and (one.high < said * (1 - ALIKE) or one.low > said * (1 + ALIKE)):
-            return one.value
-        return said if speed != 1 else None
+        one, typical = self.estimate(replica), self.service_rate
+        differs = one.high < typical * (1 - ALIKE) or one.low > typical * (1 + ALIKE)
+        return one.value if one.samples and differs else None
 
     @property
     def service_rate(self) -> float:

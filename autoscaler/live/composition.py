@@ -99,7 +99,7 @@ class LiveAutoscaler:
         warn: called with sentences for an operator. launcher: None: as the settings say.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError, LauncherError and KafkaException.
         """
-        self._settings, self._stop, self._warn = settings, stop, warn
+        self._settings, self._stop = settings, stop
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
         source = Source(
@@ -144,7 +144,7 @@ class LiveAutoscaler:
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )
-        rates = ServiceRates(settings.first_service_rate, settings.relative_speed_of)
+        rates = ServiceRates(settings.service_rate)
         self._group = LiveGroup(
             settings,
             loads=LoadReader(self._offsets),
@@ -183,10 +183,9 @@ class LiveAutoscaler:
         rehearse(  # while the first replicas start
             policy_from(self._settings),
             partitions=self._offsets.partitions,
-            service_rate=self._settings.first_service_rate,
+            service_rate=self._settings.service_rate,
             interval_s=self._settings.decision_interval_s,
             done=self._stop.is_set,
-            failed=lambda fault: self._warn(f"rehearsal: {fault}"),
         )
         gc.freeze()  # what was imported and compiled stays: looking through it again takes longer than a decision
         self._loop.run()

@@ -126,7 +126,7 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threadi
     rehearse(  # before the pages: a standby that is Ready can lead at once
         policy_from(settings),
         partitions=max(1, settings.payment_partitions),
-        service_rate=settings.first_service_rate,
+        service_rate=settings.service_rate,
         interval_s=settings.decision_interval_s,
         done=stop.is_set,
     )

@@ -224,6 +224,5 @@ def _load(number: int, known: _Known, at_s: float, typical: float) -> PartitionL
         return PartitionLoad(number, rate, known.end - known.done)
     end, done, since_s = known.end or 0, known.done or 0, at_s - known.end_s if known.end is not None else 0.0
     worst = max(0, end - done) + ceil(rate * since_s)
-    least = max(0, end - done) if known.done_s == at_s else 0
     age_s = at_s - min(known.end_s, known.done_s)
-    return PartitionLoad(number, rate, worst, max(age_s, 1e-3), least)
+    return PartitionLoad(number, rate, worst, max(age_s, 1e-3))

@@ -89,47 +89,37 @@ class Loop:
 
 
 def rehearse(
-    policy: Policy,
-    *,
-    partitions: int,
-    service_rate: float,
-    interval_s: float,
-    done: Callable[[], bool],
-    failed: Callable[[str], None] = lambda fault: None,
-) -> int:
-    """Let `policy`, which is not used afterwards, meet a surge and its end; return how many decisions it took.
+    policy: Policy, *, partitions: int, service_rate: float, interval_s: float, done: Callable[[], bool] = lambda: False
+) -> None:
+    """Let `policy`, which is not used afterwards, meet a surge and its end; plans are carried out at once.
 
     The group does not exist: the code of decisions is compiled now, and no decision about the real one waits for it.
-    It ends when the policy has wanted more replicas and fewer, after a minute of intervals, or when `done` returns
-    true; and when the policy fails, which calls `failed`. Plans are carried out at once.
+    It ends when the policy has wanted more replicas and fewer, after a minute of intervals, when `done` returns true,
+    and when the policy fails: that is told at the first tick, where it matters.
     """
-    plan = Plan((f"{REPLICA_PREFIX}-0",), None)
+    plan, seen = Plan((f"{REPLICA_PREFIX}-0",), None), set[Action]()
     weights = np.arange(1, partitions + 1) / (partitions * (partitions + 1) / 2)  # some partitions get more than others
-    seen: set[Action] = set()
+    slots = np.zeros((max(1, round(interval_s / SLOT_S)), partitions), np.int64)
     for tick in range(LONGEST):
         if done() or {Action.UP, Action.DOWN} <= seen:
-            return tick
+            return
         arriving = 0 if Action.UP in seen else min(SURGE, tick / 4) * service_rate * interval_s
-        counts = np.floor(arriving * weights).astype(np.int64)
-        slots = np.zeros((max(1, round(interval_s / SLOT_S)), partitions), np.int64)
-        slots[-1] = counts  # they have just arrived
+        slots[-1] = np.floor(arriving * weights)  # they have just arrived
+        loads = enumerate(slots[-1].tolist())
         observation = GroupObservation(
             at_s=tick * interval_s,
-            partitions=tuple(PartitionLoad(number, n / interval_s, int(n)) for number, n in enumerate(counts)),
+            partitions=tuple(PartitionLoad(number, events / interval_s, events) for number, events in loads),
             replicas=tuple(Replica(name, ready=True) for name in plan.replicas),
             assignment=plan.assignment or {number: plan.replicas[number % plan.count] for number in range(partitions)},
             service_rate=service_rate,
             rebalance_time_s=0.0,
-            recent=RecentArrivals(SLOT_S, slots),
+            recent=RecentArrivals(SLOT_S, slots.copy()),
         )
         try:
             decision = policy.decide(observation)
-            fault = decision.fault
-        except Exception as wrong:  # a rehearsal ends nothing but itself
-            fault = f"{type(wrong).__name__}: {wrong}"
-        if fault:
-            failed(fault)
-            return tick + 1
+        except Exception:  # a rehearsal ends nothing but itself
+            return
+        if decision.fault:
+            return
         seen.add(decision.action)
         plan = decision.plan
-    return LONGEST

@@ -174,36 +174,46 @@ class PlanLog:
             raise PlanNotWrittenError(f"cannot {what}: {error.str()}") from failed
 
 
-def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanRecord | None:
-    """Read the plan topic until its end and return the plan with the highest epoch; unreadable records are no plans.
+class PlanReader:
+    """Reads the plan topic from its beginning. The newest plan stays, whatever happens to Kafka.
 
-    The end is where the client meets the end of the partition: the last offset is a commit marker, which no consumer
-    is ever shown. Raises PlanNotWrittenError when the end is not reached in time.
+    wait_ms: how long a broker may wait for more before it answers.
     """
-    consumer = Consumer(reader(connection, isolation_level="read_committed", fetch_wait_max_ms=20))
-    newest: PlanRecord | None = None
 
-    def at_end() -> bool:
-        nonlocal newest
-        message = consumer.poll(0.1)
-        if message is not None and message.error() is not None:
-            return bool(message.error().code() == KafkaError._PARTITION_EOF)
-        plan = decoded_plan(message.value()) if message is not None else None
-        newest = plan if plan is not None and (newest is None or plan.epoch > newest.epoch) else newest
-        return False
+    def __init__(self, connection: Connection, *, wait_ms: int) -> None:
+        self.place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
+        self.consumer = Consumer(reader(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
+        self.consumer.assign([self.place])
+        self.newest: PlanRecord | None = None
+        """The plan with the highest epoch; unreadable records are no plans."""
+        self.complete = False
+        """The end of the topic was met. Its last offset is a commit marker, which no consumer is shown."""
 
+    def read_on(self) -> bool:
+        """Take one record, if one comes within a tenth of a second; return whether the topic was read to its end."""
+        message = self.consumer.poll(0.1)
+        if message is None:
+            return self.complete
+        if message.error() is not None:  # after other errors than the end librdkafka goes on by itself
+            self.complete = self.complete or message.error().code() == KafkaError._PARTITION_EOF
+        elif (plan := _plan(message.value())) is not None and (self.newest is None or plan.epoch > self.newest.epoch):
+            self.newest = plan
+        return self.complete
+
+
+def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanRecord | None:
+    """Return the newest plan of the topic. Raises PlanNotWrittenError when its end is not reached in time."""
+    plans = PlanReader(connection, wait_ms=20)
     try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        until(at_end, deadline_s, f"the end of {topic}", poll_s=0)
+        until(plans.read_on, deadline_s, f"the end of {topic}", poll_s=0)
     except NotWithinError as late:
         raise PlanNotWrittenError(f"cannot read {topic} to its end within {deadline_s:.0f} s") from late
     finally:
-        consumer.close()
-    return newest
+        plans.consumer.close()
+    return plans.newest
 
 
-def decoded_plan(value: bytes | None) -> PlanRecord | None:
-    """Return the plan that a record of the topic holds; None where it is none."""
+def _plan(value: bytes | None) -> PlanRecord | None:
     try:
         return _decoder.decode(value or b"")
     except UNDECODABLE:

@@ -22,15 +22,13 @@ from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.troubles import refuse
+from autoscaler.live.troubles import status_of
 from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
-from contracts import logs
 from contracts.connection import Connection, read_settings
-from contracts.pages import PortTakenError
 from contracts.preflight import NotThereError
-from contracts.validation import ConfigFile, InvalidSettingsError, as_environment
+from contracts.validation import InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")
 AS_ONE: Final = TailAware.name
@@ -39,10 +37,6 @@ BEHIND_S: Final = 0.05
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
 EXIT_NO_LAUNCHER: Final = 5
-
-
-class StateDirTakenError(Exception):
-    """Another autoscaler uses the state folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +56,10 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
     configs: TOML files, one for each group; the environment goes first. Of several, each group reads the output of the
     one before it, and they are scaled as one. only_stop: stop the replicas that an earlier autoscaler left, and end.
     """
+    return status_of(log, lambda: _autoscale(configs, only_stop=only_stop))
+
+
+def _autoscale(configs: Sequence[Path], *, only_stop: bool) -> int:
     signals: list[int] = []
     stop = Event()
 
@@ -69,9 +67,8 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
         signals.append(number)
         stop.set()
 
+    told = read_chain(configs, os.environ) if len(configs) > 1 else [read(next(iter(configs), None), os.environ)]
     try:
-        logs.configure(log.name, os.environ)
-        told = read_chain(configs, os.environ) if len(configs) > 1 else [read(next(iter(configs), None), os.environ)]
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, asked_to_stop)
         with ExitStack() as claimed:
@@ -80,21 +77,17 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
             if only_stop:
                 return max(map(_stop, told))
             return _run(told[0], stop, signals) if len(told) == 1 else _run_all(told, stop, signals)
-    except InvalidSettingsError as wrong:
-        return refuse(log, wrong.problems)
-    except (StateDirTakenError, PortTakenError) as taken:
-        return refuse(log, [str(taken)])
     except LauncherError as failed:
         return _say(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
         if not failed.filename:  # it is about no file
             raise
-        return refuse(log, [f"TAILPACK_STATE_DIR: {failed.filename}: {failed.strerror}"])
+        raise InvalidSettingsError([f"TAILPACK_STATE_DIR: {failed.filename}: {failed.strerror}"]) from failed
 
 
 @contextmanager
 def only_one(state_dir: Path) -> Iterator[None]:
-    """Claim the folder for this process until it ends, however it ends. Raises StateDirTakenError or OSError."""
+    """Claim the folder for this process until it ends, however it ends. Raises InvalidSettingsError or OSError."""
     state_dir.mkdir(parents=True, exist_ok=True)
     handle = os.open(state_dir, os.O_RDONLY)  # the folder itself: no file is left behind
     try:
@@ -102,7 +95,7 @@ def only_one(state_dir: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as taken:
             why = f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
-            raise StateDirTakenError(why) from taken
+            raise InvalidSettingsError([why]) from taken
         yield
     finally:
         os.close(handle)
@@ -112,8 +105,8 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     """Read everything, so that every mistake is named at once. Raises InvalidSettingsError."""
     policies: list[Policy] = []
 
-    def make(settings: AutoscalerSettings, file: ConfigFile) -> None:
-        policies.append(settings.made(file, lambda: policy_from(settings)))
+    def make(settings: AutoscalerSettings) -> None:
+        policies.append(settings.made(lambda: policy_from(settings)))
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)

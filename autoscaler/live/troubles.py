@@ -1,10 +1,17 @@
 """Problems for an operator: logged as they begin and as they end, and listed on the health page between."""
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
+
+from confluent_kafka import KafkaException
+
+from contracts import logs
+from contracts.pages import PortTakenError
+from contracts.validation import InvalidSettingsError
 
 log = logging.getLogger(__name__)
 
@@ -20,8 +27,17 @@ def first_few(texts: Iterable[str], between: str) -> str:
     return between.join((*few[:MOST_LISTED], *("…" for _ in few[MOST_LISTED:])))
 
 
-def refuse(own: logging.Logger, problems: Iterable[str]) -> int:
-    """Log each problem of a process that cannot start, one line each; return the exit status of wrong settings."""
+def status_of(own: logging.Logger, run: Callable[[], int]) -> int:
+    """Return the exit status of a process: what `run` returns, or 2 where settings cannot be used: each is logged."""
+    try:
+        logs.configure(own.name, os.environ)
+        return run()
+    except InvalidSettingsError as wrong:
+        problems = wrong.problems
+    except PortTakenError as taken:
+        problems = [str(taken)]
+    except KafkaException as wrong:  # the client refuses its settings; unreachable brokers are waited for
+        problems = [wrong.args[0].str()]
     for problem in problems:
         own.error(problem)
     return 2

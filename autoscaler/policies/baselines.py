@@ -13,8 +13,7 @@ from autoscaler.packing.least_loaded import spread
 from autoscaler.policies.planning import (
     Scalings,
     change,
-    counted_hold,
-    counted_plan,
+    counted,
     hold,
     items_of,
     number,
@@ -48,9 +47,10 @@ class Linear:
             wanted = replicas_for(total, allowed)
             if beyond(wanted, now):
                 why = f"{number(total)} events/s at {number(allowed)} for each replica ({rule}·{share})"
-                return change(observation, counted_plan(observation, wanted, self.settings.replica_prefix), why)
-        why = f"{number(total)} events/s suit the present count: hold {now}"
-        return counted_hold(observation, self.settings.replica_prefix, why)
+                return counted(observation, wanted, self.settings.replica_prefix, why)
+        return counted(
+            observation, now, self.settings.replica_prefix, f"{number(total)} events/s suit the present count"
+        )
 
 
 class Static:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
+from autoscaler.policies.planning import Scalings, busiest, counted, number, unowned
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rules, Settings, Values, setting
 
@@ -126,15 +126,10 @@ class _Window:
 def _sample(observation: GroupObservation) -> _Sample:
     """Return the tick as a sample: busy is λ/μ at the busiest replica; on average where owners are not known."""
     arrival_rate = sum(load.arrival_rate for load in observation.partitions)
-    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
-    held = dict.fromkeys(rates, 0.0)
-    for load in observation.partitions:
-        owner = observation.assignment.get(load.partition, "")
-        held[owner] = held.get(owner, 0.0) + load.arrival_rate
-    if held.keys() == rates.keys():
-        busy = max(held[name] / rate for name, rate in rates.items())
+    if unowned(observation):
+        busy = arrival_rate / sum(one.service_rate or observation.service_rate for one in observation.replicas)
     else:
-        busy = arrival_rate / sum(rates.values())
+        busy = busiest(observation, observation.assignment)
     return _Sample(observation.at_s, arrival_rate, sum(load.lag for load in observation.partitions), busy)
 
 
@@ -165,15 +160,12 @@ class FlinkDs2:
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Evaluate a full window; hold until there is one."""
-        now, prefix = observation.requested_replicas, self.settings.replica_prefix
-        if not now:
-            return change(observation, counted_plan(observation, 1, prefix), "no replica is requested")
-        if why := self._not_ready(observation):
-            return counted_hold(observation, prefix, f"{why}: hold {now}")
-        wanted, why = self._evaluated(observation, self._window.metrics())
-        if wanted == now:
-            return counted_hold(observation, prefix, f"{why}: hold {now}")
-        return change(observation, counted_plan(observation, wanted, prefix), why)
+        wanted = observation.requested_replicas
+        if not wanted:
+            wanted, why = 1, "no replica is requested"
+        elif not (why := self._not_ready(observation)):
+            wanted, why = self._evaluated(observation, self._window.metrics())
+        return counted(observation, wanted, self.settings.replica_prefix, why)
 
     def _not_ready(self, observation: GroupObservation) -> str:
         rescaled_s = self._scalings.last_s

@@ -10,12 +10,10 @@ tolerance can be set per object; defaults in pkg/apis/autoscaling/v2.
 """
 
 import math
-from collections import deque
 from dataclasses import dataclass
-from typing import Final
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
+from autoscaler.policies.planning import SAME_S, Scalings, Wishes, counted, number
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
 
@@ -55,10 +53,6 @@ class KedaHpaSettings(Settings):
     """Seconds that the policies for down look back."""
 
 
-SLACK_S: Final = 1e-6
-"""Times that differ by less are the same: 15 s after 0.1 s is 15.1 s, whatever floating point says."""
-
-
 class KedaHpa:
     """Lag of the group over the lag for each replica, looked at every 15 s. States a count only."""
 
@@ -69,26 +63,25 @@ class KedaHpa:
         self.options = options or KedaHpaSettings()
         self._threshold = self.options.lag_threshold
         self._next_s = -math.inf
-        self._desired: deque[tuple[float, int]] = deque()
+        self._up, self._down = (
+            Wishes(self.options.scale_up_stabilisation_s),
+            Wishes(self.options.scale_down_stabilisation_s),
+        )
         self._scalings = Scalings(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Sync when it is time; otherwise hold."""
         self._scalings.observe(observation)
-        prefix, now = self.settings.replica_prefix, observation.requested_replicas
         if not self._threshold:
             self._threshold = max(1, int(observation.service_rate * self.settings.latency_target_s + 1e-9))
-        if not now:
-            return change(observation, counted_plan(observation, 1, prefix), "no replica is requested")
-        wait_s = self._next_s - observation.at_s
-        if wait_s > SLACK_S:
-            return counted_hold(observation, prefix, f"the next sync is in {number(wait_s)} s: hold {now}")
-        lag = self._reported(observation)
-        wanted, why = self._synced(observation.at_s, now, lag)
-        why = f"lag of {lag} events at {self._threshold} for each replica: {why}"
-        if wanted == now:
-            return counted_hold(observation, prefix, f"{why}: hold {now}")
-        return change(observation, counted_plan(observation, wanted, prefix), why)
+        wait_s, wanted = self._next_s - observation.at_s, observation.requested_replicas
+        if not wanted:
+            wanted, why = 1, "no replica is requested"
+        elif wait_s > SAME_S:
+            why = f"the next sync is in {number(wait_s)} s"
+        else:
+            wanted, why = self._synced(observation)
+        return counted(observation, wanted, self.settings.replica_prefix, why)
 
     def _reported(self, observation: GroupObservation) -> int:
         """Return the lag that the HPA is told, events: no more than asks for a replica for each partition."""
@@ -99,20 +92,25 @@ class KedaHpa:
         # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, and the HPA asks for 6 replicas.
         return partitions * threshold if total // threshold > partitions else total
 
-    def _synced(self, at_s: float, count: int, lag: int) -> tuple[int, str]:
-        """Return the count to ask for, and why. count: requested, 1 or more.
+    def _synced(self, observation: GroupObservation) -> tuple[int, str]:
+        """Return the count to ask for, and why. At least one replica is requested.
 
         Desired is ⌈lag/threshold⌉, which is ⌈count × (lag/count)/threshold⌉, unless within the tolerance; then come the
         stabilisation windows, over what was desired at past syncs and the count at the first; then the policies that
         limit its pace, over the changes seen.
         """
+        at_s, count, lag = observation.at_s, observation.requested_replicas, self._reported(observation)
         following_s = self._next_s + self.options.sync_s
         self._next_s = following_s if following_s > at_s else at_s + self.options.sync_s
         ratio, tolerance = lag / (count * self._threshold), self.options.tolerance
         inside = 1 - tolerance <= ratio <= 1 + tolerance
         desired = count if inside else max(1, math.ceil(lag / self._threshold))
-        why = [f"{ratio:.2f} of the target for {count}" + (", within the tolerance" if inside else "")]
-        stabilised = self._stabilised(at_s, count, desired)
+        why = [
+            f"lag of {lag} events at {self._threshold} for each replica: {ratio:.2f} of the target for {count}"
+            + (", within the tolerance" if inside else "")
+        ]
+        (fewest, _), (_, most) = self._up.note(observation, desired), self._down.note(observation, desired)
+        stabilised = min(max(count, fewest), most)  # the nearest to the present count that both windows allow
         if stabilised != desired:
             why.append(f"{desired} desired, but {stabilised} by the stabilisation window")
         paced = self._paced(at_s, count, stabilised)
@@ -120,23 +118,11 @@ class KedaHpa:
             why.append(f"no faster than to {paced}")
         return paced, "; ".join(why)
 
-    def _stabilised(self, at_s: float, count: int, desired: int) -> int:
-        """Return the count nearest to the present one that the windows allow, and remember what is desired now."""
-        up_s, down_s = self.options.scale_up_stabilisation_s, self.options.scale_down_stabilisation_s
-        if not self._desired:
-            self._desired.append((at_s, count))
-        fewest = min((past for past_s, past in self._desired if past_s > at_s - up_s + SLACK_S), default=desired)
-        most = max((past for past_s, past in self._desired if past_s > at_s - down_s + SLACK_S), default=desired)
-        self._desired.append((at_s, desired))
-        while len(self._desired) > 1 and self._desired[0][0] <= at_s - max(up_s, down_s):
-            self._desired.popleft()
-        return min(max(count, min(fewest, desired)), max(most, desired))
-
     def _paced(self, at_s: float, count: int, wanted: int) -> int:
         """Return `wanted`, or as far towards it as the policies let the count go within their period."""
         options = self.options
         up = wanted > count
-        since_s = at_s - (options.scale_up_period_s if up else options.scale_down_period_s) + SLACK_S
+        since_s = at_s - (options.scale_up_period_s if up else options.scale_down_period_s) + SAME_S
         start = count - self._scalings.since(since_s)
         if up:
             by_share = math.ceil(start * (1 + options.scale_up_percent / 100)) if options.scale_up_percent else count

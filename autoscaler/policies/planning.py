@@ -2,13 +2,17 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import ne
+from typing import Final
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.owners import fresh_names, name_bins
+
+SAME_S: Final = 1e-6
+"""Times that differ by less are the same: 15 s after 0.1 s is 15.1 s, whatever floating point says."""
 
 
 def items_of(observation: GroupObservation, ahead_s: float = 0.0) -> tuple[Item, ...]:
@@ -43,13 +47,15 @@ def hold(observation: GroupObservation, reason: str, *, counts_only: bool = Fals
     return Decision(Action.HOLD, Plan(observation.replica_names, assignment), reason)
 
 
-def counted_hold(observation: GroupObservation, prefix: str, reason: str) -> Decision:
-    """Keep the count; where nobody owns a partition yet, let the group's assignor place them all."""
-    if observation.assignment:
-        return hold(observation, reason, counts_only=True)
+def counted(observation: GroupObservation, replicas: int, prefix: str, why: str) -> Decision:
+    """Return the decision for a count. Where nobody owns a partition yet, the group's assignor places them all."""
     now = observation.requested_replicas
-    why = f"nobody owns a partition yet: the group's assignor places all on {now}"
-    return Decision(Action.REASSIGN, counted_plan(observation, now, prefix), why)
+    if replicas != now:
+        return change(observation, counted_plan(observation, replicas, prefix), why)
+    if observation.assignment:
+        return hold(observation, f"{why}: hold {now}", counts_only=True)
+    unplaced = f"nobody owns a partition yet: the group's assignor places all on {now}"
+    return Decision(Action.REASSIGN, counted_plan(observation, now, prefix), unplaced)
 
 
 def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
@@ -79,6 +85,16 @@ def unowned(observation: GroupObservation) -> str:
     return f"{len(without)} of {len(observation.partitions)} partitions have no owner ({listed})"
 
 
+def busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
+    """Return λ/μ of the busiest replica if these were the owners: the share of its time that it would need."""
+    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
+    held: dict[str, float] = {}
+    for load in observation.partitions:
+        owner = assignment.get(load.partition, "")
+        held[owner] = held.get(owner, 0.0) + load.arrival_rate
+    return max((rate / rates.get(owner, observation.service_rate) for owner, rate in held.items()), default=0.0)
+
+
 def replicas_for(demand: float, capacity: float) -> int:
     """Return ⌈demand/capacity⌉, at least 1; 180.00000000000003/90 is 2, not 3."""
     return max(1, math.ceil(demand / capacity * (1 - 1e-9)))
@@ -89,22 +105,23 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-class MostWanted:
-    """The most replicas wanted within `window_s`; the count at the first look is taken to have been wanted."""
+class Wishes:
+    """How many replicas were wanted within `window_s`; the count at the first look is taken to have been wanted."""
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
         self._wishes: deque[tuple[float, int]] = deque()
 
-    def note(self, observation: GroupObservation, count: int) -> int:
-        """Remember that `count` are wanted now; return the most of those less than the window old."""
+    def note(self, observation: GroupObservation, count: int) -> tuple[int, int]:
+        """Remember that `count` are wanted now; return the fewest and the most of those less than the window old."""
         at_s = observation.at_s
         if not self._wishes:
             self._wishes.append((at_s, observation.requested_replicas))
         self._wishes.append((at_s, count))
-        while at_s - self._wishes[0][0] >= self._window_s and len(self._wishes) > 1:
+        while at_s - self._wishes[0][0] > self._window_s - SAME_S and len(self._wishes) > 1:
             self._wishes.popleft()
-        return max(wished for _, wished in self._wishes)
+        counts = [wished for _, wished in self._wishes]
+        return min(counts), max(counts)
 
     def forget(self) -> None:
         """Begin anew."""

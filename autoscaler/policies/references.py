@@ -6,16 +6,15 @@ the peak once.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
-from autoscaler.packing.least_loaded import least_loaded, spread
+from autoscaler.packing.least_loaded import least_loaded
 from autoscaler.policies.planning import change, hold, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rules, Settings, Values, setting
+from contracts.settings import Settings, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,23 +57,15 @@ class PaperOptimal:
         return all(len(rates) == 1 or sum(rates) < self.options.bin_events_per_s for rates in held.values())
 
 
-def _told_once(values: Values) -> str | None:
-    told = bool(values["peak_rates"]) != bool(values["replicas"])
-    return None if told else "the peak must be told, as peak_rates or as replicas"
-
-
 @dataclass(frozen=True, kw_only=True)
 class OverprovisionedSettings(Settings):
-    """The peak, which must be told: rates or a count. Raises ValueError where it is not, or a value is out of range."""
+    """The peak, which is required. Raises ValueError if it is missing or a value is out of range."""
 
-    peak_rates: tuple[float, ...] = setting((), "events/s", least=0)
+    peak_rates: tuple[float, ...]
     """λ of each partition at the peak, events/s, by partition number; packed once. Whoever knows the workload tells it:
     the second whose packing needs most bins."""
-    replicas: int = setting(0, "replicas", least=0)
-    """Or the count itself; partitions are then spread by what they hold at the first decision."""
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
     """As of `paper-optimal`."""
-    RULES: ClassVar[Rules] = (("replicas", _told_once),)
 
 
 class Overprovisioned:
@@ -89,21 +80,13 @@ class Overprovisioned:
     def decide(self, observation: GroupObservation) -> Decision:
         """Ask for the packing where it is not in force; otherwise hold."""
         now = observation.requested_replicas
-        bins = self._bins(observation)
+        peak = dict(enumerate(self.options.peak_rates))
+        items = [Item(load.partition, peak.get(load.partition, 0.0), 0.0) for load in observation.partitions]
+        bins = _packed(items, self.options.bin_events_per_s)
         why = f"{len(bins)} for the peak"
         if len(bins) == now and not unowned(observation):
             return hold(observation, f"{why}: hold {now}")
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
-
-    def _bins(self, observation: GroupObservation) -> tuple[Bin, ...]:
-        rates: Mapping[int, float] = dict(enumerate(self.options.peak_rates))
-        items = [
-            Item(load.partition, rates.get(load.partition, 0.0) if rates else load.arrival_rate, 0.0)
-            for load in observation.partitions
-        ]
-        if self.options.replicas:
-            return spread(items, self.options.replicas)
-        return _packed(items, self.options.bin_events_per_s)
 
 
 def _packed(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:

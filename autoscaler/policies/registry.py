@@ -7,7 +7,7 @@ file is named by its path: `./mine.py`, or `./mine.py:Mine` if it has several. E
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from typing import Any, Final
@@ -104,6 +104,17 @@ def policy_names() -> list[str]:
     return list(dict.fromkeys([*POLICIES, *sorted(entry_points(group=GROUP).names)]))
 
 
+def all_policies() -> tuple[dict[str, PolicyFactory], list[str]]:
+    """Return name → factory of all that can be used, and a line for each policy of a package that cannot."""
+    usable, refused = dict(POLICIES), []
+    for name in policy_names()[len(POLICIES) :]:
+        try:
+            usable[name] = policy_factory(name)
+        except ValueError as wrong:
+            refused.append(str(wrong))
+    return usable, refused
+
+
 def policy_factory(name: str) -> PolicyFactory:
     """Return how the policy called `name` is made; ours come before those of packages. Names ignore case.
 
@@ -121,15 +132,10 @@ def policy_factory(name: str) -> PolicyFactory:
         number = name.rpartition("-")[2]
         fixed = f"unknown; did you mean static-{number}?" if number.isdecimal() and "algo" not in name else ""
         raise ValueError(f"{name!r} is {fixed or unknown(name, policy_names())}")
+    where = [f"package {one.dist.name if one.dist else '?'} ({one.value})" for one in offers]
     if len(offers) > 1:
-        raise ValueError(f"{name!r} is offered by {' and '.join(map(_origin, offers))}; uninstall all but one")
-    try:
-        factory = offers[0].load()
-    except (Exception, SystemExit) as wrong:
-        raise _refused(offers[0], f"cannot be imported: {_in_short(wrong)}") from wrong
-    if not isinstance(factory, PolicyFactory):
-        raise _refused(offers[0], f"must be a PolicyFactory, not {type(factory).__name__}")
-    return replace(factory, build=partial(_made, offers[0], factory.build))
+        raise ValueError(f"{name!r} is offered by {' and '.join(where)}; uninstall all but one")
+    return _outside(f"{name!r} of {where[0]}", offers[0].load, name)
 
 
 def fixed_count(name: str) -> int:
@@ -140,78 +146,61 @@ def fixed_count(name: str) -> int:
 
 @cache
 def _of_file(name: str) -> PolicyFactory:
-    """Return the policy of a file: a PolicyFactory, or a class with a method `decide`.
-
-    The class takes nothing, PolicySettings, or these and an instance of its attribute `options`, a class of Settings.
-    """
+    """Return the policy of a file that is named, else its first PolicyFactory, else its first class that decides."""
     stem, _, wanted = name.partition(FILE)
-    spec = spec_from_file_location(stem.rpartition("/")[2], stem + FILE)
-    try:
+
+    def load() -> Any:
+        spec = spec_from_file_location(stem.rpartition("/")[2], stem + FILE)
         module = module_from_spec(spec)  # type: ignore[arg-type]
         spec.loader.exec_module(module)  # type: ignore[union-attr]
-    except (Exception, SystemExit) as wrong:
-        raise ValueError(f"{name!r} cannot be loaded: {_in_short(wrong)}") from wrong
-    here = vars(module)
-    classes = [one for one in here.values() if hasattr(one, "decide") and one.__module__ == module.__name__]
-    made = [one for one in here.values() if isinstance(one, PolicyFactory)]
-    found: Any = here.get(wanted.lstrip(":")) if wanted else next(iter([*made, *classes]), None)
-    if isinstance(found, PolicyFactory):
+        here = vars(module)
+        classes = [one for one in here.values() if _decides(one) and one.__module__ == module.__name__]
+        factories = [one for one in here.values() if isinstance(one, PolicyFactory)]
+        found = here.get(wanted.removeprefix(":")) if wanted else next(iter([*factories, *classes]), None)
+        if found is None:
+            raise LookupError(f"classes with a method `decide`: {', '.join(one.__name__ for one in classes) or 'none'}")
         return found
-    if found not in classes:
-        known = ", ".join(one.__name__ for one in classes) or "none"
-        raise ValueError(f"{name!r} names no class with a method `decide`; classes of the file that have one: {known}")
-    return PolicyFactory(
-        (found.__doc__ or found.__name__).partition("\n")[0],
-        partial(_made_of_class, found),
-        getattr(found, "options", Settings),
-    )
+
+    return _outside(repr(name), load)
 
 
-def _made_of_class(found: Any, settings: PolicySettings, told: Any) -> Policy:
-    taken = len(signature(found).parameters)
+def _outside(where: str, load: Callable[[], Any], name: str = "") -> PolicyFactory:
+    """Return how a policy is made that is not ours: by a PolicyFactory, or of a class with a method `decide`.
+
+    A class takes nothing, PolicySettings, or these and an instance of its attribute `options`, a class of Settings.
+    where: tells in refusals whose it is. name: that the policy must bear; empty: any.
+    """
+    found = _tried(f"{where} cannot be imported", load)
+    if _decides(found):
+        description, taken = found.__doc__ or found.__name__, len(signature(found).parameters)
+        make, options = found, getattr(found, "options", Settings)
+        found = PolicyFactory(description.partition("\n")[0], lambda *told: make(*told[:taken]), options)
+    if not isinstance(found, PolicyFactory):
+        raise ValueError(
+            f"{where} must be a PolicyFactory or a class with a method `decide`, not {type(found).__name__}"
+        )
+
+    def build(*told: Any) -> Policy:
+        policy: Any = _tried(f"policy {where} cannot be made", lambda: found.build(*told))
+        if not hasattr(policy, "decide") or name not in ("", getattr(policy, "name", name)):
+            lacks = f"must make an object with a method `decide` and the `name` {name!r}, not {type(policy).__name__}"
+            raise ValueError(f"policy {where} {lacks}")
+        if not hasattr(policy, "name"):
+            policy.name = name or type(policy).__name__
+        return policy  # type: ignore[no-any-return]
+
+    return replace(found, build=build)
+
+
+def _decides(one: object) -> bool:
+    return isinstance(one, type) and hasattr(one, "decide")
+
+
+def _tried(what: str, step: Callable[[], Any]) -> Any:
     try:
-        policy: Any = found(*(settings, told)[:taken])
-    except Exception as wrong:
-        raise ValueError(f"policy {found.__name__} cannot be made: {_in_short(wrong)}") from wrong
-    policy.name = getattr(policy, "name", found.__name__)
-    return policy  # type: ignore[no-any-return]
-
-
-def all_policies() -> tuple[dict[str, PolicyFactory], list[str]]:
-    """Return name → factory of all that can be used, and a line for each policy of a package that cannot."""
-    usable, refused = dict(POLICIES), []
-    for offer in entry_points(group=GROUP):
-        if offer.name in POLICIES:
-            refused.append(str(_refused(offer, "is left out: it has the name of a policy of tailpack")))
-            continue
-        try:
-            usable[offer.name] = policy_factory(offer.name)
-        except ValueError as wrong:
-            refused.append(str(wrong))
-    return usable, list(dict.fromkeys(refused))
-
-
-def _made(offer: EntryPoint, build: Callable[[PolicySettings, Any], Policy], *told: Any) -> Policy:
-    try:
-        policy = build(*told)
-    except Exception as wrong:
-        raise ValueError(f"policy {_refused(offer, f'cannot be made: {_in_short(wrong)}')}") from wrong
-    if callable(getattr(policy, "decide", None)) and getattr(policy, "name", None) == offer.name:
-        return policy
-    lacks = f"must make an object with a method `decide` and the `name` {offer.name!r}, not {type(policy).__name__}"
-    raise ValueError(f"policy {_refused(offer, lacks)}")
-
-
-def _refused(offer: EntryPoint, why: str) -> ValueError:
-    return ValueError(f"{offer.name!r} of {_origin(offer)} {why}; mend that package or uninstall it")
-
-
-def _origin(offer: EntryPoint) -> str:
-    return f"package {offer.dist.name if offer.dist else '?'} ({offer.value})"
-
-
-def _in_short(wrong: BaseException) -> str:
-    return f"{type(wrong).__name__}: {' '.join(str(wrong).split())}"
+        return step()
+    except (Exception, SystemExit) as wrong:
+        raise ValueError(f"{what}: {type(wrong).__name__}: {' '.join(str(wrong).split())}") from wrong
 
 
 def make_policy(

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
 from autoscaler.live.composition import TICKS_MISSED
@@ -24,7 +24,7 @@ from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
 from autoscaler.live.metrics import Shown
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.troubles import LASTING, Troubles, refuse
+from autoscaler.live.troubles import LASTING, Troubles, status_of
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -33,12 +33,9 @@ from autoscaler.shadow import settings as declared
 from autoscaler.shadow.seen import CommittedRates, MemberReader
 from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.would_be import WouldBeGroup
-from contracts import logs
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
-from contracts.pages import PortTakenError
-from contracts.validation import ConfigFile, InvalidSettingsError
 
 log = logging.getLogger("shadow")
 
@@ -47,24 +44,19 @@ def main(config: Path | None = None) -> int:
     """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
     policies: list[Policy] = []
 
-    def make(told: ShadowSettings, file: ConfigFile) -> None:
-        policies.append(told.made(file, lambda: Asked(told, told, told, told.options()).policy()))
+    def make(told: ShadowSettings) -> None:
+        policies.append(told.made(lambda: Asked(told, told, told, told.options()).policy()))
 
-    try:
-        logs.configure(log.name, os.environ)
+    def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)
         shadow = Shadow(connection, settings, policies[0])
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: shadow.stop.set())
         shadow.run()
-    except InvalidSettingsError as wrong:
-        return refuse(log, wrong.problems)
-    except PortTakenError as taken:
-        return refuse(log, [str(taken)])
-    except KafkaException as wrong:  # the client refuses its settings; unreachable brokers are waited for
-        return refuse(log, [wrong.args[0].str()])
-    sys.stdout.write(f"{shadow.summary()}\n")
-    return 0
+        sys.stdout.write(f"{shadow.summary()}\n")
+        return 0
+
+    return status_of(log, run)
 
 
 class Shadow:

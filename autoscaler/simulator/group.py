@@ -17,7 +17,6 @@ from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from autoscaler.simulator.sight import LearnedRates, Sight
 from contracts.journal import PlanWritten, ReplicaChange
-from contracts.membership import class_of
 
 REPAIR: Final = "repair"
 """Action of a plan that no policy asked for."""
@@ -49,7 +48,7 @@ class SimulatedGroup:
         self._rates = LearnedRates(settings.service, partitions, 1 + settings.service_rate_error)
         self._dying: frozenset[int] = frozenset()
         self._dead: frozenset[int] = frozenset()
-        self.members = Members(settings.service.replica_classes, keep=keep)
+        self.members = Members(keep=keep)
         self.epoch = 0
         self.plans: list[PlanWritten] = []
         self.changes: list[Change] = []
@@ -169,8 +168,7 @@ class SimulatedGroup:
         return not self._dead.isdisjoint(self._placement.now)
 
     def _request(self, name: str) -> Member:
-        speed = class_of(name, self._settings.service.replica_classes).speed
-        return self.members.request(name, self._engine.add_replica(speed), self._engine.now_us)
+        return self.members.request(name, self._engine.add_replica(), self._engine.now_us)
 
     def _become_ready(self, starting: list[Member]) -> None:
         awaited = [member for member in starting if member in self.members]

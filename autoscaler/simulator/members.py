@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from autoscaler.model import Plan
 from contracts.journal import ReplicaChange, ReplicaChanged
-from contracts.membership import ALIKE, ReplicaClass, class_of
 
 
 @dataclass(slots=True)
@@ -23,17 +21,14 @@ class Member:
 class Members:
     """All replicas that cost money, in the order of their requests, and the record of those that ever did."""
 
-    def __init__(self, classes: Sequence[ReplicaClass] = ALIKE, *, keep: bool = True) -> None:
-        """classes: that they have. keep: off, and no changes are recorded."""
-        self._classes = classes
+    def __init__(self, *, keep: bool = True) -> None:
+        """keep: off, and no changes are recorded."""
         self._keep = keep
         self._leaving: list[Member] = []
         self._present: dict[str, Member] = {}
         self.names: list[str] = []
         self.requested: list[tuple[int, int]] = []
         """(µs, replicas paid for from then on)."""
-        self.paid: list[tuple[int, float]] = []
-        """(µs, sum of their prices)."""
         self.changes: list[ReplicaChanged] = []
         """at_us: µs since the start of the run."""
 
@@ -84,18 +79,10 @@ class Members:
     def _note(self, member: Member, change: ReplicaChange, at_us: int) -> None:
         if self._keep:
             self.changes.append(ReplicaChanged(at_us=at_us, replica=member.name, change=change))
-        _from_now(self.requested, at_us, len(self._present))
-        _from_now(self.paid, at_us, sum(class_of(name, self._classes).price for name in self._present))
-
-
-N = TypeVar("N", int, float)
-
-
-def _from_now(course: list[tuple[int, N]], at_us: int, value: N) -> None:
-    if course and course[-1][0] == at_us:
-        course.pop()
-    if not course or course[-1][1] != value:
-        course.append((at_us, value))
+        if self.requested and self.requested[-1][0] == at_us:
+            self.requested.pop()
+        if not self.requested or self.requested[-1][1] != len(self._present):
+            self.requested.append((at_us, len(self._present)))
 
 
 Owners = Mapping[int, str]

@@ -180,14 +180,11 @@ class EventServer(ABC):
         """Everything that starts before this moment has started."""
         return self._now_us
 
-    def add_replica(self, speed: float = 1.0) -> int:
-        """Return the number of a new replica; numbers grow from 0. It serves nothing yet.
-
-        speed: over that of its number.
-        """
+    def add_replica(self) -> int:
+        """Return the number of a new replica; numbers grow from 0. It serves nothing yet."""
         number = len(self._replicas)
         added = np.zeros(1, REPLICA)
-        added["speed"], added["slow_factor"] = speed * self._times.speed(number), self._times.slow_factor(number)
+        added["speed"], added["slow_factor"] = self._times.speed(number), self._times.slow_factor(number)
         added["free_us"], added["alive"] = self._now_us, True
         added["first"] = added["last"] = added["waiting"] = NONE
         self._replicas = np.concatenate([self._replicas, added])

@@ -150,8 +150,6 @@ class Run:
     changes: tuple[Change, ...]
     requested: tuple[tuple[int, int], ...]
     """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
-    paid: tuple[tuple[int, float], ...]
-    """(µs, sum of the prices of their classes)."""
     drained_us: int
     repeated: NDArray[np.int64]
     """Numbers of events that were served again after they had been finished; each as often as that happened."""
@@ -222,7 +220,6 @@ def simulate(
         replica_names=tuple(group.members.names),
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
-        paid=tuple(group.members.paid),
         drained_us=drained_us,
         repeated=repeated(events, group.kills if may_repeat else []),
         policy_s=timed.spent_s,

@@ -134,17 +134,12 @@ class LearnedRates:
         self._service = service
         self._speeds = service.speeds
         self._told = told
-        self._classes = service.replica_classes
-        self._at_speed_1 = self._classes[0].speed / (service.service_time_s + service.overhead_s)
-        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of)
-        self.alike = len({*service.speeds}) == len(self._classes) == 1 and not (
-            service.slow_replicas or service.shared_limits
-        )
+        self._at_speed_1 = 1 / (service.service_time_s + service.overhead_s)
+        self._rates = ServiceRates(self._at_speed_1)
+        self.alike = len({*service.speeds}) == 1 and not (service.slow_replicas or service.shared_limits)
         """All replicas are, and always will be."""
         self._committed = np.zeros(partitions, np.int64)
         self._owners = np.full(partitions, -1)
-        self._faster: dict[int, float] = {}
-        """By replica number: how many times as fast as the first class its own is."""
         self._served: dict[int, int] = {}
         self._lost_s: dict[int, float] = {}
         """By replica number: seconds that its events took longer because it alone was slow."""
@@ -157,7 +152,6 @@ class LearnedRates:
         busy_us: by replica number, where the engine counts it.
         """
         now = np.array(owners)
-        self._faster |= {one.number: self._service.relative_speed_of(one.name) for one in members}
         slow = self._service.slow_from_s <= at_s < self._service.slow_until_s
         stayed = np.flatnonzero(now == self._owners)
         for partition, events in zip(stayed, (committed - self._committed)[stayed], strict=True):
@@ -189,4 +183,4 @@ class LearnedRates:
         return None if own is None else self._told * own
 
     def _at_speed(self, number: int) -> float:
-        return self._at_speed_1 * self._faster.get(number, 1.0) * self._service.speed_of(number)
+        return self._at_speed_1 * self._service.speed_of(number)

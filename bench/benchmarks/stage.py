@@ -1,4 +1,4 @@
-"""What one stage of the pipeline serves: a backlog of records, k processes of its module, the time to its end."""
+"""The rate that one stage of the pipeline serves: a backlog, k processes of its module, and the time to its end."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,12 @@ from confluent_kafka.admin import AdminClient
 from autoscaler.live.kafka import client
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
-from bench.benchmarks.load import Loads, send_loads
-from contracts.children import Child, ChildEndedError, python_module
+from bench.benchmarks.load import Loads
+from contracts.children import Child, python_module
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.topics import Topic, qualified
-from contracts.waiting import NotWithinError
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MOST: Final = 0.9
@@ -37,7 +36,7 @@ STOP_S: Final = 20.0
 
 
 class Name(StrEnum):
-    """What is measured: a service, or the load generator."""
+    """The process that is measured: a service, or the load generator."""
 
     LOAD = "load"
     ORDER = "order"
@@ -82,7 +81,7 @@ class Stage(Benchmark):
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
             if self.name is Name.LOAD:
                 loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)
-                return send_loads(loads, quick=self.quick)
+                return loads.measure(quick=self.quick)
             return self._serve(connection, Path(folder), int(case), tools)
 
     def _serve(self, connection: Connection, folder: Path, instances: int, tools: Tools) -> Row:
@@ -92,14 +91,11 @@ class Stage(Benchmark):
         with ExitStack() as running:
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
             members = min(instances, self.partitions)
-            try:
-                own_some = lambda: self._owners(connection) == members  # noqa: E731
-                processes[0].wait_until(own_some, START_S, "every instance owns partitions")
-                start = _seen(processes, 0)
-                self._fill(connection, backlog)
-                commits = self._commits(connection, processes, start, orders)
-            except (ChildEndedError, NotWithinError) as wrong:
-                raise BenchError(str(wrong)) from wrong
+            own_some = lambda: self._owners(connection) == members  # noqa: E731
+            processes[0].wait_until(own_some, START_S, "every instance owns partitions")
+            start = _seen(processes, 0)
+            self._fill(connection, backlog)
+            commits = self._commits(connection, processes, start, orders)
         first, last = commits[1 if len(commits) > FEWEST else 0], commits[-1]
         wall_s, done = last.at_s - first.at_s, last.done - first.done
         processor_s = last.processor_s - first.processor_s
@@ -120,8 +116,7 @@ class Stage(Benchmark):
         environ = environ_of(connection, **own, **divided, **shared)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")
         child.start()
-        running.callback(child.wait, STOP_S)
-        running.callback(child.terminate)
+        running.callback(child.stop, STOP_S)
         return child
 
     def _owners(self, connection: Connection) -> int:

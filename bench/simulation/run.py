@@ -1,7 +1,7 @@
 """Simulate a scenario, and compute its figures by the measures of live runs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from autoscaler.policies.registry import Asked, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import CLAIRVOYANT, delivery_of, packing_capacity, settings_of, true_service_rate
+from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of, true_service_rate
 from bench.simulation.optimum import find_optimum
 from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import OUR_DELIVERIES
@@ -41,8 +41,6 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
-    priced_minutes: float
-    """The same, each replica at the price of its class (`payment.classes`)."""
     packing_replica_minutes: float
     """Least replica-minutes that hold each second's own events (report.measures.packing_replica_minutes)."""
     optimum_replica_minutes: float | None = None
@@ -99,9 +97,9 @@ def run_scenario(
     load_compiler()
     began_s = _clock_s()
     sent = sent_by(scenario) if sent is None else sent
-    packing_capacity(scenario, sent)  # a scenario without a bin is refused before it takes time
+    settings = settings_of(scenario)
     policy = policy_of(scenario, sent)
-    run = simulate(sent.workload(passed), policy, settings_of(scenario), keep_events=keep_events, clock=_clock_s)
+    run = simulate(sent.workload(passed), policy, settings, keep_events=keep_events, clock=_clock_s)
     return run, analyse(scenario, sent, run, wall_s=_clock_s() - began_s)
 
 
@@ -127,7 +125,6 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         kept=in_sla >= target.percentile,
         **{name: percentile_s(run.latency_us, rank) for name, rank in RANKS.items()},
         replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
-        priced_minutes=replica_minutes(run.paid, 0, sent.duration_s),
         packing_replica_minutes=packing_replica_minutes(
             sent.table(),
             service_rate=true_service_rate(scenario),
@@ -162,17 +159,21 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
         options = told(scenario, sent) | scenario.policy
         if scenario.autoscaler.policy == CLAIRVOYANT:
             return make_policy(CLAIRVOYANT, options=options)
-        asked = Asked(
-            scenario.autoscaler,
-            scenario.target,
-            scenario.guards,
-            options,
-            counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
-            fallback=False,  # a policy that fails shall be seen to fail here
-        )
-        return asked.policy()
+        return asked_of(scenario, options).policy()
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
+
+
+def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> Asked:
+    """Return the scenario's policy as it is asked for, with these options."""
+    return Asked(
+        scenario.autoscaler,
+        scenario.target,
+        scenario.guards,
+        options,
+        counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
+        fallback=False,  # a policy that fails shall be seen to fail here
+    )
 
 
 def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:
@@ -181,7 +182,7 @@ def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:
     one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}
     if policy == "paper-optimal":
         return one_bin
-    if policy == "overprovisioned" and "replicas" not in scenario.policy:
+    if policy == "overprovisioned":
         return one_bin | {"peak_rates": tuple(map(float, sent.table().max(axis=0)))}
     if policy != CLAIRVOYANT:
         return {}

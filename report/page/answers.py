@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from report.causes import CauseOfLateness, Tail, cause_meaning, cause_title
-from report.result import STAGES, Result
+from report.causes import cause_meaning, cause_title
+from report.result import STAGES, CauseOfLateness, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
 STARVED: Final = 0.1
@@ -46,9 +46,8 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     promised = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
     started = f", starts took {duration(result.starts.p50_s)}" if result.starts else ""
     pauses = [one.pause_s for one in result.rebalances.rounds if one.pause_s is not None] if result.rebalances else []
-    priced = f", at their prices {minutes(of.priced_replica_minutes)}" if of and of.priced_replica_minutes else ""
     paused = f", pauses of {duration(max(pauses))} at most" if pauses else ""
-    paid = unknown or f"requested; ready {minutes(ready)}{priced}{started}"
+    paid = unknown or f"requested; ready {minutes(ready)}{started}"
     plans = f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if journaled else UNKNOWN
     moved = unknown or f"{several(result.moved_partitions or 0, 'partition')} moved{paused}"
     once = UNKNOWN if effects is None else "all" if result.whole else count(effects.exactly_once)

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from report.causes import LateEpisode, cause_title
-from report.result import DecisionMade, HeatMap, Result
+from report.causes import cause_title
+from report.result import DecisionMade, HeatMap, LateEpisode, Result
 from report.wording import duration
 
 Values = Sequence[float | None]

@@ -12,11 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from contracts.journal import AlternativeWeighed
 from report import replace_file
-from report.causes import LateEpisode, cause_meaning, cause_title
+from report.causes import cause_meaning, cause_title
 from report.page import chart_data as charts
 from report.page.answers import answers, key_figures
 from report.page.sheets import laid_out, over_time, sheets
-from report.result import Result
+from report.result import LateEpisode, Result
 from report.wording import UNKNOWN, count, duration, moment, several, share
 
 PAGE_FILE: Final = "report.html"

@@ -11,8 +11,8 @@ import msgspec
 
 from report import replace_file
 from report import result as of
-from report.causes import CauseOfLateness, LateEpisode, Tail, cause_meaning
-from report.result import STAGES, Result
+from report.causes import cause_meaning
+from report.result import STAGES, CauseOfLateness, LateEpisode, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, moment, over, share
 
 ROWS_SHOWN: Final = 100

@@ -5,29 +5,25 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from contracts.waiting import until
 from report import ReportError
 from report.spark import cause
-from report.spark.pods import KUBERNETES, like_this_pod, why_none_comes
 
 CONNECT_WITHIN_S: Final = 5.0
 WITHIN: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Spark's own word for how long executors may take to come; then it begins anyway."""
 WORKERS_WITHIN: Final = "60s"
-PODS_WITHIN: Final = "300s"
-"""Images are pulled meanwhile, and nodes added."""
 DRIVER_AND_ONE: Final = 2
 STANDALONE: Final = "spark://"
-KNOWN: Final = ("local", "yarn", STANDALONE, KUBERNETES)
+KNOWN: Final = ("local", "yarn", STANDALONE, "k8s://")
 LOG_FILE: Final = "spark.log"
 END_DEADLINE_S: Final = 30.0
 EVERYWHERE: Final = {
@@ -85,8 +81,6 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     told = EVERYWHERE | {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {QUICK_START}" if short else JAVA_OPTIONS}
     if master.startswith("local"):
         told |= LOCAL | {"spark.driver.memory": "1g" if short else "2g"}
-    if master.startswith(KUBERNETES):
-        told |= like_this_pod(master, log.parent)
     if jars:
         told |= {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)}
     for key, value in told.items():
@@ -128,62 +122,44 @@ def end_jvm() -> None:
 
 
 def check_master(master: str) -> None:
-    """Raise ReportError unless something listens where `master` is said to be; each address has 5 s for it."""
+    """Raise ReportError unless `master` is one that Spark has, and a standalone one accepts connections within 5 s."""
     if not master.startswith(KNOWN):
-        known = "local[2], spark://HOST:7077 or k8s://https://HOST"
-        raise ReportError(f"--master {master}: no master of Spark; as {known}")
+        raise ReportError(f"--master {master}: Spark has no such master; examples: local[2], spark://HOST:7077")
     refusals = []
-    for address in addresses(master):
+    for place in master.removeprefix(STANDALONE).split(",") if master.startswith(STANDALONE) else ():
+        host, _, port = place.rpartition(":")
+        if not (host and port.isdigit()):
+            raise ReportError(f"--master {master}: {place} is no address; an example is spark://HOST:7077")
         try:
-            socket.create_connection(address, CONNECT_WITHIN_S).close()
-        except OSError as refused:
-            refusals.append(refused.strerror or str(refused) or type(refused).__name__)
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_WITHIN_S).close()
+        except (OSError, OverflowError) as refused:
+            refusals.append(str(refused))
         else:
             return
     if refusals:
         way = "start it, or leave --master out to use this machine"
-        raise ReportError(f"--master {master}: nothing answers there ({refusals[0]}); {way}")
+        raise ReportError(f"--master {master}: no master answers ({refusals[0]}); {way}")
 
 
 def await_workers(spark: SparkSession) -> None:
-    """Wait until a standalone master's worker, or a pod, is the first executor of `spark`.
+    """Wait until a standalone master has given `spark` its first executor.
 
-    Raises ReportError when none is within a minute, or five for a pod, or as Spark was told: it would wait for ever,
-    and say nothing.
+    Raises ReportError when none arrives within a minute, or within the time that Spark is configured with: it would
+    wait for ever, without a message.
     """
     context = spark.sparkContext
-    master, pods = context.master, context.master.startswith(KUBERNETES)
     on_demand = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
-    if on_demand or not (pods or master.startswith(STANDALONE)):
+    if on_demand or not context.master.startswith(STANDALONE):
         return
-    within_s = context._jsc.sc().conf().getTimeAsSeconds(WITHIN, PODS_WITHIN if pods else WORKERS_WITHIN)
-    deadline_s = time.monotonic() + within_s
-    while context._jsc.sc().getExecutorMemoryStatus().size() < DRIVER_AND_ONE:
-        if time.monotonic() > deadline_s:
-            said = f"no worker gave it a core within {within_s} s; are there workers, and are they free?"
-            if pods:
-                why = why_none_comes(master, context.applicationId) or f"no pod was made, {LOG_FILE} says why"
-                said = f"no executor runs after {within_s} s ({why})"
-            raise ReportError(f"--master {master}: {said}")
-        time.sleep(0.2)  # nothing tells when a worker has come
-
-
-def addresses(master: str) -> list[tuple[str, int]]:
-    """Return host and port of each master that `master` names; none where it is no address (local[2], yarn).
-
-    Raises ReportError for one that is not an address.
-    """
-    scheme, _, where = master.partition("://")
-    usual_ports = {"http": 80, "https": 443} if scheme == "k8s" else {}
-    found = []
+    within_s = context._jsc.sc().conf().getTimeAsSeconds(WITHIN, WORKERS_WITHIN)
     try:
-        for one in where.split(",") if where else ():
-            url = urlsplit(one if "://" in one else f"{'https' if scheme == 'k8s' else scheme}://{one}")
-            found.append((url.hostname or "", url.port or usual_ports[url.scheme]))
-    except (KeyError, ValueError) as wrong:
-        why = "it has no port" if isinstance(wrong, KeyError) else wrong
-        raise ReportError(f"--master {master}: not an address ({why}); as spark://HOST:7077") from wrong
-    return found
+        until(
+            lambda: context._jsc.sc().getExecutorMemoryStatus().size() >= DRIVER_AND_ONE,
+            within_s,
+            "a worker gives it a core",
+        )
+    except TimeoutError as late:
+        raise ReportError(f"--master {context.master}: {late}; are there workers, and are they free?") from late
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from services.consumer.log_watch import FOREIGN
 from services.consumer.metrics import PAUSE
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.rounds import Given
+from services.consumer.rebalance import Given
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
     @cached_property
     def own_service_time_s(self) -> float:
         """Service time of this very replica while it is not slow, seconds."""
-        return self.service_time_of(self.replica) / self.speed_of(self.replica_number)
+        return self.service_time_s / self.speed_of(self.replica_number)
 
 
 def options_of(settings: ReplicaSettings) -> Options:

@@ -43,7 +43,6 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
         autoscaler.process.terminate()
         code, said = autoscaler.ended()
     assert code == 0
-    assert "rehearsal: tail-aware failed: OSError: cannot cache: read-only file system" in said
     assert "policy: UNWELL: tail-aware failed" in said
     assert len(said.splitlines()) < 10, "said once, not at each tick"
 

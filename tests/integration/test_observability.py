@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from compose_file import ROOT
-from dashboard_queries import asked, dashboards, metrics_in, without_series
+from dashboard_queries import asked, dashboards, declared_metrics, metrics_in, without_series
 from kafka_helpers import wait_for
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -22,7 +22,6 @@ from bench.scenario import load_scenario
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.result import READY_FILE
-from tailpack.declared_pages import metrics
 from tailpack.local.ports import free_port
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
@@ -99,7 +98,7 @@ def test_what_is_declared_is_scraped_and_what_dashboards_ask_for_has_series(
         began = time.time()
         begin(stack)
         of_others = re.compile("tailpack_(shadow|keda)_")  # processes that a demo has not
-        declared = {name: one.kind for name, one in metrics().items() if not of_others.match(name)}
+        declared = {name: one.kind for name, one in declared_metrics().items() if not of_others.match(name)}
         found: dict[str, str] = {}
 
         def missing() -> object:

@@ -13,7 +13,7 @@ def told(job: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> Ro
     return {
         **{"scenario": job.scenario, "policy": job.policy, "seed": job.seed, "events": 1000, "in_sla": in_sla},
         **{"p50_s": 0.1, "p99_s": 0.4, "p999_s": 0.6, "max_s": 0.9, "lost": 0},
-        **{"replica_minutes": replica_minutes, "packing_replica_minutes": 25.0, "priced_minutes": replica_minutes},
+        **{"replica_minutes": replica_minutes, "packing_replica_minutes": 25.0},
         **{"scale_ups": 6, "scale_downs": 5, "reassignments": 4, "moved_partitions": 20},
         **{"replicas_added": 6, "replicas_removed": 5},
     }

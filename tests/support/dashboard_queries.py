@@ -11,6 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from compose_file import ROOT
+from generators.metrics import METRICS, declared_in
+
+from contracts.metrics import Declared
 
 
 @cache
@@ -22,6 +25,11 @@ def dashboards() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def declared_metrics() -> dict[str, Declared]:
+    """Return all metrics that processes declare, by name."""
+    return {one.name: one for module, _ in METRICS.values() for one in declared_in(module)}
 
 
 def metrics_in(query: str) -> set[str]:

@@ -4,8 +4,19 @@ from typing import Final
 
 import numpy as np
 
-from report.causes import Cause, CauseOfLateness, LateEpisode, Tail
-from report.result import Breakdown, Breakdowns, Cost, HeatMap, Integrity, RebalanceRound, Rebalances
+from report.causes import Cause
+from report.result import (
+    Breakdown,
+    Breakdowns,
+    CauseOfLateness,
+    Cost,
+    HeatMap,
+    Integrity,
+    LateEpisode,
+    RebalanceRound,
+    Rebalances,
+    Tail,
+)
 
 PARTITIONS: Final = 9
 DIED_S: Final = 61.2

@@ -39,8 +39,8 @@ def kubectl(*words: str, given: str | None = None, deadline_s: float = READY_S) 
 class Deployed(Namespace):
     """A namespace with what was applied there."""
 
-    def __init__(self, image: str, overlay: str = "kind", name: str = "tailpack") -> None:
-        there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={name: image})
+    def __init__(self, image: str, overlay: str = "kind") -> None:
+        there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={"tailpack": image})
         super().__init__(there, f"k8s-{uuid.uuid4().hex[:8]}")
 
     def ready(self, app: str) -> int:
@@ -70,12 +70,12 @@ class Deployed(Namespace):
             finally:
                 forward.terminate()
 
-    def asked_of_api(self, account: str = "autoscaler") -> list[dict[str, Any]]:
-        """Return what the API server's audit log has of one account, or skip where that log is not on this machine."""
+    def asked_of_api(self) -> list[dict[str, Any]]:
+        """Return the autoscaler's entries in the API server's audit log; skip if that log is not on this machine."""
         audit = Path(os.environ["KUBECONFIG"]).parent / AUDIT
         if not audit.exists():
             pytest.skip("the API server's audit log is not on this machine")
-        user = f"system:serviceaccount:{self.name}:{account}"
+        user = f"system:serviceaccount:{self.name}:autoscaler"
         events = [json.loads(line) for line in audit.read_text().splitlines() if user in line]
         return [one for one in events if one["user"]["username"] == user and "objectRef" in one]
 

@@ -5,16 +5,17 @@ from typing import Any
 
 import msgspec
 
-from report.causes import CauseOfLateness, LateEpisode, Tail
 from report.result import (
     Breakdown,
     Breakdowns,
+    CauseOfLateness,
     Cost,
     DecisionMade,
     Distribution,
     Effects,
     HeatMap,
     Integrity,
+    LateEpisode,
     Lateness,
     Provenance,
     RebalanceRound,
@@ -23,6 +24,7 @@ from report.result import (
     Series,
     Stage,
     Starts,
+    Tail,
     TopicRecords,
 )
 from report.run_info import RunInfo

@@ -47,11 +47,6 @@ def stored_run(folder: Path, *, journal_entries: tuple[bytes, ...] | None = None
         (folder / JOURNAL / "_SUCCESS").touch()
 
 
-def write_lines(place: Path, rows: list[dict[str, Any]]) -> None:
-    """Write `rows` as JSON, one in each line."""
-    place.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
 def write_parquet(place: Path, rows: list[dict[str, Any]]) -> None:
     """Write `rows` as one Parquet file, the types those that pyarrow takes them for."""
     pq.write_table(pa.Table.from_pylist(rows), place)

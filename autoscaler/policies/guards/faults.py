@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import MostWanted, change, hold, number, replicas_for
+from autoscaler.policies.planning import Wishes, change, hold, number, replicas_for
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy, PolicyAround
 
@@ -91,7 +91,7 @@ class CountByLoad:
     replica_prefix: str = REPLICA_PREFIX
 
     def __post_init__(self) -> None:
-        self._needed = MostWanted(self.down_s)
+        self._needed = Wishes(self.down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
         """Return the plan, and why. Replicas and owners stay where the count does and every partition has an owner."""
@@ -99,8 +99,9 @@ class CountByLoad:
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
         needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * self.latency_target_s))
-        partitions, wanted = len(observation.partitions), max(self._needed.note(observation, needed), self.minimum)
-        count = max(1, min(wanted, self.maximum or partitions, partitions))
+        _, most_needed = self._needed.note(observation, needed)
+        partitions = len(observation.partitions)
+        count = max(1, min(max(most_needed, self.minimum), self.maximum or partitions, partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag ask for {needed} by count"
         names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
         kept = [name for name in observation.replica_names if name in names]

@@ -1,7 +1,7 @@
 """How many replicas there may be, and when the count or the owners may change."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -13,7 +13,17 @@ from autoscaler.model import Action, Decision, GroupObservation, Plan, Replica
 from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.packing.owners import fresh_names, name_bins
-from autoscaler.policies.planning import MostWanted, change, counted_plan, hold, items_of, number, plan_for, unowned
+from autoscaler.policies.planning import (
+    Wishes,
+    busiest,
+    change,
+    counted_plan,
+    hold,
+    items_of,
+    number,
+    plan_for,
+    unowned,
+)
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import PolicyAround
 
@@ -81,13 +91,13 @@ class StabiliseDown(PolicyAround):
     replica_prefix: str = REPLICA_PREFIX
 
     def __post_init__(self) -> None:
-        self._wishes = MostWanted(self.window_s)
+        self._wishes = Wishes(self.window_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, a smaller change, or a hold while the window holds larger wishes."""
         wanted = self.policy.decide(observation)
         now, count = observation.requested_replicas, wanted.plan.count
-        most = self._wishes.note(observation, count)
+        _, most = self._wishes.note(observation, count)
         if wanted.action is not Action.DOWN or most == count:
             return wanted
         why = f"the most wanted within {number(self.window_s)} s is {most}"
@@ -146,18 +156,7 @@ class CoolDown(PolicyAround):
 
 def _relieves(observation: GroupObservation, plan: Plan) -> bool:
     assert plan.assignment is not None, "only plans with an assignment are compared"
-    now, then = _busiest(observation, observation.assignment), _busiest(observation, plan.assignment)
-    return then < now * (1 - WORTH_MOVING)
-
-
-def _busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
-    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
-    total: dict[str, float] = {}
-    for load in observation.partitions:
-        owner = assignment.get(load.partition, "")
-        rate = rates.get(owner, observation.service_rate)
-        total[owner] = total.get(owner, 0.0) + load.arrival_rate / rate
-    return max(total.values())
+    return busiest(observation, plan.assignment) < busiest(observation, observation.assignment) * (1 - WORTH_MOVING)
 
 
 def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:

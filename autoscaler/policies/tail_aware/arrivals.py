@@ -84,7 +84,9 @@ class ArrivalHistory:
         """How the interval to come may look."""
         self._seen: list[Shape] = []
         """How those looked that were, with as many events as usual, more or fewer."""
-        self._usual = self._surprising = np.zeros((0, 0))
+        self.usual = self.surprising = np.zeros((0, 0))
+        """The last interval as if it had as many bursts as others, shape (slots, partitions); and what may come again
+        by surprise: `last` where none of late had as many bursts, else `usual`."""
         self._last_s: float | None = None
         self._begun_s = inf
         self._newest_s = 0.0
@@ -163,16 +165,6 @@ class ArrivalHistory:
         """The last interval, shape (slots, partitions)."""
         return self._intervals[-1]
 
-    @property
-    def usual(self) -> Floats:
-        """The last interval as if it had as many bursts as others, shape (slots, partitions)."""
-        return self._usual
-
-    @property
-    def surprising(self) -> Floats:
-        """What may come again by surprise: `last` where none of late had as many bursts, else `usual`."""
-        return self._surprising
-
     def shapes(self) -> list[Shape]:
         """Return how events may lie in an interval: as in each of the last ones; one shape where they lay alike.
 
@@ -205,10 +197,10 @@ class ArrivalHistory:
     def _tell_apart(self, slots: Floats, factors: list[float]) -> None:
         """Keep what of an interval is usual: a forecast of intervals with one burst, two, and one is none of bursts."""
         *before, factor = factors
-        if factor > 0 or self._usual.shape != slots.shape:
-            self._usual = slots / (factor or 1.0)
+        if factor > 0 or self.usual.shape != slots.shape:
+            self.usual = slots / (factor or 1.0)
         expected = self._drifting or max(before, default=factor) > AS_MANY * factor
-        self._surprising = self._usual if expected else slots
+        self.surprising = self.usual if expected else slots
 
     def _following(self) -> list[Floats]:
         """Return what came in the interval after each burst, from as long after it on as the last one is ago now.

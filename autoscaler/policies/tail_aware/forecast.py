@@ -156,7 +156,6 @@ class _Errors:
         self.distance = distance
         self._open: deque[Floats] = deque(maxlen=distance)
         self._absolute = np.zeros((forecasts, series))
-        self._weight = 0.0
 
     def note(self, forecasts: Floats) -> None:
         """Remember what was said about the interval `distance` ahead."""
@@ -167,17 +166,10 @@ class _Errors:
         if len(self._open) < self.distance:
             return
         self._absolute = MEMORY * self._absolute + np.abs(self._open[0] - counts)
-        self._weight = MEMORY * self._weight + 1.0
 
     def best(self) -> NDArray[np.intp]:
         """Return for each series which forecast has erred least; persistence until one is better."""
         return np.asarray(np.argmin(self._absolute, axis=0))
-
-    def squared(self) -> Floats:
-        """Return the squared standard deviation of the best, by series, as for normal errors; 0 before any."""
-        if not self._weight:
-            return np.zeros(self._absolute.shape[1])
-        return np.asarray((NORMAL * self._absolute.min(axis=0) / self._weight) ** 2)
 
 
 class _Holts:

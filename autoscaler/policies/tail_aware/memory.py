@@ -114,11 +114,6 @@ class Patience:
         self._stopped_at_s = -FLAPPING_S
         self._changed_at_s = 0.0
 
-    @property
-    def seconds(self) -> float:
-        """What has been learned."""
-        return self._seconds
-
     def least(self, at_s: float, wanted: float) -> float:
         """Return how many replicas must stay, by their price, where `wanted` would suffice now."""
         self._wanted.append((at_s, wanted))

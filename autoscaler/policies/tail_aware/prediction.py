@@ -12,7 +12,6 @@ from autoscaler.policies.tail_aware.queues import (
     Events,
     Pace,
     carried_out,
-    late_events,
     late_in_each_way,
     late_of_change,
     mean_late,
@@ -64,9 +63,8 @@ def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> Float
     """
     before = now.waiting.copy()
     before[-len(arrived) :] = 0.0
-    none, nothing = 0 * now.variance, arrived[:0]
-    with_them = _late_by_replica(now, chosen, now.waiting, nothing, none, inf)
-    return np.maximum(0.0, with_them - _late_by_replica(now, chosen, before, nothing, none, inf))
+    with_them = _late_by_replica(now, chosen, now.waiting, arrived[:0], inf)
+    return np.maximum(0.0, with_them - _late_by_replica(now, chosen, before, arrived[:0], inf))
 
 
 def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
@@ -74,7 +72,7 @@ def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
 
     Under what was chosen then; arrived: events by slot and partition of that interval.
     """
-    return _late_by_replica(then, chosen, then.waiting, arrived, 0 * then.variance, len(arrived) * then.slot_s)
+    return _late_by_replica(then, chosen, then.waiting, arrived, len(arrived) * then.slot_s)
 
 
 def unforeseen(
@@ -86,15 +84,13 @@ def unforeseen(
     left to be late, and what really waited is late beyond that.
     """
     staying = Proposal(then.owners, tuple(range(len(then.rates))))
-    nothing, none = arrived[:0], 0 * then.variance
-    waited = _late_by_replica(then, staying, then.waiting, nothing, none, inf).sum()
+    waited = _late_by_replica(then, staying, then.waiting, arrived[:0], inf).sum()
     if waited <= 0:
         return np.zeros(len(then.rates_under(chosen.replicas)))
     earlier, its_choice, came = before
-    after = _late_by_replica(earlier, its_choice, earlier.waiting, came, 0 * earlier.variance, inf).sum()
+    after = _late_by_replica(earlier, its_choice, earlier.waiting, came, inf).sum()
     foreseen = after - late_until(earlier, its_choice, came).sum()
-    until_s = len(arrived) * then.slot_s
-    late = _late_by_replica(then, chosen, then.waiting, nothing, none, until_s)
+    late = _late_by_replica(then, chosen, then.waiting, arrived[:0], len(arrived) * then.slot_s)
     return np.asarray(max(0.0, 1 - foreseen / waited) * late)
 
 
@@ -105,14 +101,14 @@ def late_of(then: Situation, chosen: Proposal, arrived: Floats) -> float:
     """
     if not arrived.any():
         return 0.0
-    with_them = _late_by_replica(then, chosen, then.waiting, arrived, 0 * then.variance, inf).sum()
+    with_them = _late_by_replica(then, chosen, then.waiting, arrived, inf).sum()
     return float(with_them) - _late_of_waiting(then, chosen)
 
 
 @lru_cache(maxsize=1)
 def _late_of_waiting(then: Situation, chosen: Proposal) -> float:
     nothing = np.zeros((0, len(then.owners)))
-    return float(_late_by_replica(then, chosen, then.waiting, nothing, 0 * then.variance, inf).sum())
+    return float(_late_by_replica(then, chosen, then.waiting, nothing, inf).sum())
 
 
 def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
@@ -120,9 +116,9 @@ def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
 
     Under what was chosen then; arrived: events of the interval that begins there, by slot and partition.
     """
-    until_s, none = len(arrived) * then.slot_s, 0 * then.variance
-    with_them = _late_by_replica(then, chosen, then.waiting, arrived, none, until_s)
-    return np.maximum(0.0, with_them - _late_by_replica(then, chosen, then.waiting, arrived[:0], none, until_s))
+    with_them = late_until(then, chosen, arrived)
+    until_s = len(arrived) * then.slot_s
+    return np.maximum(0.0, with_them - _late_by_replica(then, chosen, then.waiting, arrived[:0], until_s))
 
 
 def _lasts(now: Situation, plan: Proposal) -> bool:
@@ -132,12 +128,11 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
     return bool((load <= now.capacity * rates / now.typical_rate * (1 + ROUNDING))[shared].all())
 
 
-def _late_by_replica(
-    now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats, until_s: float
-) -> Floats:
-    none = np.zeros((0, *expected.shape))
-    events = Events(waiting, expected[None], none, variance)
-    return late_events(events, _course(now, plan), _pace(now)._replace(until_s=until_s, saved_s=inf, beyond=False))
+def _late_by_replica(now: Situation, plan: Proposal, waiting: Floats, came: Floats, until_s: float) -> Floats:
+    """Return the late events of each replica by `until_s`, of those that wait and those that came, by slot."""
+    events = Events(waiting, came[None], np.zeros((0, *came.shape)), 0 * now.variance)
+    pace = _pace(now)._replace(until_s=until_s, saved_s=inf, beyond=False)
+    return np.asarray(late_in_each_way(events, np.arange(len(plan.owners)), _course(now, plan), pace)[0])
 
 
 def _all(now: Situation) -> Events:

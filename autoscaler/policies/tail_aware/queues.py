@@ -97,17 +97,6 @@ class Pace(NamedTuple):
 
 
 @compiled
-def late_events(events: Events, course: Course, pace: Pace) -> Floats:
-    """Return the expected number of late events of each replica, shape (replicas,), as they come in the first way."""
-    all_of_them = np.arange(len(course.owners))
-    routes = _routes(all_of_them, course, events.variance)
-    there, waiting_s = _waiting_at(routes, events.waiting, course.service_rate)
-    coming = _coming_to(routes, events.expected[0], waiting_s, course.service_rate, pace)
-    first = _first(there, course.service_rate, pace)
-    return _served(routes, there, coming, first, course.service_rate, pace)[0]
-
-
-@compiled
 def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> Floats:
     """Return the late events of each replica in each way, shape (2 · ways + surprises, replicas).
 

@@ -28,7 +28,7 @@ READ_BY = {
     "tailpack-keda": KedaSettings,
 }
 KINDS = ("Deployment", "Job", "DaemonSet")
-ASK_API = {"autoscaler", "report"}
+ASK_API = {"autoscaler"}
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
@@ -59,10 +59,7 @@ def patched(document: dict[str, Any]) -> dict[str, Any]:
 
 def all_of() -> list[dict[str, Any]]:
     listed = documents(BASE / "kustomization.yaml")[0]["resources"]
-    overlays = [
-        BASE.parent / "overlays" / each
-        for each in ("kind/kafka.yaml", "keda/scaler.yaml", "report/report.yaml", "report/accounts.yaml")
-    ]
+    overlays = [BASE.parent / "overlays" / each for each in ("kind/kafka.yaml", "keda/scaler.yaml")]
     jobs = [
         one
         for path in (BASE.parent / "components").glob("*/*.yaml")
@@ -140,5 +137,5 @@ def test_what_a_component_adds_is_valid_and_its_files_are_where_they_are_looked_
 
 def test_accounts_cannot_reach_the_api_server_unless_their_pod_asks():
     accounts = [one for one in all_of() if one["kind"] == "ServiceAccount"]
-    assert {one["metadata"]["name"] for one in accounts} == {*READ_BY, "report"}
+    assert {one["metadata"]["name"] for one in accounts} == set(READ_BY)
     assert not any(one["automountServiceAccountToken"] for one in accounts)

@@ -1,8 +1,10 @@
 """Which partitions changed hands together, by whose doing, and what their events noticed of it."""
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.rebalances import Takeover, rounds
+from report.history import Journal
+from report.rebalances import Deaths, Takeover, rounds
 from report.result import RebalanceRound
+from report.terms import Terms, Usual
 
 MS = 1_000
 STARTED_US = 1_700_000_000_000_000
@@ -23,7 +25,8 @@ def change(
 
 
 def told(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:
-    return rounds(found, plans, gone, started_us=0, transit_us=2 * MS)
+    terms = Terms(started_us=0, target_us=500 * MS, usual=Usual(transit_us=2 * MS))
+    return rounds(found, plans, Deaths(Journal([*plans, *gone])), terms)
 
 
 PLANS = [plan(0, 1, "a", "a", "a"), plan(1_000, 2, "a", "b", "c", moved=2)]

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from late_story import TERMS, Event, burst, changed, planned, quiet, rows, stored
 
-from contracts.journal import JournalEntry, ReplicaChange, ReplicaChanged
-from report import history, lateness, seconds
-from report.causes import Cause, Tail
+from contracts.journal import JournalEntry, ReplicaChange
+from report import lateness, seconds
+from report.causes import Cause
+from report.history import Journal
 from report.lateness import explain
-from report.takeovers import deaths, stays
+from report.rebalances import Deaths, stays
+from report.result import Tail
 from report.terms import usual
 
 REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED
@@ -27,9 +29,11 @@ SENT_LATE, NOT_RECEIVED, SLOW, DEAD, RETURNED, EVICTED, MOVED, BURST, START, SUC
 def explained(events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
     known = stored(rows(events))
     cells = seconds.cells(known, TERMS)
-    owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
-    told = {"usual": usual(known, TERMS), "shares": seconds.shares(cells), "pipeline": pipeline}
-    return explain(known, owners, seconds.owned(cells), TERMS, journal, **told)
+    entries = Journal(journal)
+    deaths, shares = Deaths(entries), seconds.shares(cells)
+    terms = replace(TERMS, pipeline=pipeline, usual=usual(known, TERMS))
+    owners = stays(seconds.served(cells), deaths.times)
+    return explain(known, owners, seconds.owned(cells), terms, entries, deaths=deaths, shares=shares)
 
 
 def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> list[Event]:

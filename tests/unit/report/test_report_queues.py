@@ -1,6 +1,6 @@
 """What the queues say in running sums and maxima must be what a walk over the whole run says."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,8 @@ from late_story import SERVICE_US, TERMS, Event, rows, stored
 
 from report import seconds
 from report.queues import SLOW, waited
+from report.rebalances import stays
 from report.table import NONE
-from report.takeovers import stays
 from report.terms import Usual
 
 USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)
@@ -94,7 +94,7 @@ def at_replica(queue: Queue, done: int, ready: int, there: int) -> dict[str, int
 def test_running_sums_say_what_a_walk_over_the_run_says(seed: int) -> None:
     events = rows(story(seed))
     known = stays(seconds.served(seconds.cells(stored(events), TERMS)), {})
-    found = waited(stored(events), known, TERMS, USUAL)
+    found = waited(stored(events), known, replace(TERMS, usual=USUAL))
 
     hands = {}
     for partition, replica, second, left_us, came_us in zip(

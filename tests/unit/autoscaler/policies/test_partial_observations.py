@@ -39,9 +39,7 @@ def histories(draw):
     silent = draw(st.sets(st.sampled_from(last.replica_names)))
     partial = replace(
         last,
-        partitions=tuple(
-            replace(one, age_s=3.0, least_lag=0) if one.partition in dark else one for one in last.partitions
-        ),
+        partitions=tuple(replace(one, age_s=3.0) if one.partition in dark else one for one in last.partitions),
         replicas=tuple(replace(one, silent_s=4.0) if one.name in silent else one for one in last.replicas),
     )
     return at, last, partial

@@ -14,6 +14,8 @@ MODULE = """
 from autoscaler.policies.registry import POLICIES, PolicyFactory
 from contracts.settings import Settings
 
+MODULE = __name__
+
 class Good:
     name = "good"
     decide = print
@@ -33,7 +35,7 @@ OFFERS = {
     "other": "stranger:OTHER",
     "absent": "no_such_module_here:POLICY",
     "lacking": "stranger:NOTHING",
-    "plain": "stranger:Good",
+    "plain": "stranger:MODULE",
     "linear": "stranger:GOOD",
     "twice": "stranger:GOOD",
 }
@@ -72,7 +74,7 @@ def test_a_kept_result_follows_the_code_of_the_package(tmp_path):
     [
         ("absent", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module_here'"),
         ("lacking", "cannot be imported: AttributeError: module 'stranger' has no attribute 'NOTHING'"),
-        ("plain", "must be a PolicyFactory, not type"),
+        ("plain", "must be a PolicyFactory or a class with a method `decide`, not str"),
         ("fails", "cannot be made: RuntimeError: no licence"),
         ("idle", "must make an object with a method `decide` and the `name` 'idle', not object"),
         ("other", "must make an object with a method `decide` and the `name` 'other', not Good"),
@@ -80,7 +82,7 @@ def test_a_kept_result_follows_the_code_of_the_package(tmp_path):
 )
 def test_one_that_cannot_be_used_is_named_with_its_package(name, why):
     of = f"policy {name!r} of package stranger ({OFFERS[name]}) "
-    assert refusal(name) == f"{of}{why}; mend that package or uninstall it"
+    assert refusal(name) == f"{of}{why}"
 
 
 def test_a_name_that_two_packages_offer_is_nobodys():

@@ -39,7 +39,7 @@ def test_options_stand_over_the_shared_settings():
         ("linear", {"f_up": 0.3}, "f_down = 0.4: is more than f_up = 0.3: the group would shrink and grow in turn"),
         ("clairvoyant", {}, "schedule: missing"),
         ("clairvoyant", {"schedule": 3}, "schedule = 3: Expected `array`, got `int`"),
-        ("overprovisioned", {}, "replicas = 0: the peak must be told, as peak_rates or as replicas"),
+        ("overprovisioned", {}, "peak_rates: missing"),
     ],
 )
 def test_what_is_refused(name, options, problem):

@@ -6,7 +6,7 @@ from autoscaler.model import Action
 
 TOLD = {
     "clairvoyant": {"schedule": [[0, [f"payment-{i}" for i in range(4)], [f"payment-{i}" for i in range(4)]]]},
-    "overprovisioned": {"replicas": 4},
+    "overprovisioned": {"peak_rates": [80.0] * 4},
 }
 """Options by policy, for groups of four partitions."""
 

@@ -12,8 +12,8 @@ from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from report.history import only, paid
+from contracts.journal import JournalEntry
+from report.history import Journal, paid
 from report.history import replica_minutes as minutes_of_spans
 from report.measures import replica_minutes
 
@@ -53,7 +53,7 @@ def test_replica_minutes_by_hand():
     # the one that goes finishes the event that it began at 3.1
     assert run.requested == ((0, 1), (1_102_000, 2), (3_105_000, 1))
     assert replica_minutes(run.requested, 0, 5) == pytest.approx((1.102 + 2 * 2.003 + 1.895) / 60)
-    spans = paid(only(run.entries(EPOCH_US), ReplicaChanged))
+    spans = paid(Journal(run.entries(EPOCH_US)).changes)
     assert minutes_of_spans(spans, EPOCH_US, EPOCH_US + 5_000_000) == replica_minutes(run.requested, 0, 5)
     assert run.changes == (Change(1.102, Action.UP, 2, 2), Change(3.102, Action.DOWN, 1, 2))
 
@@ -64,7 +64,7 @@ def test_the_journal_is_that_of_a_live_run():
     entries = list(run.entries(EPOCH_US))
     assert msgspec.json.decode(msgspec.json.encode(entries), type=list[JournalEntry]) == entries
     assert [one.at_us for one in entries] == sorted(one.at_us for one in entries)
-    ticks = only(entries, TickRecord)
+    ticks = Journal(entries).ticks
     assert [one.tick for one in ticks] == [1, 2, 3, 4, 5, 6]
     assert [one.at_us - EPOCH_US for one in ticks] == [k * 1_000_000 + 100_000 for k in range(6)]
     lost = [one for one in ticks if one.missing]
@@ -73,7 +73,7 @@ def test_the_journal_is_that_of_a_live_run():
     seen = next(one for one in ticks if not one.missing)
     assert sum(load.arrival_rate for load in seen.partitions) == 60
     assert {load.owner for load in seen.partitions} <= {"payment-0", "payment-1"}
-    plans = only(entries, PlanWritten)
+    plans = Journal(entries).plans
     assert [one.epoch for one in plans] == list(range(1, len(plans) + 1))
     assert plans[0].action == "start"
     assert max(one.epoch for one in ticks) == len(plans)

@@ -2,9 +2,8 @@
 
 from example_report import changed, example, unjournaled
 
-from report.causes import CauseOfLateness, Tail
 from report.page.answers import answers, key_figures
-from report.result import Otherwise
+from report.result import CauseOfLateness, Otherwise, Tail
 
 
 def test_a_kept_promise_says_how_close_it_was() -> None:

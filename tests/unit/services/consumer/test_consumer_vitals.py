@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 from consumer_fakes import TOPIC
+from generators.metrics import declared_in
 
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.settings import Target
@@ -18,7 +19,6 @@ from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.vitals import Pages, Vitals
-from tailpack.declared_pages import declared_in
 
 
 class Replica:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.packing.few_moves import fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_events
+from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_in_each_way
 from autoscaler.policies.tail_aware.surprises import Surprises
 
 MU, W, SLOT = 200.0, 0.5, 0.1
@@ -28,7 +28,7 @@ def late(
     rates = np.array([MU, MU])
     events = Events(past, future[None], np.zeros((0, *future.shape)), spread)
     course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf, 10, beyond)
-    return float(late_events(events, course, pace).sum())
+    return float(late_in_each_way(events, np.zeros(1, np.int64), course, pace)[0].sum())
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():

@@ -1,0 +1,207 @@
+"""Lint the English of pages, docstrings, comments and command help. The rules are files of Vale, in styles/tailpack.
+
+Vale itself is a Go binary that no package of PyPI contains. A gate that needs it would be skipped where it is missing;
+this interpreter of its rules always runs, in three seconds. Where Vale exists, `vale README.md docs` finds the same.
+"""
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+import typer
+import yaml
+from markdown_it import MarkdownIt
+
+from tailpack.cli.main import Moved, app
+
+ROOT = Path(__file__).parents[2]
+ALLOWED = Path(__file__).with_name("errors.toml")
+LEVELS = ["error", "warning", "suggestion"]
+BY_HAND = ("consumer-api", "glossary", "guarantees", "security")
+GENERATED = re.compile(rf"docs/(reference/(?!{'|'.join(BY_HAND)})[a-z-]+|project/code-tour)\.md")
+"""Pages that a program prints. They are linted too, because some of their sentences are not docstrings."""
+HAVE_COMMENTS = {".py", ".toml", ".sh", ".yml", ".yaml", ""}
+COMMENT = re.compile(r"(?<!\S)# .*(?:\n[ \t]*# .*)*")
+COMMENT_SIGN = re.compile(r"^[ \t]*# (?:noqa: [A-Z0-9, ]+|fmt: skip|shellcheck .*)?", re.MULTILINE)
+SENTENCE_END = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?…][\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\sa-z])"
+    r"|\.\n(?=[a-z_][\w, ]*: )"  # an argument's line in a docstring
+)
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+
+
+class Block(NamedTuple):
+    """A paragraph, list item, table cell or heading, without its code."""
+
+    place: str
+    line: int
+    text: str
+    is_heading: bool = False
+
+    def sentences(self) -> Iterator[tuple[int, str]]:
+        """Yield each sentence with its offset in the text."""
+        ends = [end.end() for end in SENTENCE_END.finditer(self.text)]
+        for begin, end in zip([0, *ends], [*ends, len(self.text)], strict=True):
+            yield begin, self.text[begin:end]
+
+
+class Hit(NamedTuple):
+    place: str
+    line: int
+    rule: str
+    level: str
+    message: str
+
+
+class Rule:
+    """A rule file of Vale: existence, substitution or occurrence, in paragraphs or in sentences."""
+
+    def __init__(self, file: Path) -> None:
+        spec = yaml.safe_load(file.read_text(encoding="utf-8"))
+        self.name, self.level, self.message, self.most = file.stem, spec["level"], spec["message"], spec.get("max", 0)
+        scope = spec.get("scope", "text")
+        if scope not in ("text", "sentence", "sentence & ~heading"):
+            raise ValueError(f"{file}: scope {scope!r} is not interpreted here")
+        self.in_sentences, self.skips_headings = scope != "text", scope.endswith("~heading")
+        swap: dict[str, str] = spec.get("swap", {})
+        self.replacements = [one.replace("|", "' or '") for one in swap.values()]
+        pattern = "|".join(f"({one})" for one in swap) or "|".join(spec.get("tokens", ())) or spec["token"]
+        whole_words = spec["extends"] != "occurrence" and not spec.get("nonword")
+        flags = re.IGNORECASE if spec.get("ignorecase") else re.NOFLAG
+        self.pattern = re.compile(rf"\b(?:{pattern})\b" if whole_words else pattern, flags)
+
+    def hits(self, block: Block) -> Iterator[Hit]:
+        """Yield what is wrong in a block."""
+        if self.skips_headings and block.is_heading:
+            return
+        for offset, text in block.sentences() if self.in_sentences else [(0, block.text)]:
+            found = list(self.pattern.finditer(text.replace("\n", " ").rstrip()))
+            if self.most:
+                found = found[:1] if len(found) > self.most else []
+            for one in found:
+                replacement = [self.replacements[one.lastindex - 1]] if self.replacements and one.lastindex else []
+                message = self.message
+                for word in (*replacement, one[0]):
+                    message = message.replace("%s", word, 1)
+                line = block.line + block.text.count("\n", 0, offset + one.start())
+                yield Hit(block.place, line, self.name, self.level, message)
+
+
+RULES = [Rule(file) for file in sorted(Path(__file__).parent.glob("styles/tailpack/*.yml"))]
+
+
+def in_markdown(place: str, text: str, first_line: int = 1) -> Iterator[Block]:
+    """Yield the blocks of a Markdown text. A code span counts as one word; code blocks and HTML are left out."""
+    stands_for = {"code_inline": "X", "softbreak": "\n", "hardbreak": "\n", "html_inline": ""}
+    line, is_heading = 0, False
+    for token in MARKDOWN.parse(text):
+        line = token.map[0] if token.map else line
+        if token.type == "inline":
+            words = (stands_for.get(one.type, one.content) for one in token.children or ())
+            yield Block(place, first_line + line, "".join(words), is_heading)
+        is_heading = token.type == "heading_open"
+
+
+def in_docstrings(place: str, source: str) -> Iterator[Block]:
+    """Yield the blocks of the docstrings of modules, classes, functions, fields and constants."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                first, _, rest = text.partition("\n")
+                yield from in_markdown(place, f"{first.strip()}\n{dedent(rest)}", node.lineno)
+
+
+def in_comments(place: str, source: str) -> Iterator[Block]:
+    """Yield each comment, with its continuation on the lines below."""
+    for one in COMMENT.finditer(source):
+        yield from in_markdown(place, COMMENT_SIGN.sub("", one[0]), source.count("\n", 0, one.start()) + 1)
+
+
+def in_help(command: Any, place: str = "tailpack") -> Iterator[Block]:
+    """Yield what `-h` prints of a command and its options, and of all commands below it."""
+    real = command.load() if hasattr(command, "load") else command
+    yield from in_markdown(f"{place} -h", real.help or "")
+    for option in real.params:
+        yield from in_markdown(f"{place} {option.opts[-1]}", getattr(option, "help", None) or "")
+    for name, below in getattr(real, "commands", {}).items():
+        if not isinstance(below, Moved):
+            yield from in_help(below, f"{place} {name}")
+
+
+def blocks() -> Iterator[Block]:
+    """Yield everything that is linted."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    for file in (Path(name) for name in names if (ROOT / name).is_file()):
+        if file.suffix == ".md":
+            yield from in_markdown(str(file), (ROOT / file).read_text(encoding="utf-8"))
+        elif file.suffix in HAVE_COMMENTS:
+            source = (ROOT / file).read_text(encoding="utf-8")
+            yield from in_comments(str(file), source)
+            yield from in_docstrings(str(file), source) if file.suffix == ".py" else ()
+    yield from in_help(typer.main.get_command(app))
+
+
+def lint(texts: Iterable[Block]) -> list[Hit]:
+    """Return the hits of all rules, sorted by place and line."""
+    return sorted(hit for text in texts for rule in RULES for hit in rule.hits(text))
+
+
+def group(place: str) -> str:
+    """Return the line of errors.toml that counts the errors of a place."""
+    if place.startswith("tailpack "):
+        return "help"
+    if GENERATED.fullmatch(place):
+        return "docs/generated"
+    folder = place.rpartition("/")[0]
+    return folder if folder == "docs/decisions" else folder.partition("/")[0].strip(".") or "root"
+
+
+def compare(hits: list[Hit], *, lower: bool) -> int:
+    """Print the errors of each group beside the allowed number. Return 1 if a group has more, else 0."""
+    text = ALLOWED.read_text(encoding="utf-8")
+    found = {name: Counter[str]() for name in tomllib.loads(text)["errors"]}
+    for one in hits:
+        if one.level == "error":
+            found.setdefault(group(one.place), Counter())[one.rule] += 1
+    if lower:
+        line = re.compile(r'^"(.+)" = (\d+)$', re.MULTILINE)
+        text = line.sub(lambda one: f'"{one[1]}" = {min(int(one[2]), found[one[1]].total())}', text)
+        ALLOWED.write_text(text, encoding="utf-8")
+    allowed = Counter(tomllib.loads(text)["errors"])
+    for name, rules in found.items():
+        listed = ", ".join(f"{rule} {number}" for rule, number in rules.most_common())
+        sys.stdout.write(f"{name:15}{rules.total():5} errors,{allowed[name]:5} allowed  {listed}\n")
+    grown = [name for name, rules in found.items() if rules.total() > allowed[name]]
+    if grown:
+        sys.stderr.write(f'More errors than allowed: `make words FILES="{" ".join(grown)}"` lists them.\n')
+    return int(bool(grown))
+
+
+def main() -> int:
+    """Print the hits in some places, or compare all groups with errors.toml. Return the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("places", nargs="*", help="files, folders or `help`: print each hit in them")
+    parser.add_argument("--level", choices=LEVELS, default="error", help="the least serious level that is printed")
+    parser.add_argument("--lower", action="store_true", help="lower the numbers of errors.toml to those of today")
+    given = parser.parse_args()
+    hits = lint(blocks())
+    if not given.places:
+        return compare(hits, lower=given.lower)
+    for one in hits:
+        is_meant = group(one.place) in given.places or one.place.startswith(tuple(given.places))
+        if is_meant and LEVELS.index(one.level) <= LEVELS.index(given.level):
+            sys.stdout.write(f"{one.place}:{one.line}: {one.rule}: {one.message}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

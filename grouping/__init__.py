@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Grouping(StrEnum):
-    """The rule that chooses the payment partition of an event. Explained in docs/explanation/partitioners-and-order.md."""
+    """The rule that chooses the payment partition of an event; see docs/explanation/partitioners-and-order.md."""
 
     EXPLICIT = "explicit"
     KG = "kg"

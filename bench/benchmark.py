@@ -4,9 +4,7 @@ A benchmark is a dataclass in a file of its own. Its fields are the options of i
 measured, `measure` sets up, measures one case and tears down. The table in bench/benchmarks makes it a command.
 """
 
-import math
 import os
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,9 +15,10 @@ from typing import Annotated, Any
 import msgspec
 
 from bench import BenchError
-from contracts.children import Child
+from contracts.children import Child, ChildEndedError
 from contracts.connection import Connection
 from contracts.validation import as_environment
+from contracts.waiting import NotWithinError
 
 Row = dict[str, Any]
 """Figures of one case. `problem` is not empty, or `valid` is false: the row does not count."""
@@ -39,7 +38,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a benchmark gets from the command line."""
+    """The means that a benchmark gets from the command line."""
 
     kafka: Callable[..., AbstractContextManager[Connection]]
     """Runs a broker with all topics: (purpose, payment partitions, pipeline partitions)."""
@@ -59,7 +58,10 @@ class Benchmark:
 
     @abstractmethod
     def measure(self, case: str, tools: Tools) -> Row:
-        """Return the figures of one case, and leave no process behind. Raises BenchError."""
+        """Return the figures of one case, and leave no process behind.
+
+        Raises BenchError, ChildEndedError, NotWithinError.
+        """
 
     def figures(self, rows: Sequence[Row]) -> Row:
         """Return the figures of the whole, which stand beside the rows."""
@@ -68,7 +70,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured."""
+    """The rows of a benchmark and its figures."""
 
     rows: list[Row]
     interrupted: bool
@@ -91,16 +93,15 @@ def run(
     tools: Tools,
     *,
     repeat: int = 1,
-    deadline_s: float = math.inf,
     into: Path | None = None,
     origin: Row | None = None,
 ) -> Outcome:
     """Measure every case `repeat` times, and return what is finished when all is done, or at an interruption.
 
-    deadline_s: no case begins later. into: folder of a file to which each row is appended with its origin. A valid row
+    into: folder of a file to which each row is appended with its origin. A valid row
     that the file has for the same case and options is not measured again.
     """
-    began_s, rows, interrupted = time.monotonic(), list[Row](), False
+    rows, interrupted = list[Row](), False
     file = into / f"{type(benchmark).__name__.lower()}.jsonl" if into else None
     known = _kept(file)
     asked = [
@@ -112,11 +113,12 @@ def run(
     still_open = [one for one in asked if _key(one) not in known]
     try:
         for number, one in enumerate(still_open):
-            if time.monotonic() - began_s > deadline_s:
-                break
             if len(still_open) > 1:
                 tools.announce(said=one["case"], completed=number, total=len(still_open))
-            rows.append(row := benchmark.measure(one["case"], tools))
+            try:
+                rows.append(row := benchmark.measure(one["case"], tools))
+            except (ChildEndedError, NotWithinError) as wrong:
+                raise BenchError(str(wrong)) from wrong
             if row.get("interrupted"):
                 raise KeyboardInterrupt
             if file:

@@ -1,6 +1,5 @@
 """A scenario: the question that a run asks, read from a TOML file. Every mistake in it is named at once."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
@@ -16,8 +15,8 @@ from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import Speeds
-from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, told, unknown
-from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
+from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, unknown
+from contracts.validation import InvalidSettingsError, checked, parse, spelt_out, table_in
 from grouping import Grouping, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with
@@ -179,18 +178,18 @@ ALIASES: Final = {"latency": "target.latency_target_s", "max": "autoscaler.max_r
 
 def scenario_names() -> list[str]:
     """Return the names of the delivered scenarios, the stress scenarios last."""
-    return sorted(_delivered().keys() - _read(STRESS)) + stress_names()
+    return sorted(_delivered().keys() - table_in(STRESS)) + stress_names()
 
 
 def stress_names() -> list[str]:
     """Return the names of the stress scenarios: each is made to break policies in one way."""
-    return sorted(_read(STRESS))
+    return sorted(table_in(STRESS))
 
 
 def scenario_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
     """Return name and content of a scenario as its file has it. Names ignore case. Raises InvalidSettingsError."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
-        return Path(name_or_path).stem, _read(Path(name_or_path))
+        return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
     if name not in _delivered():
         raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, scenario_names())}"])
@@ -220,8 +219,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
         if not isinstance(values, dict):
             problems.append(f"{section} = {values!r}: must be a section, [{section}]")
             continue
-        good[section], wrong = well_formed(values, into)
-        wrong += [told(key, good[section][key], said) for key, said in contradictions(good[section], into.rules())]
+        good[section], wrong = checked(values, into)
         problems += [prefix + one for one in wrong]
     dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
     dotted |= {STAGES: stages} if not wrong_stages else {}
@@ -247,16 +245,7 @@ def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:
 
 @cache
 def _delivered() -> dict[str, dict[str, Any]]:
-    return {name: table for path in FOLDER.glob("*.toml") for name, table in _read(path).items()}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except ValueError as wrong:
-        raise InvalidSettingsError([f"{path}: is not TOML: {wrong}"]) from wrong
+    return {name: table for path in FOLDER.glob("*.toml") for name, table in table_in(path).items()}
 
 
 def _add_defaults(raw: dict[str, Any], name: str) -> None:

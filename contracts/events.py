@@ -1,6 +1,6 @@
 """The events of the pipeline. Values are JSON; every record carries `v`, its schema version.
 
-docs/contracts.md has the meaning of every field.
+docs/reference/records.md has the meaning of every field.
 
 Times are integer microseconds since the epoch (UTC), read from the wall clock of the machine that stamps them.
 """

@@ -1,4 +1,4 @@
-"""Reports of replicas, every 250 ms and at each change of state. docs/contracts.md has the meaning of every field."""
+"""Reports of replicas, every 250 ms and at each change of state. docs/reference/records.md has all fields."""
 
 from enum import StrEnum
 from typing import Final

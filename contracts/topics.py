@@ -8,7 +8,7 @@ from contracts.settings import Settings, setting
 
 
 class Topic(StrEnum):
-    """Names without the run's namespace. docs/contracts.md has their records, keys and partitions."""
+    """Names without the run's namespace. docs/reference/records.md has their records, keys and partitions."""
 
     ORDERS_PLACED = "orders.placed"
     PAYMENTS_REQUESTED = "payments.requested"

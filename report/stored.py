@@ -312,7 +312,7 @@ def journal_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:
             record = RECORD.decode(text)
             if record.v != JOURNAL_VERSION:
                 raise ReportError(f"entry {position} has version {record.v}, this report reads {JOURNAL_VERSION}")
-            found.append(unfolder.taken(record))
+            found.append(unfolder.entry(record))
         except msgspec.DecodeError as broken:
             raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken
     return [entry for entry in found if entry is not None]

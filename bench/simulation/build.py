@@ -4,7 +4,6 @@ from typing import Final
 
 from autoscaler.simulator.settings import DeliverySettings, Failure, Observing, ServiceSettings, SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.sent import Sent
 from contracts.delivery import Delivery
 from contracts.membership import Work
 from contracts.settings import picked
@@ -26,9 +25,14 @@ def asked_delivery(scenario: Scenario) -> Delivery:
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
-    """Return the world that the scenario describes. Raises InvalidSettingsError."""
+    """Return the world that the scenario describes. Raises InvalidSettingsError, also where W is too short to serve."""
     world, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
     try:
+        bin_capacity(
+            service_rate=true_service_rate(scenario),
+            latency_target_s=scenario.target.latency_target_s,
+            bursts=scenario.load.spacing is Spacing.BURST,
+        )
         return SimulationSettings(
             service=ServiceSettings(**picked(world, ServiceSettings), **picked(payment, Work)),
             delivery=DeliverySettings(
@@ -55,15 +59,3 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
 def true_service_rate(scenario: Scenario) -> float:
     """Return μ in events/s of a replica of speed 1."""
     return 1 / (scenario.payment.service_time_s + scenario.simulation.overhead_s)
-
-
-def packing_capacity(scenario: Scenario, sent: Sent) -> int:
-    """Return the events that a bin of the per-second packing holds. Raises InvalidSettingsError where that is none."""
-    try:
-        return bin_capacity(
-            service_rate=true_service_rate(scenario),
-            latency_target_s=scenario.target.latency_target_s,
-            bursts=sent.spacing is Spacing.BURST,
-        )
-    except ValueError as wrong:
-        raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong

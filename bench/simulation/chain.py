@@ -1,20 +1,20 @@
 """A scenario with stages, simulated: each stage after the one before it, and measured from end to end."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from autoscaler.jit import load_compiler
-from autoscaler.policies.registry import Asked, chained_policies
+from autoscaler.policies.registry import chained_policies
 from autoscaler.ports import Policy
 from autoscaler.simulator.chain import end_to_end_us, passed_on
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import delivery_of, settings_of
-from bench.simulation.run import RANKS, percentile_s
+from bench.simulation.build import settings_of
+from bench.simulation.run import RANKS, asked_of, percentile_s
 from bench.simulation.sent import Sent, sent_by
-from contracts.delivery import OUR_DELIVERIES
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
 from report.measures import IntArray, in_sla_share, replica_minutes
@@ -107,13 +107,9 @@ def _policies(questions: Sequence[Scenario]) -> list[Policy]:
     whole = questions[0]
     late = (1 - whole.target.percentile) / len(questions)
     asked = [
-        Asked(
-            scaling=one.autoscaler,
+        replace(
+            asked_of(one, one.policy),
             target=Target(latency_target_s=share * whole.target.latency_target_s, percentile=1 - late),
-            guards=one.guards,
-            options=one.policy,
-            counts_only=delivery_of(one) not in OUR_DELIVERIES,
-            fallback=False,  # a policy that fails shall be seen to fail here
         )
         for one, share in zip(questions, whole.shares(), strict=True)
     ]

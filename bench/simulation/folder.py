@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 
 from autoscaler.simulator.run import Run
 from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
 from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
-from report.stored import TEXTS, WHOLE_NUMBERS, YES_OR_NO
+from report.stored import TEXTS, WHOLE, WHOLE_NUMBERS, YES_OR_NO
 
-WHOLE: Final = "_SUCCESS"
-"""File that Spark adds to a Parquet folder last."""
 JUDGED: Final = ("result.json", "report.html")
 """What a report leaves in the folder of a run."""
 BLOCK: Final = 5_000
@@ -91,12 +88,7 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
     try:
         with parquet.ParquetWriter(temporary / "part-00000.parquet", schema) as writer:
             for block in blocks:
-                columns = [
-                    pyarrow.array(np.ma.getdata(values), type=field.type, mask=np.ma.getmaskarray(values))
-                    if isinstance(values := block[field.name], np.ndarray)
-                    else pyarrow.array(values, type=field.type)
-                    for field in schema
-                ]
+                columns = [pyarrow.array(block[field.name], type=field.type) for field in schema]
                 writer.write_table(pyarrow.table(columns, schema=schema))
         (temporary / WHOLE).touch()
         shutil.rmtree(place, ignore_errors=True)

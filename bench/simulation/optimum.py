@@ -1,8 +1,8 @@
 """The optimum of a scenario's events, kept on this machine: it follows from load and world, whatever the policy."""
 
-import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 import autoscaler.optimum as optimum_module
-from autoscaler.optimum.optimum import Judge, Optimum, Question, optimum
+from autoscaler.optimum.optimum import Optimum, Question, optimum
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
@@ -23,18 +23,12 @@ from bench.simulation.build import CLAIRVOYANT, asked_delivery, settings_of
 from bench.simulation.sent import Sent
 from contracts.delivery import Delivery
 from contracts.validation import InvalidSettingsError, cache_folder
+from report import replace_file
 from report.measures import replica_minutes
 
 CODE: Final = Path(optimum_module.__file__).parent
 MAX_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """As it is kept."""
-
-    optimum: Optimum
-    schedule: Schedule
 
 
 def why_not(scenario: Scenario, sent: Sent) -> str:
@@ -58,14 +52,14 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
 def _question(scenario: Scenario, sent: Sent) -> Question:
     settings = _world(scenario)
     chunks = list(sent.chunks())
-    times_us = np.concatenate([one.offset_us for one in chunks]) if chunks else np.zeros(0, np.int64)
-    partition = np.concatenate([one.partition for one in chunks]) if chunks else np.zeros(0, np.int64)
+    times_us = np.concatenate([np.zeros(0, np.int64), *(one.offset_us for one in chunks)])
+    partition = np.concatenate([np.zeros(0, np.int64), *(one.partition for one in chunks)])
     demands_us = ServiceTimes(settings.service, settings.seed).demands_us(0, len(times_us))
     names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
     owners = assign(sent.partitions, names, {})
     return Question(
         times_us=times_us,
-        partition=partition.astype(np.int64),
+        partition=partition,
         takes_us=np.maximum(1, (demands_us / settings.service.speeds[0] + 0.5).astype(np.int64)),
         partitions=sent.partitions,
         ticks_us=np.array(ticks_of(settings, sent.duration_s), np.int64),
@@ -88,32 +82,25 @@ def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
     question = _question(scenario, sent)
     path = cache_folder() / "optima" / f"{_key(question)}.json"
     with suppress(OSError, msgspec.DecodeError):
-        kept = msgspec.json.decode(path.read_bytes(), type=Answer)
-        return kept.optimum, kept.schedule
-    found, schedule = optimum(question, _simulator(scenario, sent))
+        return msgspec.json.decode(path.read_bytes(), type=tuple[Optimum, Schedule])
+    found = optimum(question, partial(_carried_out, scenario, sent))
     with suppress(OSError):  # what cannot be kept is looked for again
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole = path.with_suffix(f".{os.getpid()}")
-        whole.write_bytes(msgspec.json.encode(Answer(optimum=found, schedule=schedule)))
-        whole.replace(path)
-    return found, schedule
+        replace_file(path, msgspec.json.encode(found))
+    return found
 
 
 def _world(scenario: Scenario) -> SimulationSettings:
     return settings_of(replace(scenario, autoscaler=replace(scenario.autoscaler, policy=CLAIRVOYANT)))
 
 
-def _simulator(scenario: Scenario, sent: Sent) -> Judge:
-    """Return what carries a schedule out in the simulator."""
-
-    def judge(schedule: Schedule) -> tuple[int, int]:
-        policy = make_policy(CLAIRVOYANT, options={"schedule": schedule})
-        run = simulate(sent.workload(), policy, _world(scenario), keep_events=False)
-        late = int((run.latency_us > round(scenario.target.latency_target_s * 1e6)).sum())
-        minutes = replica_minutes(run.requested, 0, sent.duration_s)
-        return round(minutes * 60e6), late + sent.events - len(run.latency_us)
-
-    return judge
+def _carried_out(scenario: Scenario, sent: Sent, schedule: Schedule) -> tuple[int, int]:
+    """Return what a schedule costs in the simulator, replica-µs, and how many events are late."""
+    policy = make_policy(CLAIRVOYANT, options={"schedule": schedule})
+    run = simulate(sent.workload(), policy, _world(scenario), keep_events=False)
+    late = int((run.latency_us > round(scenario.target.latency_target_s * 1e6)).sum())
+    minutes = replica_minutes(run.requested, 0, sent.duration_s)
+    return round(minutes * 60e6), late + sent.events - len(run.latency_us)
 
 
 def _key(question: Question) -> str:

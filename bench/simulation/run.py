@@ -1,7 +1,7 @@
 """Simulate a scenario, and compute its figures by the measures of live runs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from autoscaler.policies.registry import Asked, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import CLAIRVOYANT, delivery_of, packing_capacity, settings_of, true_service_rate
+from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of, true_service_rate
 from bench.simulation.optimum import find_optimum
 from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import OUR_DELIVERIES
@@ -97,9 +97,9 @@ def run_scenario(
     load_compiler()
     began_s = _clock_s()
     sent = sent_by(scenario) if sent is None else sent
-    packing_capacity(scenario, sent)  # a scenario without a bin is refused before it takes time
+    settings = settings_of(scenario)
     policy = policy_of(scenario, sent)
-    run = simulate(sent.workload(passed), policy, settings_of(scenario), keep_events=keep_events, clock=_clock_s)
+    run = simulate(sent.workload(passed), policy, settings, keep_events=keep_events, clock=_clock_s)
     return run, analyse(scenario, sent, run, wall_s=_clock_s() - began_s)
 
 
@@ -159,17 +159,21 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
         options = told(scenario, sent) | scenario.policy
         if scenario.autoscaler.policy == CLAIRVOYANT:
             return make_policy(CLAIRVOYANT, options=options)
-        asked = Asked(
-            scenario.autoscaler,
-            scenario.target,
-            scenario.guards,
-            options,
-            counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
-            fallback=False,  # a policy that fails shall be seen to fail here
-        )
-        return asked.policy()
+        return asked_of(scenario, options).policy()
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
+
+
+def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> Asked:
+    """Return the scenario's policy as it is asked for, with these options."""
+    return Asked(
+        scenario.autoscaler,
+        scenario.target,
+        scenario.guards,
+        options,
+        counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
+        fallback=False,  # a policy that fails shall be seen to fail here
+    )
 
 
 def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.records import ServiceError
 from services.comparators.replica import NO_PLAN, Replica
 from services.consumer import Event
-from services.consumer.partition_queue import Offsets
+from services.consumer.partition_queue import OffsetTracker
 from services.payment.replica import ReplicaSettings
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Client:
         self._commit_interval_s = settings.commit_interval_s
         self._commit_s = self._report_s = 0.0  # when each is due, monotonic
         self._failed: KafkaError | None = None
-        self._offsets: dict[int, Offsets] = {}
+        self._offsets: dict[int, OffsetTracker] = {}
         """Of each partition owned. One that comes back begins anew: late news of before do not count for it."""
         self._committing = False
         own = connection.librdkafka() | SHARED | OUTPUT | {"client.id": settings.replica}
@@ -180,7 +180,7 @@ class Client:
 
     def _on_assign(self, consumer: Consumer, taken: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(taken))
-        self._offsets |= {each.partition: Offsets() for each in taken}
+        self._offsets |= {each.partition: OffsetTracker() for each in taken}
         self._replica.member_id = consumer.memberid()
         self._replica.taken(each.partition for each in taken)
         self._report()

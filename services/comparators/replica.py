@@ -12,7 +12,7 @@ from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic
 from services.common.records import encode
 from services.consumer import Event
-from services.consumer.server import letter, service_times
+from services.consumer.server import encode_dead_letter, service_times
 from services.payment.domain import settled_payment
 from services.payment.replica import Pace, ReplicaSettings, ServiceTimes
 
@@ -48,7 +48,7 @@ class Replica:
             made = settled_payment(event, self._settings.replica, now_us())
             written = Topic.PAYMENTS_SETTLED, made.order_id.encode(), encode(made)
         except Exception as wrong:  # whatever the record was, the next event is served
-            written = (Topic.DEAD_LETTERS, *letter(Group.PAYMENT, event, wrong, now_us()))
+            written = (Topic.DEAD_LETTERS, *encode_dead_letter(Group.PAYMENT, event, wrong, now_us()))
         self._processed += 1
         self._service_s.append(time.monotonic() - self._begun_s)
         if event.partition in self._owned:

@@ -1,6 +1,6 @@
 """A Kafka consumer that obeys a plan: which replicas form the group, who owns which partition. Knows no payments.
 
-`PlanConsumer` is the library; docs/consumer.md shows a service of its own. `rounds` decides a rebalance, `handover`
+`PlanConsumer` is the library; docs/reference/consumer-api.md explains it. `rounds` decides a rebalance, `handover`
 carries it out in a replica, `membership` says when. `poller` polls events into the queues of `partition_queue`,
 `server` serves them and describes what failed; `output` writes what comes of them and commits what is done.
 `log_watch` sees that the log is still the one that was read; `vitals` is what a replica tells of itself; `environment`

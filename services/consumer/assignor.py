@@ -10,7 +10,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 from contracts.clock import steady_s
 from contracts.plan import ASSIGNOR, PlanRecord
 from contracts.validation import UNDECODABLE
-from services.consumer.rounds import NEW, Given, Introduction, Origin, decide
+from services.consumer.rebalance import NEW, Given, Introduction, Origin, decide
 
 PROTOCOL_VERSION: Final = 0
 """Of Kafka's ConsumerProtocolSubscription and -Assignment: the one in which user data alone is ours."""

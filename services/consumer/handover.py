@@ -18,7 +18,7 @@ from services.consumer.log_watch import FOREIGN
 from services.consumer.metrics import PAUSE
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.rounds import Given
+from services.consumer.rebalance import Given
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Handover:
     released: int = 0
     timings: list[Round] = field(default_factory=list)
     """Of rounds that changed something; whoever reports them empties it."""
-    pauses: Histogram = field(default_factory=lambda: PAUSE.histogram(None))
+    pauses: Histogram = field(default_factory=lambda: PAUSE.kept(None))
     """Of partitions taken over from another replica (s)."""
     _watched: "set[asyncio.Future[None]]" = field(default_factory=set)
     _member: tuple[str, int] = ("", -1)

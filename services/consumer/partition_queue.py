@@ -1,7 +1,7 @@
 """The partitions that are held: what waits in each, what is being handled or tried again, which event comes next.
 
 A queue is its own token: whoever works on an event keeps the queue, and one that was dropped counts for nothing any
-more, also when the same partition is taken again. `Offsets` knows which offset of a partition may be committed.
+more, also when the same partition is taken again. `OffsetTracker` knows which offset of a partition may be committed.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from contracts.clock import steady_s
 
 
-class Offsets:
+class OffsetTracker:
     """The offsets of a partition that one member may commit: they only grow, each once all before it are done."""
 
     __slots__ = ("_begun_from", "_committed", "_done", "position", "unfinished")
@@ -108,7 +108,7 @@ class Taken:
     """Context of the span of the last attempt."""
 
 
-class PartitionQueue(Offsets):
+class PartitionQueue(OffsetTracker):
     """One partition while it is held."""
 
     __slots__ = (

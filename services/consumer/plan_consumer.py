@@ -38,7 +38,7 @@ from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
-from services.consumer.server import Server, letter, told
+from services.consumer.server import Server, encode_dead_letter, told
 from services.consumer.transaction import AtomicCommitter
 from services.consumer.vitals import Pages, Vitals
 
@@ -52,7 +52,7 @@ LEAVE_DEADLINE_S: Final = 4.0
 class PlanConsumer:
     """One replica of a group: connects, warms up, serves under the plan, and leaves in order.
 
-    docs/consumer.md explains handlers, what becomes of an event that fails, and listeners.
+    docs/reference/consumer-api.md explains handlers, what becomes of an event that fails, and listeners.
 
     replica: its name in plans. Of two live processes of one name the one that joined later owns the partitions.
     handle, or handle_batch: may return an awaitable, such as the future of `send`; the event is done once that is.
@@ -153,7 +153,7 @@ class PlanConsumer:
         topics = self._topics
         try:
             room = await self._clients.sizes.room(topics.dead_letters)
-            key, value = letter(topics.stage or topics.group, event, wrong, now_us(), room)
+            key, value = encode_dead_letter(topics.stage or topics.group, event, wrong, now_us(), room)
             await (await self.send(topics.dead_letters, key, value))
         except Exception as refused:
             what = f"the dead letter of {event.topic}, partition {event.partition}, offset {event.offset}"

@@ -222,7 +222,7 @@ def service_times(times_s: Sequence[float]) -> ServiceTimes:
 TOLD_LIMIT: Final = 1000  # characters of an exception's text that are told
 
 
-def letter(
+def encode_dead_letter(
     stage: str, event: Event, wrong: Exception, at_us: int, room: int = DEFAULT_LARGEST
 ) -> tuple[bytes | None, bytes]:
     """Return key and value of an event's dead letter: its reasons are those of a Refused, else what was raised.

@@ -1,19 +1,21 @@
-"""`tailpack list` and `tailpack show`: scenarios, policies and settings; the reference pages made of them."""
+"""`tailpack list` and `tailpack show`: scenarios, policies and settings."""
 
 import ast
 import inspect
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from itertools import pairwise
-from typing import Annotated, Any
+from math import isfinite
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from contracts.settings import declaration
+from contracts.settings import DAY_S, Setting, choices, declaration, kinds
 from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
 from tailpack.errors import TailpackError
 
@@ -26,13 +28,50 @@ def is_required(one: "Field[Any]") -> bool:
 def sentences(record: type) -> dict[str, str]:
     """Return name → the text below each setting, in one line; of inherited ones too."""
     found: dict[str, str] = {}
-    for base in reversed(record.__mro__[:-1]):
+    for base in reversed([one for one in record.__mro__ if "__annotations__" in vars(one)]):
         (of_class,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
         for one, after in pairwise(of_class.body):  # type: ignore[attr-defined]
             match one, after:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     found[name] = " ".join(text.split())
     return found
+
+
+def described(record: type) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, default with its range, meaning) of each setting of a record."""
+    texts, types = sentences(record), kinds(record)
+    for one in fields(record):
+        declared = declaration(one)
+        words = declared.known or (() if float in get_args(types[one.name]) else choices(types[one.name]))
+        choice = f" One of {', '.join(map(str, filter(None, words)))}." if words else ""
+        default = "required" if is_required(one) else _default(one.default)
+        limits = _range(declared)
+        yield one.name, f"{default} ({limits})" if limits else default, texts.get(one.name, "") + choice
+
+
+def _default(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ", ".join(f"{one:g}" for one in value) or "none"
+        case int() | float():
+            return f"{value:g}"
+        case _:
+            return str(value) or "empty"
+
+
+def _range(declared: Setting) -> str:
+    """Return the limits in signs; those that every length of time has are left out."""
+    most = declared.below if declared.most == DAY_S else min(declared.most, declared.below)
+    if declared.least >= 0 and isfinite(declared.most) and most == declared.most:
+        return f"{declared.least:.10g}–{most:.10g}"
+    least = "" if declared.least == 0 and declared.unit == "s" else f"≥{declared.least:g}"
+    limits = [f">{declared.above:g}" if isfinite(declared.above) else least if isfinite(declared.least) else ""]
+    limits += [f"{'≤' if most == declared.most else '<'}{most:g}" if isfinite(most) else ""]
+    return ", ".join(filter(None, limits))
 
 
 def list_scenarios(as_json: AsJson = False) -> None:
@@ -109,25 +148,15 @@ def show_scenario(
 
 def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="All of a name, or a part of it.")]) -> None:
     """Show the settings whose names contain NAME, with default, range and meaning."""
-    from tailpack.declared_pages import settings_like  # noqa: PLC0415
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
+    from bench.sections import SECTIONS  # noqa: PLC0415
 
-    if not (found := settings_like(name)):
-        raise TailpackError(f"no setting contains {name!r}; all of them: tailpack dev docs settings")
-    table = Table("setting", "default", "what it is", box=None)
+    records = {f"{section}." if section else "": record for section, record in SECTIONS.items()}
+    records |= {f"policy.({policy}) ": factory.options for policy, factory in POLICIES.items()}
+    rows = [(f"{prefix}{one}", *words) for prefix, record in records.items() for one, *words in described(record)]
+    if not (found := [row for row in rows if name.lower() in row[0]]):
+        raise TailpackError(f"no setting contains {name!r}; docs/reference/settings.md lists all of them")
+    table = Table("setting", "default (range)", "what it is", box=None)
     for row in found:
         table.add_row(*row)
     Console().print(table)
-
-
-def settings() -> None:
-    """Print all settings with their defaults, ranges and sentences, as Markdown."""
-    from tailpack.declared_pages import settings_page  # noqa: PLC0415
-
-    sys.stdout.write(settings_page())
-
-
-def metrics() -> None:
-    """Print all metrics with their types, labels, units and sentences, as Markdown."""
-    from tailpack.declared_pages import metrics_page  # noqa: PLC0415
-
-    sys.stdout.write(metrics_page())

@@ -58,8 +58,6 @@ COMMANDS: Final = (
     ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
-    ("dev docs settings", "tailpack.cli.catalogue:settings", "dev docs settings > docs/settings.md", DEV),
-    ("dev docs metrics", "tailpack.cli.catalogue:metrics", "dev docs metrics > docs/metrics.md", DEV),
     *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
 GROUPS: Final = {
@@ -70,7 +68,6 @@ GROUPS: Final = {
     "show": (LIST, "Show one policy, scenario or setting."),
     "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses one that runs."),
     "dev": (DEV, "Benchmarks, published tables, and the steps of a run, for maintainers."),
-    "dev docs": (DEV, "Print the reference pages."),
     "dev bench": (DEV, "Measure this machine."),
 }
 MOVED: Final = {
@@ -80,8 +77,6 @@ MOVED: Final = {
     "policies": "list policies",
     "replay": "simulate --from",
     "policies NAME": "show policy",
-    "settings": "dev docs settings",
-    "metrics": "dev docs metrics",
     "bench": "dev bench",
     "paper": "dev paper",
     "load": "dev load",
@@ -92,7 +87,9 @@ MOVED: Final = {
 LEFT: Final = {
     "chaos": "make chaos SEEDS=5",
     "grouping": "tailpack paper consistent-grouping",
+    "metrics": "docs/reference/metrics.md",
     "packing": "tailpack paper landau",
+    "settings": "tailpack show setting NAME; docs/reference/settings.md lists all",
     "sla": "tailpack report RUN_DIR; a run's live view and /metrics show the share in time meanwhile",
     "sweep": "tailpack compare SCENARIO --axis NAME",
     "taxi": "docs/examples/taxi.py",

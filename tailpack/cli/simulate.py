@@ -252,7 +252,7 @@ def side_by_side(found: "Replayed") -> Table:
     for name, (key, words, difference, how, limit) in rows.items():
         apart = found.differences[difference]
         verdict = f"{'within' if found.within[key] else 'more than'} {limit}" if same and limit else ""
-        sides = [words(getattr(side, key)) for side in (found.live, found.simulated)]
+        sides = [words(side[key]) for side in (found.live, found.simulated)]
         table.add_row(name, *sides, UNKNOWN if apart is None else how.format(apart), verdict)
     return table
 

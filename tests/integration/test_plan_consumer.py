@@ -1,4 +1,4 @@
-"""PlanConsumer as a library, on a real Kafka: what docs/consumer.md promises to a service of one's own."""
+"""PlanConsumer as a library, on a real Kafka: the promises of docs/reference/consumer-api.md."""
 
 import asyncio
 import json

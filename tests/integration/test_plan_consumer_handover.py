@@ -20,7 +20,7 @@ from services.consumer.interface import Told
 
 pytestmark = pytest.mark.kafka
 
-DOC = Path(__file__).parents[2] / "docs" / "consumer.md"
+DOC = Path(__file__).parents[2] / "docs" / "reference" / "consumer-api.md"
 GREETERS = Topics(group="greeters", events="names", plans="greeters.plans", progress="greeters.progress")
 SLOW_S = 8.0
 REBALANCE_TIMEOUT_S = 5.0
@@ -28,13 +28,13 @@ PAUSE_S = 0.02
 
 
 def blocks(kafka: str) -> list[str]:
-    """The Python examples of docs/consumer.md, for this Kafka."""
+    """The Python examples of docs/reference/consumer-api.md, for this Kafka."""
     found = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
     return [block.replace("127.0.0.1:9092", kafka) for block in found]
 
 
 class Greeters(Playground):
-    """The group of docs/consumer.md, which has names of its own."""
+    """The group of docs/reference/consumer-api.md, which has names of its own."""
 
     topics = GREETERS  # type: ignore[assignment]
 

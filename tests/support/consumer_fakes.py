@@ -17,7 +17,7 @@ from services.consumer.lease import Lease
 from services.consumer.membership import Membership
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
-from services.consumer.rounds import Given, Origin
+from services.consumer.rebalance import Given, Origin
 from services.consumer.server import Server
 
 TOPIC = "payments.requested"

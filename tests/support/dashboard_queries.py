@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from compose_file import ROOT
+from generators.metrics import METRICS, declared_in
 
 from contracts.metrics import Declared
-from tailpack.declared_pages import METRICS, declared_in
 
 
 @cache

@@ -15,11 +15,11 @@ from theory.rebalance.group import Group
 from theory.rebalance.replica import SESSION_S
 from theory.rebalance.schedule import both, cut, evict, freeze, kill, random_story, reset, restart, serve_in, swap
 
-from services.consumer import assignor, coordinator, rounds
+from services.consumer import assignor, coordinator, rebalance
 from services.consumer.handover import Handover
 from services.consumer.lease import Lease
 from services.consumer.output import Committer
-from services.consumer.rounds import Share
+from services.consumer.rebalance import Share
 from services.consumer.server import Server
 
 
@@ -94,7 +94,7 @@ async def _carry_out_and_rest(self, partitions, generation, carry_out=Handover.c
     return False
 
 
-def _taking_from_the_first(plan, introductions, *rest, decide=rounds.decide):
+def _taking_from_the_first(plan, introductions, *rest, decide=rebalance.decide):
     shares = decide(plan, introductions, *rest)
     first = min(shares)
     return shares | {first: Share((), shares[first].origin)}
@@ -108,7 +108,7 @@ def _keeping_all(self):
 
 PLANTED = {
     "a leader that grants what is still claimed": (
-        {(rounds, "last_owners"): lambda introductions: {}},
+        {(rebalance, "last_owners"): lambda introductions: {}},
         r"two members have the same partition|done twice for nothing",
     ),
     "a member that keeps its claims after a loss": (
@@ -192,7 +192,7 @@ def test_an_offset_given_up_before_the_last_generation_is_stale(monkeypatch):
     def offsets_of_any_age(introductions, generation):
         return {p: at for each in introductions.values() for p, at in each.given.items()}
 
-    monkeypatch.setattr(rounds, "_offsets", offsets_of_any_age)
+    monkeypatch.setattr(rebalance, "_offsets", offsets_of_any_age)
 
     with pytest.raises(ViolationError, match="done twice for nothing"):
         _an_answer_is_missed_and_the_new_owner_dies(range(14, 40))

@@ -1,7 +1,8 @@
-"""The ways of docs/architecture.md: each function that is named exists, and leads to the next."""
+"""The ways of docs/project/ways.toml: each function exists and names the next. Links of pages lead to what exists."""
 
 import ast
 import re
+import tomllib
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -9,21 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MOST_FILES = {"order": 6, "payment": 6, "decision": 10, "plan": 7, "report": 10, "run": 12}
-STEP = re.compile(r"^\d+\. `(?P<file>[\w/]+\.py)`: `(?P<name>[\w.]+)`(?P<handed_on>.*⇒)?", re.MULTILINE)
-Step = tuple[str, str, bool]
-"""File, qualified name, and whether what follows is reached through a topic, a queue or a process."""
-
-
-def ways() -> dict[str, list[Step]]:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    parts = re.split(r"<!-- way: (\w+) -->", text)[1:]
-    return {
-        name: [
-            (one["file"], one["name"], bool(one["handed_on"])) for one in STEP.finditer(part.split("<!-- end -->")[0])
-        ]
-        for name, part in zip(parts[::2], parts[1::2], strict=True)
-    }
+WAYS = tomllib.loads((ROOT / "docs" / "project" / "ways.toml").read_text(encoding="utf-8"))
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 @cache
@@ -57,21 +46,33 @@ def leads_to(file: str, name: str) -> set[str]:
     return direct.union(*map(named, through))
 
 
-@pytest.mark.parametrize("way", MOST_FILES)
+@pytest.mark.parametrize("way", WAYS)
 def test_each_step_exists_and_leads_to_the_next(way: str) -> None:
-    steps = ways()[way]
+    steps = WAYS[way]["steps"]
     assert len(steps) > 3
-    assert len({file for file, *_ in steps}) <= MOST_FILES[way]
-    for file, name, _ in steps:
+    assert len({file for file, *_ in steps}) <= WAYS[way]["most_files"]
+    for file, name, *_ in steps:
         assert name in definitions(file), f"{file} has no {name}"
     for at, (before, after) in enumerate(pairwise(steps)):
-        if not before[2]:
-            known = set().union(*(leads_to(file, name) for file, name, _ in steps[: at + 1]))
+        if not any("⇒" in remark for remark in before[2:]):
+            known = set().union(*(leads_to(file, name) for file, name, *_ in steps[: at + 1]))
             wanted = after[1].rpartition(".")[2]
             assert wanted in known, f"{way}: nothing up to step {at + 1} names {after[1]} of {after[0]}"
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
-    assert [one for one in links if not (page.parent / one).exists()] == []
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings, as forges make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)", text, re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\]\(.*?\)", "", one)).strip().lower().replace(" ", "-") for one in headings
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
+    for link, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not anchor or target.suffix != ".md" or anchor in anchors(target), f"{link}#{anchor}"

@@ -9,7 +9,7 @@ from consumer_fakes import TOPIC
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import BEHIND_S, PlanAssignor, introduced
-from services.consumer.rounds import Introduction, Origin
+from services.consumer.rebalance import Introduction, Origin
 
 
 class Cluster:

@@ -12,7 +12,7 @@ from contracts.clock import now_us
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer import handover as handover_module
-from services.consumer.rounds import Given
+from services.consumer.rebalance import Given
 
 
 async def test_what_is_taken_begins_where_the_last_owner_ended_and_the_rest_where_the_group_has_it():

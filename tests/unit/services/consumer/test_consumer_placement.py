@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from contracts.plan import PlanRecord
 from services.consumer.placement import Member, place
-from services.consumer.rounds import NEW
+from services.consumer.rebalance import NEW
 
 PROPERTY = settings(max_examples=100, deadline=None)  # a busy machine is no error
 NAMES = [f"payment-{number}" for number in range(6)]

@@ -9,7 +9,7 @@ import pytest
 from consumer_fakes import Kitchen, eventually, records
 
 from services.consumer.interface import Event, Refused
-from services.consumer.server import letter
+from services.consumer.server import encode_dead_letter
 
 
 class Unsayable(Exception):  # noqa: N818
@@ -161,7 +161,7 @@ async def test_after_the_last_attempt_and_after_a_refusal_the_event_is_handed_ov
 
     async def on_error(event: Event, error: Exception) -> None:
         handed.append((event.offset, error))
-        msgspec.json.decode(letter("greeters", event, error, 5)[1])
+        msgspec.json.decode(encode_dead_letter("greeters", event, error, 5)[1])
 
     kitchen = Kitchen(handle, on_error=on_error, attempts=3)
     kitchen.queues.put(0, records(0, 2), 1)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 from consumer_fakes import TOPIC
+from generators.metrics import declared_in
 
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.settings import Target
@@ -18,7 +19,6 @@ from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.vitals import Pages, Vitals
-from tailpack.declared_pages import declared_in
 
 
 class Replica:
@@ -33,7 +33,7 @@ class Replica:
             latencies=[],
             failed=0, retried=0, rounds=0, taken=0, released=0, timings=[], state=state, member_id="", generation=1,
             plans=SimpleNamespace(newest=None), assignor=SimpleNamespace(last=SimpleNamespace(epoch=0)),
-            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.histogram(None),
+            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.kept(None),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),

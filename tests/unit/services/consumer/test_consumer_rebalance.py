@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.placement import Member, place
-from services.consumer.rounds import MOST_FOLLOW_UPS, Given, Introduction, Origin, Share, decide, last_owners
+from services.consumer.rebalance import MOST_FOLLOW_UPS, Given, Introduction, Origin, Share, decide, last_owners
 
 GENERATION = 8
 PROPERTY = settings(max_examples=100, deadline=None)  # a busy machine is no error

@@ -1,4 +1,4 @@
-"""The causes of lateness in words: what each means, and a sentence with the figures that tell it of one episode."""
+"""The causes of lateness in words: what each means, and a sentence with figures for each episode of late events."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
@@ -64,7 +64,7 @@ def cause_title(cause: str) -> str:
 
 
 def why(cause: Cause, worst: Mapping[str, Any], terms: Terms, starts: Iterable[Span]) -> str:
-    """Return one sentence with the figures that tell an episode's cause.
+    """Return one sentence with the figures that show an episode's cause.
 
     worst: of an episode (partition, replica, epoch) and of its worst event, µs; None where not known. starts: from when
     a replica was requested until it was ready.

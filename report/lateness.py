@@ -112,7 +112,7 @@ def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
     """Return the events that were never done, with `cause`. died_us: when the last replica died; NONE: none did.
 
     Upstream when it never reached Payment's topic; replica-dead when a replica died after it had been handed over;
-    overloaded otherwise: nobody came to serve it.
+    overloaded otherwise: no replica served it.
     """
     lost = placed(events.where((events["done_us"] == NONE) & accounted(events)))
     reached = (lost["requested_records"] > 0) | (not pipeline)

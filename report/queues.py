@@ -32,7 +32,7 @@ KNOWN: Final = (
 LEAST_SLOT_US: Final = 20_000
 """Resolution of standstills."""
 LONGEST_US: Final = 600_000_000
-"""Of a longer wait or service only the end counts for standstills: a time may be absurd."""
+"""Only the end of a longer wait or service counts for standstills: a time may be absurd."""
 AFTER_CHANGE_US: Final = 5_000_000
 """A standstill is the group's if a plan, or a change of a replica, is within it or at most this long before it."""
 
@@ -40,12 +40,14 @@ AFTER_CHANGE_US: Final = 5_000_000
 def waited(rows: Rows, stays: Table, terms: Terms) -> Table:
     """Return the late events that were done, with what the queues of their replicas and of their partitions say.
 
-    stays: of `rebalances.stays`. Added to what is known of an event, all in µs:
-    start_us      service began: received, and the replica's event before it done
-    service_us    from there until done
-    unstalled_us  when it would have been done had its replica never been idle while it was there to be served;
-    unslowed_us   … had no service been slow; unpaused_us: … had its partition changed hands in no time
-    since_us      its replica has had something to do ever since
+    stays: of `rebalances.stays`. Added columns, all in µs:
+
+    start_us      start of its service: received, and the replica's event before it done
+    service_us    length of its service
+    unstalled_us  end of its service if its replica had never been idle while the event could be served
+    unslowed_us   … if no service had been slow
+    unpaused_us   … if its partition had changed hands in no time
+    since_us      time since which its replica had never been without work
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVED, *HANDS)
     queued = partial(_queued, stays=changed, terms=terms)
@@ -120,8 +122,8 @@ def owner_loads(arrived: Table, late: Table, terms: Terms) -> dict[str, Ints]:
 def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> list[tuple[int, int]]:
     """Return the standstills, a tenth of the target or longer, that a change of the group explains, in order.
 
-    The group stands still in a slot of time in which nobody finishes or holds an event, and several partitions have
-    events that wait. moments: times of plans and of changes of replicas, µs.
+    The group stands still in a slot of time in which no replica finishes or holds an event, and several partitions
+    have events that wait. moments: times of plans and of changes of replicas, µs.
     """
     length_us = max(LEAST_SLOT_US, 2 * terms.usual.service_us)
     still = _still_slots(np.concatenate(rows.pieces(partial(_spans, terms=terms, length_us=length_us))))
@@ -147,11 +149,8 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
     handed_us, ready_us, done_us = handed(rows), ready(rows), rows["done_us"]
     waits = ready_us - handed_us >= max(terms.target_us // 10, 2 * length_us)
     waited_from_us = np.maximum(handed_us, ready_us - LONGEST_US)[waits]
-    served = (
-        np.full(len(done_us), NONE),
-        np.maximum(ready_us, done_us - LONGEST_US) // length_us,
-        done_us // length_us,
-    )
+    served_from_us = np.maximum(ready_us, done_us - LONGEST_US)
+    served = (np.full(len(done_us), NONE), served_from_us // length_us, done_us // length_us)
     waited = (rows["partition"][waits], -(-waited_from_us // length_us), ready_us[waits] // length_us - 1)
     line, first, last = (np.concatenate(pair) for pair in zip(served, waited, strict=True))
     groups = Groups(line, first)  # a burst of thousands is one row

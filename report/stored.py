@@ -43,7 +43,7 @@ ASKED, COUNTED = (f"{COLUMN_OF[topic]}_records" for topic in (Topic.PAYMENTS_REQ
 """Columns that tell what was asked for, done or not; and how often the topics carried an event."""
 LETTERS: Final = "dead_letters"
 EVERY: Final = frozenset({*SERVED, *PLACED, ASKED, COUNTED, LETTERS, CUSTOMER})
-"""Columns that a file of events may lack, or fill in: what they tell is then not known."""
+"""Columns that a file of events may lack. Figures that need one of them are then null."""
 COUNTS: Final = (LETTERS, *(f"{prefix}_records" for prefix in COLUMN_OF.values()))
 DIFFER: Final = tuple(f"{prefix}_differ" for prefix in COLUMN_OF.values())
 WHOLE_NUMBERS: Final = (
@@ -234,8 +234,8 @@ def check_events(source: str | Path, needed: Sequence[str] = (*WHOLE_NUMBERS, *Y
 def copy_events(source: str, to: Path) -> frozenset[str]:
     """Copy events that lie elsewhere to `to`, in a run's columns; return those that are known and not filled in.
 
-    Needed are the columns of `NEEDED`. Of an event without more it is assumed that it was requested once, and settled
-    once if it was done. Raises ReportError.
+    Needed are the columns of `NEEDED`. An event without more counts as requested once, and as settled once if it was
+    done. Raises ReportError.
     """
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import compute as pc  # noqa: PLC0415

@@ -23,7 +23,7 @@ OF_EVERY: Final = (
 
 
 class HandedOut:
-    """Event rows in the Parquet at `place`, in a run's columns. Rows that are put together are written into `scratch`."""
+    """Event rows in the Parquet at `place`, in a run's columns. `scratch` takes rows that are put together."""
 
     def __init__(self, spark: SparkSession, place: Path, scratch: Path, known: frozenset[str]) -> None:
         self.known = known & {*check_events(place, ())}

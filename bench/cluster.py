@@ -138,7 +138,7 @@ class Namespace:
         """Apply the cluster's overlay here, with other counts, settings and patches (as kustomize has them)."""
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made).resolve()
-            literals = [f"{key}={value}" for key, value in (settings or {}).items()]
+            merged = {"literals": [f"{key}={value}" for key, value in (settings or {}).items()]}
             here = {
                 "resources": [os.path.relpath(self.cluster.overlay.resolve(), folder)],
                 "components": [os.path.relpath(MANIFESTS / "components" / each, folder) for each in components],
@@ -147,8 +147,7 @@ class Namespace:
                 "images": [_image(name, there) for name, there in self.cluster.images.items()],
                 "replicas": [{"name": each, "count": count} for each, count in (replicas or {}).items()],
                 "patches": list(patches),
-                "configMapGenerator": [{"name": "settings", "behavior": "merge", "literals": literals}]
-                * bool(literals),
+                "configMapGenerator": [{"name": "settings", "behavior": "merge"} | merged] if settings else [],
             }
             (folder / "kustomization.yaml").write_text(json.dumps(here), encoding="utf-8")  # JSON is YAML
             self.cluster.kubectl("apply", "--kustomize", made)

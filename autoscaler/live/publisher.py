@@ -1,6 +1,5 @@
 """From what is wanted to what is in force: writes each plan as soon as it can be carried out, and journals it."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -9,6 +8,7 @@ from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import Uptake
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
+from autoscaler.packing.owners import spread_by_count
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
@@ -177,10 +177,7 @@ def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
     if wanted.assignment is None or len(replicas) == len(wanted.replicas):
         return Plan(replicas, wanted.assignment)
     kept = {partition: owner for partition, owner in wanted.assignment.items() if owner in replicas}
-    held = Counter(kept.values())
-    for partition in sorted(set(wanted.assignment) - set(kept)):
-        kept[partition] = owner = min(replicas, key=lambda name: (held[name], replicas.index(name)))
-        held[owner] += 1
+    spread_by_count(kept, sorted(wanted.assignment.keys() - kept), replicas)
     return Plan(replicas, dict(sorted(kept.items())))
 
 

@@ -1,9 +1,10 @@
 """The replicas of a simulated group: who is there, who costs money, and who shall have what, now and in the end."""
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.model import Plan
+from autoscaler.packing.owners import spread_by_count
 from contracts.journal import ReplicaChange, ReplicaChanged
 
 
@@ -175,24 +176,3 @@ def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int
     placed = {partition: name for name in replicas for partition in held[name][: room[name]]}
     spread_by_count(placed, (partition for partition in range(partitions) if partition not in placed), replicas, room)
     return dict(sorted(placed.items()))
-
-
-def spread_by_count(
-    placed: MutableMapping[int, str],
-    homeless: Iterable[int],
-    replicas: Sequence[str],
-    room: Mapping[str, int] | None = None,
-) -> None:
-    """Add each of `homeless` to `placed`, at the replica that then has the fewest; ties go to the oldest.
-
-    room: how many a replica may have; None: any number.
-    """
-    count = dict.fromkeys(replicas, 0)
-    for name in placed.values():
-        if name in count:
-            count[name] += 1
-    for partition in homeless:
-        open_to = replicas if room is None else [name for name in replicas if count[name] < room[name]]
-        owner = min(open_to, key=count.__getitem__)
-        placed[partition] = owner
-        count[owner] += 1

@@ -170,29 +170,26 @@ class EventServer(ABC):
         self._events = Window(service)
         self._arrived = 0
         """Number of the first event that has not arrived."""
-        self._now_us = self._newest_us = 0
+        self.now_us = self._newest_us = 0
+        """Everything that starts before this moment has started."""
         self._collected: list[Served] = []
         """Outcomes that wait to be taken; `_collected_until` is the event after them."""
         self._collected_until = self._taken = 0
-
-    @property
-    def now_us(self) -> int:
-        """Everything that starts before this moment has started."""
-        return self._now_us
 
     def add_replica(self) -> int:
         """Return the number of a new replica; numbers grow from 0. It serves nothing yet."""
         number = len(self._replicas)
         added = np.zeros(1, REPLICA)
-        added["speed"], added["slow_factor"] = self._times.speed(number), self._times.slow_factor(number)
-        added["free_us"], added["alive"] = self._now_us, True
+        added["speed"] = self._times.settings.speed_of(number)
+        added["slow_factor"] = self._times.settings.slow_factor_of(number)
+        added["free_us"], added["alive"] = self.now_us, True
         added["first"] = added["last"] = added["waiting"] = NONE
         self._replicas = np.concatenate([self._replicas, added])
         return number
 
     def feed(self, arrivals: Arrivals) -> None:
         """Take in the next events. Raises ValueError for events out of order, of the past, or of no partition."""
-        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
+        check_next(arrivals, earliest_us=max(self.now_us, self._newest_us), partitions=len(self._partitions))
         if len(arrivals):
             self._newest_us = int(arrivals.intended_us[-1])
             self._events.feed(arrivals)
@@ -214,7 +211,7 @@ class EventServer(ABC):
         """Return how many events each replica finished too late until now."""
         self._collect()
         rows = self._events.rows[self._collected_until - self._events.base : self._events.loaded - self._events.base]
-        late = (rows["done_us"] <= self._now_us) & (rows["done_us"] - rows["intended_us"] > self._target_us)
+        late = (rows["done_us"] <= self.now_us) & (rows["done_us"] - rows["intended_us"] > self._target_us)
         return self._more_late(rows["replica"][late])
 
     @abstractmethod

@@ -8,7 +8,6 @@ from bench.benchmark import Option
 from bench.handover import figures
 from bench.handover.group import GroupBenchmark, ServedGroup
 from bench.handover.steps import PlannedSteps, UnplannedSteps
-from contracts.delivery import Delivery
 
 FIRST_QUIET_S = 3.0
 
@@ -19,11 +18,6 @@ class Handover(GroupBenchmark):
 
     analyse = staticmethod(figures.handovers)
     handovers: Annotated[int, Option("Moved partitions; 0: 200, or 30 with --quick.", least=0)] = 0
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a runtime whose partitions have no owner."""
-        if self.runtime is Delivery.SHARE:
-            raise ValueError("--runtime share: the partitions of a share group have no owner")
 
     def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
         """Take steps until enough partitions have moved."""

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final, NamedTuple
@@ -22,7 +21,8 @@ from contracts.children import Child, python_module
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
 from contracts.events import Timeline
-from contracts.topics import Topic, qualified
+from contracts.settings import unknown
+from contracts.topics import Group, Topic, qualified
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MOST: Final = 0.9
@@ -35,22 +35,14 @@ ASK_S: Final = 2.0
 STOP_S: Final = 20.0
 
 
-class Name(StrEnum):
-    """The process that is measured: a service, or the load generator."""
-
-    LOAD = "load"
-    ORDER = "order"
-    PAYMENT = "payment"
-    SHIPMENT = "shipment"
-    NOTIFICATION = "notification"
-
-
-READS: Final = {
-    Name.ORDER: (Topic.ORDERS_PLACED, Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),
-    Name.PAYMENT: (Topic.PAYMENTS_REQUESTED,),
-    Name.SHIPMENT: (Topic.PAYMENTS_SETTLED,),
-    Name.NOTIFICATION: (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
+READS: Final[dict[str, tuple[Topic, ...]]] = {
+    Group.ORDER: (Topic.ORDERS_PLACED, Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),
+    Group.PAYMENT: (Topic.PAYMENTS_REQUESTED,),
+    Group.SHIPMENT: (Topic.PAYMENTS_SETTLED,),
+    Group.NOTIFICATION: (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
 }
+LOAD: Final = "load"
+NAMES: Final = (LOAD, *READS)
 
 
 class _Seen(NamedTuple):
@@ -63,7 +55,7 @@ class _Seen(NamedTuple):
 class Stage(Benchmark):
     """Measure what one service serves with a backlog, or what the load generator sends on time."""
 
-    name: Annotated[Name, Option(f"One of {', '.join(Name)}.", positional=True)]
+    name: Annotated[str, Option(f"One of {', '.join(NAMES)}.", positional=True)]
     instances: Annotated[str, Option("Numbers of processes, separated by commas.")] = "1"
     partitions: Annotated[int, Option("Partitions of each topic.", least=1, most=1_000)] = 4
     records: Annotated[int, Option("Orders in the backlog; 0: 20,000, or 1,500 with --quick.", least=0)] = 0
@@ -71,6 +63,8 @@ class Stage(Benchmark):
 
     def cases(self) -> Sequence[str]:
         """Return the numbers of processes. Raises ValueError."""
+        if self.name not in NAMES:
+            raise ValueError(f"stage {self.name!r} is {unknown(self.name, NAMES)}")
         counts = self.instances.split(",")
         if any(int(one) < 1 for one in counts):
             raise ValueError(f"--instances {self.instances}: must be 1 or more")
@@ -79,7 +73,7 @@ class Stage(Benchmark):
     def measure(self, case: str, tools: Tools) -> Row:
         """Measure so many processes on a broker of their own."""
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
-            if self.name is Name.LOAD:
+            if self.name == LOAD:
                 loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)
                 return loads.measure(quick=self.quick)
             return self._serve(connection, Path(folder), int(case), tools)
@@ -100,7 +94,7 @@ class Stage(Benchmark):
         wall_s, done = last.at_s - first.at_s, last.done - first.done
         processor_s = last.processor_s - first.processor_s
         return {
-            "stage": self.name.value,
+            "stage": self.name,
             "instances": instances,
             "partitions": self.partitions,
             "orders": orders,
@@ -110,10 +104,12 @@ class Stage(Benchmark):
         }
 
     def _start(self, running: ExitStack, connection: Connection, folder: Path, number: int) -> Child:
-        name, shared = f"{self.name}-{number}", {"data_dir": folder / self.name, "demo": "true"}
-        divided = {"pipeline_partitions": self.partitions, "payment_partitions": self.partitions}
-        own = {"replica": name, "instance": number, "service_time_s": self.service_time}
-        environ = environ_of(connection, **own, **divided, **shared)
+        name, topics = (
+            f"{self.name}-{number}",
+            dict.fromkeys(("pipeline_partitions", "payment_partitions"), self.partitions),
+        )
+        own = {"replica": name, "instance": number, "data_dir": folder / self.name, "demo": "true"}
+        environ = environ_of(connection, service_time_s=self.service_time, **own, **topics)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")
         child.start()
         running.callback(child.stop, STOP_S)

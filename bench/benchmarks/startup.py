@@ -32,7 +32,7 @@ class Startup(Benchmark):
                 asked_s = steady_s()
                 name = group.start_warm()
                 took.append(steady_s() - asked_s)
-                group.terminate(name)
+                group.end(name)
                 group.wait_for(partial(group.gone, name), f"{name} ends after SIGTERM")
         p50, p99 = np.percentile(took, (50, 99))
         return {"n": len(took), "asked_to_ready_p50_s": float(p50), "p99_s": float(p99)}

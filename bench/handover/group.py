@@ -32,12 +32,12 @@ from loadgen.result import READY_FILE, GeneratorResult, all_exist
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
-STEP_DEADLINE_S, QUICK_STEP_DEADLINE_S = 60.0, 10.0
+STEP_DEADLINE_S: Final = 60.0
 QUICK_STEPS_S: Final = 33.0
-"""Quick form: no step begins later, so that the whole ends within 50 s."""
+"""Quick form: no step begins later, so that the whole ends within 50 s if nothing is overdue."""
 SETTLE_S: Final = 2.0
 """After the load has begun, before anything is measured: clients fetch metadata, the broker compiles."""
-DRAIN_S, QUICK_DRAIN_S = 20.0, 5.0
+DRAIN_S: Final = 20.0
 STOP_S: Final = 15.0
 WRITE_S: Final = 10.0
 SESSION_S: Final = 6.0
@@ -87,7 +87,7 @@ class GroupBenchmark(Benchmark):
                 problem = str(overdue)
             except KeyboardInterrupt:
                 interrupted = True
-            evidence, sent = group.end(soon=interrupted or self.quick)
+            evidence, sent = group.finish()
         late_s, limit_s = (sent.lateness_p99_us or 0) / 1e6, sent.lateness_limit_us / 1e6
         if not problem and late_s > limit_s:
             problem = f"the load was late: p99 {late_s:.3f} s, above {limit_s} s; keep the machine quiet"
@@ -172,17 +172,14 @@ class ServedGroup:
         self.wait_for(is_warm, f"{name} is warm", START_DEADLINE_S)
         return name
 
-    def terminate(self, name: str) -> int:
-        """Ask a replica to stop; return when, µs since the epoch."""
-        self._stopping[name], at_us = self.running.pop(name), now_us()
-        self._stopping[name].terminate()
-        return at_us
-
-    def kill(self, name: str) -> int:
-        """Send SIGKILL and wait for the end; return when it was sent."""
-        self._stopping[name], at_us = self.running.pop(name), now_us()
-        self._stopping[name].kill()
-        self._stopping[name].wait()
+    def end(self, name: str, *, kill: bool = False) -> int:
+        """Send SIGTERM, or SIGKILL and wait for the end; return when it was sent, µs since the epoch."""
+        child, at_us = self.running.pop(name), now_us()
+        self._stopping[name] = child
+        if kill:
+            child.kill()
+            child.wait()
+        child.terminate()
         return at_us
 
     def gone(self, name: str) -> bool:
@@ -217,7 +214,7 @@ class ServedGroup:
         self.wait_for(lambda: len(self.seen.owners()) == setup.partitions, every, START_DEADLINE_S)
         self.pump(SETTLE_S)
 
-    def end(self, *, soon: bool) -> tuple[Evidence, GeneratorResult]:
+    def finish(self) -> tuple[Evidence, GeneratorResult]:
         """End the load, and wait for the last events; return all that was seen, and what the load reports."""
         load = self._load.pop()
         load.stop(STOP_S)
@@ -225,7 +222,7 @@ class ServedGroup:
             sent = GeneratorResult.load(self._folder)
         except (OSError, msgspec.DecodeError) as missing:
             raise BenchError(f"the load did not write what it sent: {load.ending()}") from missing
-        ends, until_s = self.seen.ends(), time.monotonic() + (QUICK_DRAIN_S if soon else DRAIN_S)
+        ends, until_s = self.seen.ends(), time.monotonic() + DRAIN_S
         while len({(one.partition, one.offset) for one in self.seen.rows}) < ends.sum() and time.monotonic() < until_s:
             self.pump(0.3)
         evidence = Evidence(
@@ -255,16 +252,16 @@ class ServedGroup:
         self.pump(length_s)
         self.quiet.append((from_us, now_us()))
 
-    def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = 0.0) -> None:
-        """Take in what arrives until `condition` holds, by default as long as a step may. Raises NotWithinError."""
+    def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = STEP_DEADLINE_S) -> None:
+        """Take in what arrives until `condition` holds. Raises NotWithinError."""
 
         def holds() -> bool:
             self.pump(POLL_S)
             return condition()
 
-        until(holds, within_s or (QUICK_STEP_DEADLINE_S if self.setup.quick else STEP_DEADLINE_S), what, poll_s=0)
+        until(holds, within_s, what, poll_s=0)
 
-    def wait_for_plan(self, within_s: float = 0.0) -> None:
+    def wait_for_plan(self, within_s: float = STEP_DEADLINE_S) -> None:
         """Wait until the replicas report the partitions that the newest plan gives them. Raises NotWithinError."""
         in_force = lambda: self.seen.reported_owners(self.running) == self.assignment  # noqa: E731
         self.wait_for(in_force, "the newest plan is in force", within_s)

@@ -65,7 +65,7 @@ class PlannedSteps:
     def drain(self, name: str) -> None:
         """Plan without this replica; its process is stopped when others serve its partitions."""
         self._carry_out("drain", *self._without(name))
-        self._group.terminate(name)
+        self._group.end(name)
         self._group.wait_for(lambda: self._group.gone(name), f"{name} ends after SIGTERM")
 
     def end(self, kind: str, name: str) -> None:
@@ -75,7 +75,7 @@ class PlannedSteps:
         then confirms the owners that the group has chosen.
         """
         mine, report, (changes, staying) = self._group.held_by(name), self._seen.reports[name], self._without(name)
-        at_us, moves = (self._group.terminate if kind == SIGTERM else self._group.kill)(name), None
+        at_us, moves = self._group.end(name, kill=kind != SIGTERM), None
         if kind == KNOWN_DEATH:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
             _, moves = self._group.write_plan(changes, staying, (evicted,))
@@ -139,7 +139,7 @@ class UnplannedSteps:
         self._carry_out("start", first_us[newcomer], before, self._is_balanced, f"{newcomer} serves its share")
 
     def _terminate(self, name: str) -> None:
-        before, at_us = self._seen.owners(), self._group.terminate(name)
+        before, at_us = self._seen.owners(), self._group.end(name)
         done = lambda: self._group.gone(name) and self._is_balanced()  # noqa: E731
         self._carry_out(SIGTERM, at_us, before, done, f"others serve the partitions of {name}, and it ends")
 

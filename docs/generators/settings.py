@@ -16,7 +16,7 @@ from bench import sections
 from contracts import membership, topics
 from contracts.connection import Connection, Security
 from contracts.logs import LogSettings
-from contracts.settings import Settings, Target, declaration
+from contracts.settings import Settings, Target
 from generators import head, joined, table, wrapped
 from loadgen.schedule import Bursts
 from loadgen.spec import DriverSettings
@@ -123,7 +123,7 @@ def page() -> str:
 
 
 def _properties() -> str:
-    keys = ", ".join(f"`{declaration(one).key}`" for one in fields(Security))
+    keys = ", ".join(f"`{one.name.replace('_', '.')}`" for one in fields(Security))
     return wrapped(
         f"The file `client_properties` has lines KEY=VALUE and comments with #. Its keys are librdkafka's: {keys}."
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from contracts.membership import Membership, obeys_plans
+from contracts.membership import OBEYS_PLANS, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
 
@@ -85,7 +85,7 @@ class Options(Membership, Target):
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """What happens to a partition whose log was created anew, truncated, or deleted before it was served."""
 
-    RULES: ClassVar[Rules] = (("delivery", obeys_plans), ("retry_backoff_max_s", _not_below_the_first))
+    RULES: ClassVar[Rules] = (OBEYS_PLANS, ("retry_backoff_max_s", _not_below_the_first))
 
     def backoff_s(self, failures: int) -> float:
         """Return the pause after so many failed attempts (s)."""

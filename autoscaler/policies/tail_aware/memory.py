@@ -81,11 +81,9 @@ class Doubt:
 
     def keep(self, replicas: Collection[str]) -> None:
         """Forget all but these; what they have in common stays."""
-        gone = self._values.keys() - replicas
-        if len(gone) < len(self._values):
-            for name in gone:
-                del self._values[name]
-                self._excess.pop(name, None)
+        if self._values.keys() - replicas:
+            self._values = {name: value for name, value in self._values.items() if name in replicas}
+            self._excess = {name: excess for name, excess in self._excess.items() if name in replicas}
 
     @property
     def typical(self) -> float:

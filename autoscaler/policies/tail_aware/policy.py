@@ -61,7 +61,7 @@ class TailAwareSettings(Settings):
 
 
 class TailAware:
-    """Decides count and assignment together, by predicted late events (docs/model.md).
+    """Decides count and assignment together, by predicted late events (docs/explanation/the-policy.md).
 
     Each tick: learn how events arrive and how many will; think of plans; predict for each which events would be late,
     those that wait already and those that handovers delay included; take the cheapest.

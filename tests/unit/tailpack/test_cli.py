@@ -157,7 +157,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             r"Missing option '--bootstrap-servers' \(env var: 'TAILPACK_BOOTSTRAP_SERVERS'\)\.",
         ),
         (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
-        (("simulate", "--from", "nowhere"), r".*no such folder.*"),
+        (("simulate", "--from", "nowhere"), r".*it holds no run.json.*"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -53,7 +53,7 @@ class Block(NamedTuple):
     text: str
 
     def of(self, suite: str) -> bool:
-        """Tell whether it is for a suite, or for the page without one."""
+        """Return whether it is for a suite, or for the page without one."""
         return not self.tags.intersection(SUITES) or suite in self.tags
 
 

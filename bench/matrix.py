@@ -7,7 +7,6 @@ interrupted matrix continues where it stopped.
 
 import multiprocessing
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -119,12 +118,9 @@ def policy_version(policy: str) -> str:
     """Return a fingerprint of a policy's own file, or of the module that a package offers; empty for ours."""
     from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `question`
 
-    if policy in POLICIES:
-        return ""
-    file = re.match(r".*\.py(?=:|$)", policy)
-    offer = None if file else next(iter(entry_points(group=GROUP, name=policy)), None)
+    offer = None if policy in POLICIES else next(iter(entry_points(group=GROUP, name=policy)), None)
     spec = find_spec(offer.module) if offer else None
-    return _digest(Path(file[0] if file else spec.origin if spec and spec.origin else ""))
+    return _digest(Path(spec.origin if spec and spec.origin else policy.rpartition(":")[0] or policy))
 
 
 def simulated(job: Job) -> Row:
@@ -135,7 +131,7 @@ def simulated(job: Job) -> Row:
     if question.stages:
         from bench.simulation.chain import run_chain  # noqa: PLC0415
 
-        return dict(msgspec.to_builtins(run_chain(question)[2]))
+        return dict(msgspec.to_builtins(run_chain(question)[1]))
     if job.how == OPTIMUM:
         from bench.simulation.optimum import find_optimum  # noqa: PLC0415
         from bench.simulation.sent import sent_by  # noqa: PLC0415
@@ -405,13 +401,13 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def swept(self) -> list[Case]:
         """Return the cases with all changes; with an axis, each of them at each point."""
-        from bench.random_scenarios import random_cases  # noqa: PLC0415  numpy only where it is needed
+        from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
 
         axis = self.over()
         cases = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
         cases = [
             Case(scenario=one.scenario, set=dict(sorted_changes(one.set, self.set)))
-            for one in (*cases, *random_cases(self.random))
+            for one in (*cases, *map(random_case, range(1, self.random + 1)))
         ]
         if axis is None:
             return cases

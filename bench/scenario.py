@@ -286,14 +286,8 @@ AS_ONE: Final = "tail-aware"
 """The policy that uses what it is told of the stages before."""
 
 _LOAD_KEYS: Final = {
-    "topology": "topology",
-    "duration_s": "duration_s",
-    "workload": "load.workload",
-    "trace": "load.trace",
-    "split": "load.split",
-    "grouping": "load.grouping",
-    "invalid_share": "load.invalid_share",
-    "faults": "load.faults",
+    **{name: name for name in ("topology", "duration_s")},
+    **{name: f"load.{name}" for name in ("workload", "trace", "split", "grouping", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""

@@ -27,7 +27,7 @@ import msgspec
 
 from contracts.delivery import Delivery
 from contracts.settings import unknown
-from contracts.validation import InvalidSettingsError
+from contracts.validation import InvalidSettingsError, text_in
 from grouping import Grouping
 from loadgen.schedule import Spacing, Split
 
@@ -44,9 +44,9 @@ OPTIMUM: Final = "optimum"
 """How a job is run that asks for the cheapest schedule instead of a policy."""
 DECIDING: Final = (
     *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
-    *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py", "studies/*.py"),
+    *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
 )
-"""Files from which a row follows, besides its scenario. The live autoscaler is not one of them."""
+"""Files from which every row follows. The live autoscaler is not one of them."""
 NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
 AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
 """Rebalance protocols in which each member learns of a change at its own next heartbeat."""
@@ -80,9 +80,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return found.playing(read_trace(Path(found.load.trace), found.payment.partitions))
 
     def key(self) -> str:
-        """Return the hash of the job, of its files and of the code."""
-        trace = _digest(Path(str(dict(self.changes).get("load.trace", ""))))
-        known = (self, _content(self.scenario), trace, policy_version(self.policy), code_version())
+        """Return the hash of the job, of the files that it names and of the code."""
+        named = [_digest(Path(str(one))) for one in (self.scenario, dict(self.changes).get("load.trace", ""))]
+        known = (self, named, policy_version(self.policy), code_version())
         return sha256(msgspec.json.encode(known)).hexdigest()[:24]
 
     def __str__(self) -> str:
@@ -100,14 +100,6 @@ def code_version(root: Path = ROOT) -> str:
         if not name.startswith(NOT_DECIDING):
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
-
-
-def _content(scenario: str) -> object:
-    from bench.scenario import scenario_table  # noqa: PLC0415  as in `question`
-
-    with suppress(InvalidSettingsError):
-        return scenario_table(scenario)
-    return None
 
 
 def _digest(path: Path) -> str:
@@ -461,9 +453,8 @@ def read_matrix(name_or_path: str) -> Matrix:
 
 
 def _own(path: Path) -> Matrix:
+    text = text_in(path)
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Matrix)
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+        return msgspec.toml.decode(text, type=Matrix)
     except (msgspec.DecodeError, ValueError) as wrong:
         raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong

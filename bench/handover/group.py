@@ -179,7 +179,8 @@ class ServedGroup:
         if kill:
             child.kill()
             child.wait()
-        child.terminate()
+        else:
+            child.terminate()
         return at_us
 
     def gone(self, name: str) -> bool:

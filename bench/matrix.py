@@ -208,24 +208,18 @@ def finished(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple
     When a process dies, its pool cannot say which job it had: each job that was running is tried again alone, and fails
     only if its process dies again.
     """
-    suspects = yield from _together(jobs, work, processes)
-    for job in suspects:
-        if (yield from _together([job], work, 1)):
-            yield job, {FAILED: "its process died twice; memory may have been short"}
-
-
-def _together(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple[Job, Row], None, list[Job]]:
-    """Yield jobs with their rows; return those that were running when a process died."""
-    suspects, waiting = list[Job](), list(reversed(jobs))
+    together, suspects = list(reversed(jobs)), list[Job]()
     context = multiprocessing.get_context("spawn")  # a fork would copy threads and locks of the caller
     resource_tracker.ensure_running()  # it changes the signal mask, so before `_interrupt_held`
-    while waiting:
+    while together or suspects:
+        alone = not together
+        waiting, most = ([suspects.pop()], 1) if alone else (together, min(processes, len(together)))
         running: dict[Future[Row], Job] = {}
         before = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(min(processes, len(waiting)), mp_context=context, initializer=_begin)
+        pool = ProcessPoolExecutor(most, mp_context=context, initializer=_begin)
         try:
             while waiting or running:
-                while waiting and len(running) < processes:
+                while waiting and len(running) < most:
                     with _interrupt_held():  # the first call starts the processes, which inherit the mask
                         running[pool.submit(_row, work, waiting[-1])] = waiting[-1]
                     waiting.pop()
@@ -233,12 +227,13 @@ def _together(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tupl
                     row = future.result()
                     yield running.pop(future), row
         except BrokenProcessPool:
-            suspects += running.values()
+            suspects += [] if alone else running.values()
         finally:
             for child in set(multiprocessing.active_children()) - before:
                 child.terminate()
             pool.shutdown(cancel_futures=True)
-    return suspects
+        for job in (*running.values(), *waiting) if alone else ():
+            yield job, {FAILED: "its process died twice; memory may have been short"}
 
 
 def _row(work: Work, job: Job) -> Row:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -49,23 +48,9 @@ class Scenario(Heading):
 
     def load_spec(self) -> LoadSpec:
         """Return what the generator needs."""
-        return LoadSpec(
-            topology=self.topology,
-            workload=self.load.workload,
-            trace=self.load.trace,
-            spacing=self.load.spacing,
-            split=self.load.split,
-            grouping=self.load.grouping,
-            key_skew=self.load.key_skew,
-            faults=self.load.faults,
-            seed=self.seed,
-            duration_s=self.duration_s,
-            partitions=self.payment.partitions,
-            pipeline_partitions=self.pipeline_partitions,
-            latency_target_s=self.target.latency_target_s,
-            invalid_share=self.load.invalid_share,
-            **picked(self.load, Bursts),
-        )
+        sections = (self, self.load, self.payment, self.target)
+        names = LoadSpec.__struct_fields__
+        return LoadSpec(**{name: getattr(one, name) for one in sections for name in names if hasattr(one, name)})
 
     def playing(self, trace: Trace | EventTrace) -> "Scenario":
         """Return the scenario with a trace in place of its rate and duration.
@@ -78,26 +63,21 @@ class Scenario(Heading):
         if wrong := wrong_with(trace, self.load.split, self.load.grouping, self.load.faults):
             raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
         scenario = replace(self, duration_s=trace.duration_s)
-        if (partitions := trace.partitions) is None:
+        if trace.partitions is None:
             return scenario
-        limits = {key: getattr(self.autoscaler, key) for key in ("min_replicas", "max_replicas", "initial_replicas")}
-        problems = [
-            f"{trace.name}: it has {partitions} partitions, and autoscaler.{key} = {value} is more; --set {key}=…"
-            for key, value in limits.items()
-            if value > partitions
-        ]
-        if problems:
-            raise InvalidSettingsError(problems)
         load = replace(self.load, split=Split.TABLE)
         if isinstance(trace, EventTrace):  # a grouping may choose anew for events that have keys of their own
             split = Split.TABLE if load.grouping is Grouping.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
-        return replace(
+        scenario = replace(
             scenario,
             load=load,
-            payment=replace(self.payment, partitions=partitions),
+            payment=replace(self.payment, partitions=trace.partitions),
             simulation=replace(self.simulation, split=None),
         )
+        if wrong := [one for one in contradictions(scenario._values(), _RULES) if one[0].startswith("autoscaler.")]:
+            raise InvalidSettingsError([f"{trace.name}: {key}: {said}; --set {key}=…" for key, said in wrong])
+        return scenario
 
     def at_stage(self, number: int) -> "Scenario":
         """Return the question as it is put to stage `number` behind Payment, from 0: as to Payment in its place."""
@@ -144,7 +124,7 @@ class Scenario(Heading):
         }
 
     def _only_simulated(self) -> list[tuple[str, str]]:
-        """Return what live processes cannot be told."""
+        """Return (key, problem) of the settings that live processes do not have."""
         if self.payment.delivery is Delivery.SHARE:
             return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
@@ -283,8 +263,8 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         matching = [(OPTIONS, option)] if option != key else _matching(ALIASES.get(key, key))
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
-            said = f"is ambiguous; known are {', '.join(known)}" if matching else _no_setting(key, known)
-            problems.append(f"--set {key}: {said}")
+            other = f"{unknown(key, [*known, *ALIASES])} `tailpack show setting {key}` lists similar ones"
+            problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
         table = raw.setdefault(section, {}) if section else raw
@@ -293,13 +273,6 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         if section != SIMULATION and isinstance(simulation := raw.get(SIMULATION), dict):
             simulation.pop(name, None)  # what is asked for holds in the simulated world too
     return problems
-
-
-def _no_setting(key: str, known: list[str]) -> str:
-    names = {one.rpartition(".")[2]: one for one in reversed(known)} | {one: one for one in known} | ALIASES
-    near = [names[one] for one in get_close_matches(key, names, n=1)] or [one for one in known if key in one][:1]
-    meant = f"did you mean {near[0]}? " if near else ""
-    return f"unknown; {meant}`tailpack show setting {key}` lists similar ones"
 
 
 def _override_stage(tables: Any, key: str, value: Any) -> list[str]:

@@ -1,13 +1,14 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from contracts.settings import Rule, Rules, Settings, must, setting
-from contracts.validation import InvalidSettingsError, from_environment, parse, table_in, text_in, why_not
+from contracts.settings import Rule, Rules, Settings, must, setting, unknown
+from contracts.validation import InvalidSettingsError, from_environment, parse, table_in, text_in
 
 T = TypeVar("T", bound=Settings)
 
@@ -16,6 +17,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Mechanisms that librdkafka, aiokafka, Faust and Java's clients all know, by the same names."""
 SECRETS: Final = ("ssl.key.password", "sasl.password")
 """A file of its own may hold each of them, which NAME.file names."""
+NO_SECRET: Final = f"no secret belongs into this file; name a file of its own by {'.file or '.join(SECRETS)}.file"
 
 
 def _needed(name: str) -> tuple[str, Rule]:
@@ -91,17 +93,15 @@ class Connection(Settings):
         Raises InvalidSettingsError as `security` does, and for certificates that cannot be loaded.
         """
         security = self.security()
-        arguments: dict[str, Any] = {
-            "bootstrap_servers": self.bootstrap_servers,
-            "security_protocol": security.security_protocol,
-        }
-        if security.security_protocol.startswith("SASL"):
+        protocol = security.security_protocol
+        arguments: dict[str, Any] = {"bootstrap_servers": self.bootstrap_servers, "security_protocol": protocol}
+        if protocol.startswith("SASL"):
             arguments |= {
                 "sasl_mechanism": security.sasl_mechanism,
                 "sasl_plain_username": security.sasl_username,
                 "sasl_plain_password": security.sasl_password,
             }
-        if security.security_protocol.endswith("SSL"):
+        if protocol.endswith("SSL"):
             try:
                 context = arguments["ssl_context"] = ssl.create_default_context(cafile=security.ssl_ca_location or None)
                 if certificate := security.ssl_certificate_location:
@@ -121,18 +121,17 @@ def read_settings(
     """
     table = table_in(config) if config else {}
     known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
-    problems = [f"{config}: {key}: {why_not(key, known)}" for key in table if key not in known]
+    strangers = {key: unknown(key, known) for key in table if key not in known}
+    strangers |= {key: NO_SECRET for key in strangers if re.search("password|secret|token", key.lower())}
+    problems = [f"{config}: {key}: {why}" for key, why in strangers.items()]
     found: list[Any] = []
-    try:
-        found.append(from_environment(environ, Connection, table, config))
-        found[0].aiokafka()  # whatever client the process uses, its certificates must be there
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        found.append(from_environment(environ, kind, table, config))
-        check(found[-1])
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
+    both: Any = ((Connection, Connection.aiokafka), (kind, check))  # certificates must be there, whatever the client
+    for one, is_usable in both:
+        try:
+            found.append(from_environment(environ, one, table, config))
+            is_usable(found[-1])
+        except InvalidSettingsError as wrong:
+            problems += wrong.problems
     if problems:
         raise InvalidSettingsError(problems)
     connection, settings = found

@@ -146,9 +146,9 @@ class Folder:
             said = msgspec.structs.asdict(tick) | {"partitions": changed}
             record = msgspec.json.encode(TickChanges(**said, since_us=last.at_us))
             self._changes += len(record)
-            return record
-        record = msgspec.json.encode(tick)
-        self._whole, self._changes = len(record), 0
+        else:
+            record = msgspec.json.encode(tick)
+            self._whole, self._changes = len(record), 0
         return record
 
 
@@ -181,13 +181,10 @@ class Unfolder:
         return TickRecord(**said | {"partitions": partitions})
 
     def _piece(self, piece: Piece) -> JournalEntry | None:
-        if piece.part == 0:
-            self._pieces = []
-        before = self._pieces[-1] if self._pieces else None
-        if piece.part != len(self._pieces) or (before is not None and before.at_us != piece.at_us):
+        before = self._pieces if piece.part else []
+        if len(before) != piece.part or any(one.at_us != piece.at_us for one in before):
             return None  # what came before it is lost
-        self._pieces.append(piece)
-        if piece.part + 1 < piece.parts:
+        self._pieces = [*before, piece]
+        if len(self._pieces) < piece.parts:
             return None
-        whole, self._pieces = "".join(one.text for one in self._pieces), []
-        return self.entry(RECORD.decode(whole))
+        return self.entry(RECORD.decode("".join(one.text for one in self._pieces)))

@@ -8,11 +8,7 @@ from contracts.settings import Rules, Settings, must, setting
 
 TAKES_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 0.00001, "must be at least 0.00001 s")
 """Where settings divide by it, an event must take some time."""
-OBEYS_PLANS: Final = must(
-    "delivery",
-    lambda of: of["delivery"] in OUR_DELIVERIES,
-    f"is another runtime's; known are {', '.join(OUR_DELIVERIES)}",
-)
+OBEYS_PLANS: Final = must("delivery", lambda of: of["delivery"] in OUR_DELIVERIES, "must be incremental or eager")
 """Where the settings are of our own consumer, the delivery is."""
 
 
@@ -100,6 +96,6 @@ class LiveSpeeds(Speeds):
         must(
             "slow_factor",
             lambda of: of["slow_factor"] == 1 or of["start_file"],
-            "is from a second of the load; needs start_file, in which the load says when it began",
+            "needs start_file, to count from",
         ),
     )

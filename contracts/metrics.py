@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -22,18 +23,12 @@ class Declared:
     bounds: tuple[float, ...] = ()
     """Of a histogram: upper bounds, the last of which is followed by one for everything."""
 
-    def counter(self, registry: CollectorRegistry) -> Counter:
-        """Return it for a process that counts as it goes."""
-        return Counter(self.name, self.meaning, self.labels, registry=registry)
-
-    def gauge(self, registry: CollectorRegistry) -> Gauge:
-        """Return it for a process that sets it as it goes."""
-        return Gauge(self.name, self.meaning, self.labels, registry=registry)
-
-    def histogram(self, registry: CollectorRegistry | None, *bounds: float) -> Histogram:
-        """Return it for a process that observes as it goes. bounds: beside those that are declared."""
-        every = sorted({*self.bounds, *bounds})
-        return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
+    def kept(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
+        """Return it for a process that changes it as it goes. bounds: of a histogram, beside those declared."""
+        if self.kind == "histogram":
+            every = sorted({*self.bounds, *bounds})
+            return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
+        return (Counter if self.kind == "counter" else Gauge)(self.name, self.meaning, self.labels, registry=registry)
 
     def of(self, value: float | Mapping[tuple[str, ...], float], labels: Mapping[str, str] | None = None) -> Metric:
         """Return it with the value of this moment. labels: of all values, put before its own.

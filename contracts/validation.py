@@ -5,7 +5,7 @@ In a file of a process the names are the keys, and variables of the environment 
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from operator import attrgetter
 from pathlib import Path
@@ -14,21 +14,10 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
-from contracts.settings import (
-    Settings,
-    choices,
-    contradictions,
-    declaration,
-    kinds,
-    told,
-    unknown,
-    with_seconds,
-)
+from contracts.settings import Settings, choices, contradictions, declaration, kinds, told, unknown, with_seconds
 
 UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
-
-SECRETS: Final = ("password", "secret", "token")
 
 T = TypeVar("T", bound=Settings)
 Spelling = Callable[["Field[Any]"], str]  # field → its name where it is written
@@ -44,7 +33,12 @@ class InvalidSettingsError(ValueError):
 
 
 def parse(
-    values: Mapping[str, Any], into: type[T], *, where: str = "", strict: bool = True, spelt: Spelling = BY_NAME
+    values: Mapping[str, Any],
+    into: type[T],
+    *,
+    where: str = "",
+    strict: bool = True,
+    spelt: Spelling = BY_NAME,
 ) -> T:
     """Build an `into` from `values`.
 
@@ -144,16 +138,6 @@ def table_in(path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
         raise InvalidSettingsError([f"{path}: is no TOML ({wrong})"]) from wrong
-
-
-def why_not(key: str, known: Iterable[str]) -> str:
-    """Return why `key` stands in no file of settings."""
-    if any(word in key.lower() for word in SECRETS):
-        return (
-            "no secret belongs into this file; name a file of its own by sasl.password.file or ssl.key.password.file "
-            "in the file that client_properties names"
-        )
-    return unknown(key, known).partition(" Known are")[0]
 
 
 def cache_folder() -> Path:

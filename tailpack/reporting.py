@@ -28,10 +28,8 @@ class Asked:
     """What a person may say about what is reported on; None and empty: it was not said."""
 
     events: str | None = None
-    """Path that Hadoop knows, of events that lie elsewhere."""
+    """Path or URI of events that lie elsewhere."""
     journal: str | None = None
-    jars: tuple[Path, ...] = ()
-    """Jars, or folders of jars, that Spark gets beside its Kafka connector."""
     latency_target_s: float | None = None
     percentile: float | None = None
 
@@ -42,7 +40,7 @@ class Asked:
 
     def files(self) -> list[str]:
         """Return where the input lies, as words for the job."""
-        said = (("--events", self.events), ("--journal", self.journal), *(("--jars", jar) for jar in self.jars))
+        said = (("--events", self.events), ("--journal", self.journal))
         return [word for name, value in said if value is not None for word in (name, str(value))]
 
 
@@ -65,8 +63,8 @@ def reported(
 
     if asked.events is not None:
         return write(Path(source), _events_elsewhere(Path(source), asked))
-    if asked.journal is not None or asked.jars:
-        raise TailpackError("--journal and --jars go with --events")
+    if asked.journal is not None:
+        raise TailpackError("--journal goes with --events")
     if not Path(source).is_dir():
         address = bootstrap_servers or Broker().address()
         if os.sep in source or not address:
@@ -113,8 +111,6 @@ def _newest() -> str:
 
 def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
     """Make the folder, and return what the job is told: of the run in it, or of somebody's own events."""
-    if missing := [jar for jar in asked.jars if not jar.exists()]:
-        raise TailpackError(f"--jars {missing[0]}: no jar is there, and no folder of jars")
     words = [*asked.files(), *asked.promise()]
     if (folder / RUN_FILE).exists():
         if asked.promise():

@@ -6,7 +6,7 @@ late events that the promise allows. Nothing is told upwards: a stage does not d
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import ceil
@@ -125,24 +125,6 @@ def _joined(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
         return parts[-1]
     counts = np.concatenate([one.counts for one in known])
     return RecentArrivals(known[-1].slot_s, counts, min(one.begin_s for one in known))
-
-
-def as_one(
-    policies: Sequence[Policy], guards: Sequence[Callable[[Policy], Policy]], targets: Sequence[Target]
-) -> list[Policy]:
-    """Return the policies of a chain's stages, first to last, each told of the one before it, in their guards.
-
-    targets: of each stage and those before it, as `shared` returns them; the policies were made for these.
-    """
-    made: list[Policy] = []
-    before: Link | None = None
-    before_s = 0.0
-    for inner, guard, target in zip(policies, guards, targets, strict=True):
-        within_s, link = target.latency_target_s, Link()
-        chained = Chained(inner, before, within_s=within_s, before_s=before_s) if before is not None else None
-        made.append(Reporting(guard(chained or inner), link, inner, chained))
-        before, before_s = link, within_s
-    return made
 
 
 def shared(targets: Sequence[Target]) -> list[Target]:

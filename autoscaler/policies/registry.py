@@ -6,7 +6,7 @@ file is named by its path: `./mine.py`, or `./mine.py:Mine` if it has several. E
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
@@ -15,7 +15,7 @@ from typing import Any, Final
 from autoscaler.policies import references
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
 from autoscaler.policies.bin_packing import BinPacking
-from autoscaler.policies.chain import as_one, shared
+from autoscaler.policies.chain import Chained, Link, Reporting, shared
 from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
@@ -259,10 +259,17 @@ def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:
 
     What each stage is asked to promise by itself adds up. Raises ValueError naming what is wrong.
     """
-    targets = shared([one.target for one in asked])
-    inner, guards = [], []
-    for one, target in zip(asked, targets, strict=True):
+    policies: list[Policy] = []
+    before: Link | None = None
+    before_s = 0.0
+    for one, target in zip(asked, shared([one.target for one in asked]), strict=True):
         settings, limits = replace(one, target=target).settings()
-        inner.append(make_policy(one.scaling.policy, settings, options=one.options))
-        guards.append(partial(guarded, settings=settings, guards=limits))
-    return as_one(inner, guards, targets)
+        inner, link, within_s = (
+            make_policy(one.scaling.policy, settings, options=one.options),
+            Link(),
+            target.latency_target_s,
+        )
+        chained = None if before is None else Chained(inner, before, within_s=within_s, before_s=before_s)
+        policies.append(Reporting(guarded(chained or inner, settings, limits), link, inner, chained))
+        before, before_s = link, within_s
+    return policies

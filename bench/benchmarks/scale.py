@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import psutil
 
-from autoscaler.live.composition import LiveAutoscaler
+from autoscaler.live.composition import LiveAutoscaler, Told
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN, TICK
 from autoscaler.live.progress_reader import ProgressReader
@@ -77,9 +77,8 @@ class _Group:
         )  # fmt: skip
         self._launcher = ProcessLauncher(Path(folder), python_module("services.payment"), environ_of(connection))
         self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Event()
-        self._autoscaler = LiveAutoscaler(
-            settings, connection, self._mover, {}, self._stop, warn=lambda _: None, launcher=self._launcher
-        )
+        told = Told(settings, connection, self._mover, {})
+        self._autoscaler = LiveAutoscaler(told, self._launcher, self._stop, warn=lambda _: None)
         stack.callback(self._autoscaler.close)
         stack.callback(self._end_members)
 

@@ -1,7 +1,7 @@
 """Simulate a scenario, and compute its figures by the measures of live runs."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -80,16 +80,11 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_scenario(
-    scenario: Scenario,
-    sent: Sent | None = None,
-    *,
-    keep_events: bool = True,
-    passed: Callable[[int], None] | None = None,
+    scenario: Scenario, sent: Sent | None = None, *, keep_events: bool = True
 ) -> tuple[Run, SimulationResult]:
     """Simulate a scenario; return what happened and its figures. The time of compiling is not counted.
 
     sent: the events, if they are not simply the scenario's. keep_events: off, only latencies are kept.
-    passed: called with the number of further events that the simulation has reached.
     Raises InvalidSettingsError for what cannot be simulated.
     """
     if scenario.stages:
@@ -99,7 +94,7 @@ def run_scenario(
     sent = sent_by(scenario) if sent is None else sent
     settings = settings_of(scenario)
     policy = policy_of(scenario, sent)
-    run = simulate(sent.workload(passed), policy, settings, keep_events=keep_events, clock=_clock_s)
+    run = simulate(sent.workload(), policy, settings, keep_events=keep_events, clock=_clock_s)
     return run, analyse(scenario, sent, run, wall_s=_clock_s() - began_s)
 
 

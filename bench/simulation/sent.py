@@ -50,15 +50,10 @@ class Sent:
         """Events in all."""
         return int(self.counts.sum())
 
-    def workload(self, passed: Callable[[int], None] | None = None) -> Workload:
-        """Return what the simulator takes. passed: told how many more events it has asked for."""
-        return Workload(self.partitions, float(self.duration_s), self._arrivals(passed))
-
-    def _arrivals(self, passed: Callable[[int], None] | None) -> Iterator[Arrivals]:
-        for chunk in self.chunks():
-            yield Arrivals(chunk.offset_us, chunk.partition)
-            if passed is not None:
-                passed(len(chunk))
+    def workload(self) -> Workload:
+        """Return the events as the simulator takes them."""
+        arrivals = (Arrivals(chunk.offset_us, chunk.partition) for chunk in self.chunks())
+        return Workload(self.partitions, float(self.duration_s), arrivals)
 
     def chunks(self) -> Iterator[Schedule]:
         """Yield the events in parts of whole seconds; those of a trace as they are read."""

@@ -51,7 +51,7 @@ class Handover:
     released: int = 0
     timings: list[Round] = field(default_factory=list)
     """Of rounds that changed something; whoever reports them empties it."""
-    pauses: Histogram = field(default_factory=lambda: PAUSE.histogram(None))
+    pauses: Histogram = field(default_factory=lambda: PAUSE.kept(None))
     """Of partitions taken over from another replica (s)."""
     _watched: "set[asyncio.Future[None]]" = field(default_factory=set)
     _member: tuple[str, int] = ("", -1)

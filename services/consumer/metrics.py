@@ -48,7 +48,7 @@ class Latencies:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.histogram = LATENCY.histogram(None, target.latency_target_s)
+        self.histogram = LATENCY.kept(None, target.latency_target_s)
         self.in_time = 0
         """Events that were done within W."""
 

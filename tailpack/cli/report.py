@@ -48,13 +48,10 @@ def run(
     *,
     events: Annotated[
         str | None,
-        typer.Option(metavar="URI", help="Events elsewhere: Parquet or JSON lines, file or folder, any Hadoop path."),
+        typer.Option(metavar="URI", help="Parquet elsewhere: a file or folder, as a path, s3://, gs:// or hdfs://."),
     ] = None,
     journal: Annotated[
         str | None, typer.Option(metavar="URI", help="With --events; by default journal.parquet beside them.")
-    ] = None,
-    jars: Annotated[
-        list[Path] | None, typer.Option(help="Jar, or folder of jars, of the file system in --events.")
     ] = None,
     latency_target_s: Annotated[
         float | None, typer.Option(help="Of a topic, or of --events without a run.json; a run brings its own.")
@@ -88,7 +85,7 @@ def run(
 
     form = _chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
-    asked = Asked(events, journal, tuple(jars or ()), latency_target_s, percentile)
+    asked = Asked(events, journal, latency_target_s, percentile)
     if kept and asked != Asked():
         raise TailpackError("--kept computes nothing: leave out what says how")
     servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}

@@ -76,7 +76,7 @@ def test_an_override_is_checked_as_the_file_is(tmp_path: Path) -> None:
     for key, near in (
         ("polcy", "autoscaler.policy"),
         ("startup", "simulation.startup_s"),
-        ("latncy", "target.latency"),
+        ("latncy", "latency"),
     ):
         (problem,) = problems_of(path, {key: 1})
         assert problem.startswith(f"own.toml: --set {key}: unknown; did you mean {near}")

@@ -33,7 +33,7 @@ class Replica:
             latencies=[],
             failed=0, retried=0, rounds=0, taken=0, released=0, timings=[], state=state, member_id="", generation=1,
             plans=SimpleNamespace(newest=None), assignor=SimpleNamespace(last=SimpleNamespace(epoch=0)),
-            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.histogram(None),
+            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.kept(None),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),

@@ -1,7 +1,8 @@
 """Policies by name, as scenarios, the live autoscaler and the command line know them: of tailpack, packages and files.
 
-An installed package offers a policy by an entry point of the group `tailpack.policies`: name → a `PolicyFactory`. A
-file is named by its path: `./mine.py`, or `./mine.py:Mine` if it has several. Either is imported only if it is named.
+An installed package offers a policy by an entry point of the group `tailpack.policies`. A file is named by its path:
+`./mine.py`, or `./mine.py:Mine` if it has several. Each holds a `PolicyFactory`, or a class with a method `decide`, and
+is imported only if it is named.
 """
 
 from collections.abc import Callable, Mapping

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or where the result goes")
     add("--master", default="local[2]", help="Spark master (default: %(default)s)")
-    add("--jars", type=Path, action="append", default=[], help="jar, or folder of jars, of Spark's Kafka connector")
+    add("--jars", type=Path, action="append", default=[], help="folder of Spark's Kafka connector")
     add("--events", metavar="URI", help="Parquet with the events of the run, or without run.json of a stranger")
     add("--journal", metavar="URI", help="with --events (default: journal.parquet beside them, if it is there)")
     add("--command", default="", help="with --events and no run.json: what the report says it was made by")

@@ -33,7 +33,7 @@ SCRATCH: Final = "rows.tmp"
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the job runs: a Spark master, and the jars (or folders of jars) of the Kafka connector."""
+    """Where the job runs: a Spark master, and the folders of jars that it needs: its Kafka connector."""
 
     master: str
     jars: Sequence[Path]
@@ -60,7 +60,6 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     if not needs_spark(folder, cluster.master):
         return report_stored(folder)
     if stored.is_whole(folder / EVENTS):
-        stored.check_events(folder / EVENTS)
         return _report(folder, run, cluster)
     where = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
     connection = Connection(**where, namespace=run.run)
@@ -137,7 +136,7 @@ def _report(
     try:
         number = stored.count(events)
         if number <= in_memory(cluster.master):
-            rows: Rows = stored.events_at(events, known)
+            rows: Rows = stored.stored_events(events, known)
         else:
             spark = _session(folder, run, cluster)
             size_shuffles(spark, number)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
-from autoscaler.live.publisher import round_robin
+from autoscaler.packing.owners import round_robin
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import AHEAD_US, START_FILE, EvenLoad
@@ -201,7 +201,7 @@ class ServedGroup:
         setup = self.setup
         names = tuple(f"payment-{number}" for number in range(setup.replicas))
         if setup.takes_plan:
-            self.write_plan(round_robin(names, setup.partitions).assignment or {}, names)
+            self.write_plan(round_robin(names, setup.partitions), names)
         for _ in names:
             self.start()
         if setup.takes_plan:

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.journal import JournalEntry
-from contracts.topics import Topic
 from report import ReportError, stored
 from report.figures import begun, in_memory, measure, needs_spark, report_stored, save
 from report.result import Result
@@ -71,20 +70,6 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 
 
-def report_topic(folder: Path, topic: str, connection: Connection, promise: stored.Promise, cluster: Cluster) -> Result:
-    """Report on a bare timeline topic; write run.json, events.parquet and result.json into `folder`.
-
-    What only a whole run knows (losses against the input, replicas, the schedule) stays empty. Raises ReportError.
-    """
-    run = stored.unknown_run(topic, f"topic {topic}", promise)
-    if topic not in topics_on(connection):
-        raise ReportError(f"{topic}: no such topic at {connection.bootstrap_servers}")
-    folder.mkdir(parents=True, exist_ok=True)
-    where = {"bootstrap_servers": connection.bootstrap_servers, "client_properties": connection.client_properties}
-    run = msgspec.structs.replace(run, **where)
-    return _report_topics(folder, run, cluster, connection, RunTopics({topic: Topic.PAYMENTS_SETTLED}))
-
-
 def report_files(folder: Path, files: Files, promise: stored.Promise, cluster: Cluster, *, command: str = "") -> Result:
     """Report on events of which nothing else is known; write result.json into `folder`.
 
@@ -114,8 +99,7 @@ def _report_topics(folder: Path, run: RunInfo, cluster: Cluster, connection: Con
         gather(spark, options, topics, folder)
     except (PySparkException, Py4JError) as failed:
         raise _not_read(folder, failed) from failed
-    unknown = {stored.ASKED, stored.LETTERS} if run.world == "unknown" else set()  # a bare topic holds what was done
-    return _report(folder, run, cluster, known=stored.EVERY - unknown)
+    return _report(folder, run, cluster)
 
 
 def _report(
@@ -143,8 +127,6 @@ def _report(
             rows = HandedOut(spark, events, folder / SCRATCH, known)
         if run.started_us is None:
             run = stored.bounded(run, rows, now_us=asked_us)
-            if not place:
-                run.save(folder)
         entries = stored.stored_journal(folder) if entries is None else entries
         result = measure(run, rows, entries, now_us=asked_us)
     except (PySparkException, Py4JError) as failed:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
-from bench.simulation.build import CLAIRVOYANT
+from bench.simulation.sent import CLAIRVOYANT
 from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
 from report.wording import minutes, share

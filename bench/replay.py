@@ -18,9 +18,8 @@ from bench import BenchError
 from bench.matrix import flat
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
-from bench.simulation.build import delivery_of, settings_of
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
-from bench.simulation.sent import Sent
+from bench.simulation.sent import Sent, delivery_of, settings_of
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError

@@ -1,6 +1,6 @@
 """A scenario: the question that a run asks, read from a TOML file. Every mistake in it is named at once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -14,7 +14,7 @@ from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import Speeds
-from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, unknown
+from contracts.settings import Rule, Target, Values, contradictions, picked, unknown
 from contracts.validation import InvalidSettingsError, checked, parse, spelt_out, table_in
 from grouping import Grouping, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
@@ -125,20 +125,17 @@ class Scenario(Heading):
 
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return (key, problem) of the settings that live processes do not have."""
+        plain = {one.name: one.default for one in fields(Simulation)}
+        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
+        other += ["startup_s"] if self.simulation.startup_s == "gke" else []
         if self.payment.delivery is Delivery.SHARE:
             return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
             said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
             return [(STAGES, said)]
-        plain = {one.name: one.default for one in fields(Simulation)}
-        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
-        if self.simulation.startup_s == "gke":
-            other.append("startup_s")
         if other:
-            them = ", ".join(_dotted(SIMULATION, name) for name in other)
-            return [
-                (them, "only simulated (tailpack simulate); live, replicas and what is seen of them are as they are")
-            ]
+            said = "only simulated (tailpack simulate); live, replicas and what is seen of them are as they are"
+            return [(", ".join(_dotted(SIMULATION, name) for name in other), said)]
         try:
             make_policy(self.autoscaler.policy, options=self.policy)
         except ValueError as wrong:
@@ -150,10 +147,6 @@ class Scenario(Heading):
             _dotted(section, name): getattr(getattr(self, section) if section else self, name)
             for section, name in _fields()
         }
-
-
-ALIASES: Final = {"latency": "target.latency_target_s", "max": "autoscaler.max_replicas"}
-"""Short names of settings, for --set."""
 
 
 def scenario_names() -> list[str]:
@@ -184,23 +177,16 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
     """
     name, raw = scenario_table(name_or_path)
-    problems = _override(raw, overrides or {})
+    problems = _make_sections(raw) + _override(raw, overrides or {})
     _add_defaults(raw, name)
-    options = raw.pop(OPTIONS, {})
-    if not isinstance(options, dict):
-        problems.append(
-            f"{OPTIONS} = {options!r}: must be a section, [{OPTIONS}]; the policy's name is autoscaler.policy"
-        )
+    options = raw.pop(OPTIONS)
     stages, wrong_stages = _stages(raw.pop(STAGES, []))
     problems += wrong_stages
     good: dict[str, dict[str, Any]] = {}
-    for section, into, values in _sections(raw):
-        prefix = f"{section}." if section else ""
-        if not isinstance(values, dict):
-            problems.append(f"{section} = {values!r}: must be a section, [{section}]")
-            continue
+    for section, into in SECTIONS.items():
+        values = raw[section] if section else {key: value for key, value in raw.items() if key not in SECTIONS}
         good[section], wrong = checked(values, into)
-        problems += [prefix + one for one in wrong]
+        problems += [_dotted(section, one) for one in wrong]
     dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
     dotted |= {STAGES: stages} if not wrong_stages else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
@@ -228,24 +214,25 @@ def _delivered() -> dict[str, dict[str, Any]]:
     return {name: table for path in FOLDER.glob("*.toml") for name, table in table_in(path).items()}
 
 
+def _make_sections(raw: dict[str, Any]) -> list[str]:
+    """Make every section a table; return a problem for each that is something else in the file."""
+    wrong = [one for one in (*SECTIONS, OPTIONS) if one and not isinstance(raw.setdefault(one, {}), dict)]
+    hint = {OPTIONS: "; the policy's name is autoscaler.policy"}
+    problems = [f"{one} = {raw[one]!r}: must be a section, [{one}]{hint.get(one, '')}" for one in wrong]
+    raw.update({one: {} for one in wrong})
+    return problems
+
+
 def _add_defaults(raw: dict[str, Any], name: str) -> None:
     """Add what follows from the file's name and the workload, where the file leaves it out."""
-    load = raw.get("load")
-    workload = WORKLOADS.get(str(load.get("workload"))) if isinstance(load, dict) else None
+    workload, scaling = WORKLOADS.get(str(raw["load"].get("workload"))), raw["autoscaler"]
     raw.setdefault("name", name)
     if workload:
         raw.setdefault("duration_s", workload.duration_s)
-    partitions = (workload and workload.partitions) or DEFAULT_PARTITIONS
-    for section, key, value in (("payment", "partitions", partitions), ("autoscaler", "policy", DEFAULT_POLICY)):
-        table = raw.setdefault(section, {})
-        if isinstance(table, dict):
-            table.setdefault(key, value)
-    scaling = raw["autoscaler"]
-    policy = scaling.get("policy") if isinstance(scaling, dict) else None
-    if isinstance(policy, str) and FILE in policy:
-        scaling["policy"] = str(Path(policy).absolute())  # other processes load it, too
-    elif isinstance(policy, str):
-        scaling["policy"] = policy.lower()
+    raw["payment"].setdefault("partitions", (workload and workload.partitions) or DEFAULT_PARTITIONS)
+    policy = scaling.setdefault("policy", DEFAULT_POLICY)
+    if isinstance(policy, str):
+        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()  # others load it, too
         if count := fixed_count(policy):
             scaling.setdefault("initial_replicas", count)
 
@@ -260,18 +247,16 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
             problems += _override_stage(raw.get(STAGES), key, value)
             continue
         option = key.removeprefix(f"{OPTIONS}.")
-        matching = [(OPTIONS, option)] if option != key else _matching(ALIASES.get(key, key))
+        matching = [(OPTIONS, option)] if option != key else _matching(key)
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
-            other = f"{unknown(key, [*known, *ALIASES])} `tailpack show setting {key}` lists similar ones"
+            other = f"{unknown(key, known)} `tailpack show setting {key}` lists similar ones"
             problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
-        table = raw.setdefault(section, {}) if section else raw
-        if isinstance(table, dict):
-            table[name] = value
-        if section != SIMULATION and isinstance(simulation := raw.get(SIMULATION), dict):
-            simulation.pop(name, None)  # what is asked for holds in the simulated world too
+        (raw[section] if section else raw)[name] = value
+        if section != SIMULATION:
+            raw[SIMULATION].pop(name, None)  # the override holds in the simulated world, too
     return problems
 
 
@@ -295,14 +280,6 @@ def _fields() -> list[tuple[str, str]]:
 
 def _dotted(section: str, name: str) -> str:
     return f"{section}.{name}".lstrip(".")
-
-
-def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[Settings], Any]]:
-    for section, into in SECTIONS.items():
-        if section:
-            yield section, into, raw.get(section, {})
-        else:
-            yield section, into, {key: value for key, value in raw.items() if key not in SECTIONS}
 
 
 AS_ONE: Final = "tail-aware"

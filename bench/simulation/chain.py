@@ -12,9 +12,8 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.chain import end_to_end_us, passed_on
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import settings_of
 from bench.simulation.run import RANKS, asked_of, percentile_s
-from bench.simulation.sent import Sent, sent_by
+from bench.simulation.sent import Sent, sent_by, settings_of
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
 from report.measures import IntArray, in_sla_share, replica_minutes

@@ -14,9 +14,8 @@ from autoscaler.policies.registry import Asked, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of, true_service_rate
 from bench.simulation.optimum import find_optimum
-from bench.simulation.sent import Sent, sent_by
+from bench.simulation.sent import CLAIRVOYANT, Sent, delivery_of, sent_by, settings_of, true_service_rate
 from contracts.delivery import OUR_DELIVERIES
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.jit import load_compiler
-from autoscaler.policies.registry import chained_policies
+from autoscaler.policies.chain import chained_policies
 from autoscaler.ports import Policy
 from autoscaler.simulator.chain import end_to_end_us, passed_on
 from autoscaler.simulator.run import Run, simulate

@@ -1,11 +1,12 @@
 # `make` alone lists the targets. The environment (.venv) is made and kept up to date by whatever needs it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-cluster test-containers chaos check words env sbom audit pictures clean
+.PHONY: help demo docs test test-long test-cluster test-containers chaos check words env sbom audit pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TOOLS := $(VENV)/tools
+SITE := $(VENV)/site
 IMAGES := tailpack:0.1.0 tailpack-report:0.1.0
 
 help: ## list the targets
@@ -40,6 +41,14 @@ check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, E
 
 words: $(VENV)/.ready ## errors of English by package; FILES="services docs/keda.md" lists them, LEVEL=suggestion more; LOWER=1 lowers the limits
 	@$(BIN)/python tests/prose/lint.py $(FILES) $(if $(LEVEL),--level $(LEVEL)) $(if $(LOWER),--lower)
+
+docs: $(VENV)/.ready $(SITE)/.ready ## write the generated pages, then the site in out/docs; warnings, broken links and anchors are errors
+	@$(BIN)/python docs/generate.py
+	@$(SITE)/bin/sphinx-build -W --keep-going --fresh-env --quiet -c docs . out/docs
+
+$(SITE)/.ready: pyproject.toml
+	@$(BIN)/python -m venv $(SITE) && $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"] \
+	  ["optional-dependencies"]["docs"], sep="\n")' >$(SITE)/packages.txt && $(SITE)/bin/pip install --quiet --requirement $(SITE)/packages.txt && touch $@
 
 sbom: ## out/sbom-IMAGE.json: what each image holds, as CycloneDX (`docker compose build` first)
 	@mkdir -p out

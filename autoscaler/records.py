@@ -1,6 +1,7 @@
 """One tick of a controller as the journal records it; the same in both worlds."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from autoscaler.model import Action, Decision, GroupObservation
 from contracts.journal import AlternativeWeighed, PartitionSeen, TickRecord
@@ -18,25 +19,22 @@ class GroupStatus:
     service_rate: float
 
 
-def decided(
-    observation: GroupObservation, decision: Decision, *, epoch: int, at_us: int, tick: int, policy: str
-) -> TickRecord:
-    """Return the record of a decision with what it was made from. epoch: of the plan in force afterwards."""
+def decided(observation: GroupObservation, decision: Decision, *, epoch: int, **when: Any) -> TickRecord:
+    """Return the record of a decision with what it was made from.
+
+    epoch: of the plan in force afterwards. when: at_us, tick and policy of the record.
+    """
+    owners = observation.assignment
     return TickRecord(
-        at_us=at_us,
-        tick=tick,
-        policy=policy,
+        **when,
         action=decision.action.value,
         reason=decision.reason,
         service_rate=observation.service_rate,
         partitions=tuple(
             PartitionSeen(
-                partition=load.partition,
-                arrival_rate=load.arrival_rate,
-                lag=load.lag,
-                owner=observation.assignment.get(load.partition),
+                partition=one.partition, arrival_rate=one.arrival_rate, lag=one.lag, owner=owners.get(one.partition)
             )
-            for load in observation.partitions
+            for one in observation.partitions
         ),
         ready_replicas=sum(replica.ready for replica in observation.replicas),
         requested_replicas=observation.requested_replicas,
@@ -49,19 +47,7 @@ def decided(
     )
 
 
-def held(missing: str, status: GroupStatus, *, at_us: int, tick: int, policy: str) -> TickRecord:
+def held(missing: str, status: GroupStatus, **when: Any) -> TickRecord:
     """Return the record of a tick at which nothing was decided. missing: the number that was unknown, in words."""
-    return TickRecord(
-        at_us=at_us,
-        tick=tick,
-        policy=policy,
-        action=Action.HOLD.value,
-        reason="not everything is known",
-        service_rate=status.service_rate,
-        partitions=(),
-        ready_replicas=status.ready_replicas,
-        requested_replicas=status.requested_replicas,
-        planned_replicas=status.planned_replicas,
-        epoch=status.epoch,
-        missing=missing,
-    )
+    why: dict[str, Any] = {"action": Action.HOLD.value, "reason": "not everything is known", "missing": missing}
+    return TickRecord(**when, **why, **asdict(status), partitions=())

@@ -4,9 +4,7 @@ A benchmark is a dataclass in a file of its own. Its fields are the options of i
 measured, `measure` sets up, measures one case and tears down. The table in bench/benchmarks makes it a command.
 """
 
-import math
 import os
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,9 +15,10 @@ from typing import Annotated, Any
 import msgspec
 
 from bench import BenchError
-from contracts.children import Child
+from contracts.children import Child, ChildEndedError
 from contracts.connection import Connection
 from contracts.validation import as_environment
+from contracts.waiting import NotWithinError
 
 Row = dict[str, Any]
 """Figures of one case. `problem` is not empty, or `valid` is false: the row does not count."""
@@ -39,7 +38,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a benchmark gets from the command line."""
+    """The means that a benchmark gets from the command line."""
 
     kafka: Callable[..., AbstractContextManager[Connection]]
     """Runs a broker with all topics: (purpose, payment partitions, pipeline partitions)."""
@@ -59,21 +58,24 @@ class Benchmark:
 
     @abstractmethod
     def measure(self, case: str, tools: Tools) -> Row:
-        """Return the figures of one case, and leave no process behind. Raises BenchError."""
+        """Return the figures of one case, and leave no process behind.
 
-    def figures(self, rows: Sequence[Row]) -> Row:
-        """Return the figures of the whole, which stand beside the rows."""
-        return rows[0]
+        Raises BenchError, ChildEndedError, NotWithinError.
+        """
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured."""
+    """The rows of a benchmark and its figures."""
 
     rows: list[Row]
     interrupted: bool
     """By Ctrl-C; the finished rows are there."""
-    figures: Row
+
+    @property
+    def figures(self) -> Row:
+        """The first row, whose figures stand for the whole."""
+        return self.rows[0] if self.rows else {}
 
     @property
     def valid(self) -> bool:
@@ -87,20 +89,14 @@ def counts(row: Row) -> bool:
 
 
 def run(
-    benchmark: Benchmark,
-    tools: Tools,
-    *,
-    repeat: int = 1,
-    deadline_s: float = math.inf,
-    into: Path | None = None,
-    origin: Row | None = None,
+    benchmark: Benchmark, tools: Tools, *, repeat: int = 1, into: Path | None = None, origin: Row | None = None
 ) -> Outcome:
     """Measure every case `repeat` times, and return what is finished when all is done, or at an interruption.
 
-    deadline_s: no case begins later. into: folder of a file to which each row is appended with its origin. A valid row
-    that the file has for the same case and options is not measured again.
+    into: folder of a file to which each row is appended with its origin. A valid row that the file has for the same
+    case and options is not measured again.
     """
-    began_s, rows, interrupted = time.monotonic(), list[Row](), False
+    rows, interrupted = list[Row](), False
     file = into / f"{type(benchmark).__name__.lower()}.jsonl" if into else None
     known = _kept(file)
     asked = [
@@ -112,8 +108,6 @@ def run(
     still_open = [one for one in asked if _key(one) not in known]
     try:
         for number, one in enumerate(still_open):
-            if time.monotonic() - began_s > deadline_s:
-                break
             if len(still_open) > 1:
                 tools.announce(said=one["case"], completed=number, total=len(still_open))
             rows.append(row := benchmark.measure(one["case"], tools))
@@ -125,7 +119,9 @@ def run(
                     out.write(msgspec.json.encode(one | {"origin": origin, "row": row}) + b"\n")
     except KeyboardInterrupt:
         interrupted = True
-    return Outcome(rows, interrupted, benchmark.figures(rows) if rows else {})
+    except (ChildEndedError, NotWithinError) as wrong:
+        raise BenchError(str(wrong)) from wrong
+    return Outcome(rows, interrupted)
 
 
 def environ_of(connection: Connection | None = None, **settings: object) -> dict[str, str]:

@@ -3,8 +3,6 @@
 import io
 import json
 import os
-import random
-import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -18,8 +16,6 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import numpy as np
-
 from autoscaler.live.launchers.pods import STUCK, last_line, pod_of
 from autoscaler.live.settings import kubeconfig
 from autoscaler.policies.registry import policy_factory
@@ -27,6 +23,7 @@ from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools
 from bench.scenario import Scenario, load_scenario, scenario_names
 from contracts.clock import steady_s
+from contracts.waiting import NotWithinError, until
 from loadgen.spec import Topology
 from report.result import Result
 
@@ -40,19 +37,19 @@ STUCK_S: Final = 60.0
 POLL_S: Final = 1.0
 ASK_S: Final = 60.0
 FAUST: Final = ("order", "shipment", "notification")
-SAME: Final = (
+FIGURES: Final = (
     *("scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions", "lost", "valid"),
 )
-"""Figures of a row that are those of the result."""
+"""Fields of the run's result that a row has, too."""
 
 
 @dataclass(kw_only=True)
 class ClusterRuns(Benchmark):
     """Run scenarios on a Kubernetes one after the other, each in a namespace of its own; files go to --out."""
 
-    scenarios: Annotated[str, Option("Scenarios, separated by commas.")] = "w1"
-    policies: Annotated[str, Option("Policies, separated by commas.")] = "tail-aware"
+    scenarios: Annotated[list[str], Option("Names of scenarios, for example w1, taxi.", positional=True)]
+    policy: Annotated[list[str], Option("May be repeated.")] = field(default_factory=lambda: ["tail-aware"])
     seeds: Annotated[int, Option("Runs of each, with seeds 1, 2, …", least=1)] = 1
     duration: Annotated[float, Option("Send only the first part of the load; 0: all.", time=True)] = 0.0
     context: Annotated[str, Option("Context of the kubeconfig; by default its current one.")] = ""
@@ -62,30 +59,25 @@ class ClusterRuns(Benchmark):
     out: Annotated[str, Option("Folder that takes a folder for each run.")] = "out"
 
     def cases(self) -> Sequence[str]:
-        """Return scenario, policy and seed of each run, round by round in random order. Raises ValueError."""
-        for name in (policies := self.policies.split(",")):
+        """Return scenario, policy and seed of each run, seed by seed. Raises ValueError."""
+        for name in self.policy:
             policy_factory(name)
-        pairs, chance = list(product(self.scenarios.split(","), policies)), random.Random(1)
-        rounds = [chance.sample(pairs, len(pairs)) for _ in range(self.seeds)]
-        return [f"{' '.join(pair)} {seed}" for seed, some in enumerate(rounds, 1) for pair in some]
+        names = [load_scenario(name).name for name in self.scenarios]
+        runs = product(range(1, self.seeds + 1), names, self.policy)
+        return [f"{scenario} {policy} {seed}" for seed, scenario, policy in runs]
 
     def measure(self, case: str, tools: Tools) -> Row:
         """Run it there, and fetch its files."""
         name, policy, seed = case.split()
         changes = {"autoscaler.policy": policy, "seed": int(seed), "duration_s": round(self.duration) or None}
-        scenario = load_scenario(name, {key: value for key, value in changes.items() if value is not None})
         images = {"tailpack": self.image, "tailpack-report": self.report_image}
         there = Cluster(context=self.context, overlay=Path(self.overlay), images=images)
         folder = Path(self.out, f"{case.replace(' ', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
-        run_there(scenario, there, folder, lambda said: tools.announce(said=said))
+        run_there(load_scenario(name, changes), there, folder, lambda said: tools.announce(said=said))
         result = Result.load(folder)
-        rounds = result.rebalances.rounds if result.rebalances else ()
-        pauses_s = [one.pause_s for one in rounds if one.pause_s is not None] or [np.nan]
-        return {one: getattr(result, one) for one in SAME} | {
+        return {one: getattr(result, one) for one in FIGURES} | {
             "lateness_p99_s": result.lateness.p99_s,
             "start_max_s": result.starts.max_s if result.starts else None,
-            "pause_p99_s": float(np.percentile(pauses_s, 99)),
-            "pause_max_s": float(max(pauses_s)),
         }
 
 
@@ -94,21 +86,21 @@ class Cluster:
     """A cluster, and what is applied there."""
 
     context: str = ""
-    """Of the kubeconfig; empty: its current one."""
+    """Name in the kubeconfig; empty: its current one."""
     overlay: Path = MANIFESTS / "overlays" / "kind"
     images: Mapping[str, str] = field(default_factory=dict)
     """Image in the manifests → its NAME:TAG in the cluster."""
 
     def kubectl(self, *words: str, namespace: str = "", given: str | None = None, may_fail: bool = False) -> bytes:
         """Return the output of kubectl. Raises BenchError."""
-        if shutil.which("kubectl") is None:
-            raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools")
         where = (("--context", self.context), ("--namespace", namespace))
         command = ["kubectl", *(word for pair in where if pair[1] for word in pair), *words]
         try:
             done = subprocess.run(
                 command, input=given and given.encode(), capture_output=True, check=False, timeout=ASK_S
             )
+        except FileNotFoundError:
+            raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as silent:
             raise BenchError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
         if done.returncode and not may_fail:
@@ -146,7 +138,7 @@ class Namespace:
         """Apply the cluster's overlay here, with other counts, settings and patches (as kustomize has them)."""
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made).resolve()
-            literals = [f"{key}={value}" for key, value in (settings or {}).items()]
+            merged = {"literals": [f"{key}={value}" for key, value in (settings or {}).items()]}
             here = {
                 "resources": [os.path.relpath(self.cluster.overlay.resolve(), folder)],
                 "components": [os.path.relpath(MANIFESTS / "components" / each, folder) for each in components],
@@ -155,8 +147,7 @@ class Namespace:
                 "images": [_image(name, there) for name, there in self.cluster.images.items()],
                 "replicas": [{"name": each, "count": count} for each, count in (replicas or {}).items()],
                 "patches": list(patches),
-                "configMapGenerator": [{"name": "settings", "behavior": "merge", "literals": literals}]
-                * bool(literals),
+                "configMapGenerator": [{"name": "settings", "behavior": "merge"} | merged] if settings else [],
             }
             (folder / "kustomization.yaml").write_text(json.dumps(here), encoding="utf-8")  # JSON is YAML
             self.cluster.kubectl("apply", "--kustomize", made)
@@ -174,32 +165,32 @@ class Namespace:
 
     def until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
         """Wait for Jobs and brokers, then services, `replicas` of Payment. Raises BenchError with the obstacles."""
-        began_s, since_s, before, seen = steady_s(), steady_s(), list[str](), dict[str, str]()
-        while any(missing := self._missing(replicas)):
-            first, services = missing
-            found, awaited = self.obstacles(), first or services  # a service may crash until its broker is there
-            theirs = [name for name in found for one in awaited if name == one or name.startswith(f"{one}-")]
-            seen = (seen if first else {}) | {
-                name: found[name] for name in theirs
-            }  # a Job's next try shows nothing yet
-            if awaited != before or not seen:
-                before, since_s = awaited, steady_s()
-            said = f"{', '.join(first + services)}; {'; '.join(list((seen | found).values())[:3])}".rstrip("; ")
+        began_s = since_s = steady_s()
+        before, seen = list[str](), dict[str, str]()
+        while awaited := self._missing(replicas):
+            if awaited != before:
+                before, seen = awaited, {}
+            theirs = tuple(f"{one}-" for one in awaited)
+            seen |= {name: why for name, why in self.obstacles().items() if f"{name}-".startswith(theirs)}
+            if not seen:
+                since_s = steady_s()
+            said = "; ".join([", ".join(awaited), *list(seen.values())[:3]])
             announce(f"waiting for {said}")
             if steady_s() > min(since_s + STUCK_S, began_s + READY_S):
                 raise BenchError(f"not ready after {steady_s() - began_s:.0f} s: {said}")
             time.sleep(POLL_S)
 
-    def _missing(self, replicas: int) -> list[list[str]]:
-        """Return Jobs and brokers that are not done or ready, and services that are not."""
-        jobs = (one for one in self.get("jobs") if not (one["spec"].get("suspend") or one["status"].get("succeeded")))
-        names = [[str(one["metadata"]["name"]) for one in jobs], list[str]()]
-        for number, kind in enumerate(("statefulsets", "deployments")):
-            for one in self.get(kind):
-                name, ready = one["metadata"]["name"], one["status"].get("readyReplicas", 0)
-                if ready < max(one["spec"].get("replicas", 1), replicas if name == "payment" else 0):
-                    names[number].append(name)
-        return names
+    def _missing(self, replicas: int) -> list[str]:
+        """Return Jobs and brokers that are not done or ready; then services, which may crash until all those are."""
+        jobs = [one for one in self.get("jobs") if not (one["spec"].get("suspend") or one["status"].get("succeeded"))]
+        first = jobs + [one for one in self.get("statefulsets") if _unready(one, replicas)]
+        found = first or [one for one in self.get("deployments") if _unready(one, replicas)]
+        return [one["metadata"]["name"] for one in found]
+
+
+def _unready(workload: dict[str, Any], payments: int) -> bool:
+    wanted = max(workload["spec"].get("replicas", 1), payments if workload["metadata"]["name"] == "payment" else 0)
+    return bool(workload["status"].get("readyReplicas", 0) < wanted)
 
 
 @contextmanager
@@ -207,13 +198,10 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
     """Yield a fresh one; it is deleted with all that is in it. Raises BenchError, also where no cluster answers."""
     cluster.kubectl("version", "--request-timeout=10s")  # an error here comes before anything is made
     made = Namespace(cluster, f"tailpack-{uuid.uuid4().hex[:8]}")
-    delete = ("delete", "namespace", made.name, "--wait=false", "--ignore-not-found")
     try:
         yield made
-    except BaseException:
-        cluster.kubectl(*delete, may_fail=True)
-        raise
-    cluster.kubectl(*delete)
+    finally:
+        cluster.kubectl("delete", "namespace", made.name, "--wait=false", "--ignore-not-found", may_fail=True)
 
 
 def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
@@ -226,10 +214,8 @@ def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Call
         announce("applying the overlay")
         place.apply(
             replicas={} if scenario.topology is Topology.PIPELINE else dict.fromkeys(FAUST, 0),
-            settings={f"TAILPACK_{key}": value for key, value in scenario.autoscaler_settings().items()}
-            | {"TAILPACK_NAMESPACE": place.name},  # the brokers may have topics of others, and of earlier runs
+            settings={f"TAILPACK_{key}": value for key, value in _settings(scenario, place.name).items()},
             components=("run",),
-            patches=list(_patches(scenario)),
         )
         place.until_ready(scenario.autoscaler.initial_replicas, announce)
         place.kubectl("patch", "job", "run", "--patch", '{"spec": {"suspend": false}}')
@@ -248,33 +234,31 @@ def _image(name: str, there: str) -> dict[str, str]:
     return {"name": name, "newName": new, "newTag": tag} if tagged else {"name": name, "newName": there}
 
 
-def _patches(scenario: Scenario) -> Iterator[dict[str, Any]]:
-    """Yield the patches that set topics, load and policy."""
-    named = ("bootstrap-servers", "namespace", "client-properties")
-    kafka = " ".join(f'--{one} "$TAILPACK_{one.upper().replace("-", "_")}"' for one in named)
-    policy, of = scenario.autoscaler.policy, f"{scenario.name} {kafka}"
-    asked = f"--policy {policy} --seed {scenario.seed} --duration {scenario.duration_s:.0f}s --out /out"
-    topics, load = f"exec tailpack topics create {of}", f"exec tailpack dev load {of} {asked}"
-    for job, containers, said in (("topics", "containers", topics), ("run", "initContainers", load)):
-        change = {"op": "replace", "path": f"/spec/template/spec/{containers}/0/args", "value": ["sh", "-c", said]}
-        yield {"target": {"kind": "Job", "name": job}, "patch": json.dumps([change])}
-    env = [{"name": "TAILPACK_POLICY", "value": policy}]
-    template = {"template": {"spec": {"containers": [{"name": "autoscaler", "env": env}]}}}
-    about = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "autoscaler"}}
-    yield {"patch": json.dumps(about | {"spec": template})}
+def _settings(scenario: Scenario, namespace: str) -> dict[str, str]:
+    """Return what all pods are configured with. The brokers may have topics of others, and of earlier runs."""
+    return scenario.autoscaler_settings() | {
+        "NAMESPACE": namespace,
+        "PIPELINE_PARTITIONS": str(scenario.pipeline_partitions),
+        "SCENARIO": scenario.name,
+        "LOAD_OPTIONS": f"--seed {scenario.seed} --duration {scenario.duration_s:.0f}s",
+    }
 
 
 def _until_reported(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
-    """Wait until the files of the run can be fetched; return the pod that has them."""
+    """Wait until the files of the run can be fetched; return the pod that has them. Raises BenchError."""
     began_s = steady_s()
-    while steady_s() < began_s + within_s:
-        for pod in place.pods("run"):
-            if any("running" in one["state"] for one in pod.get("status", {}).get("containerStatuses", ())):
-                return str(pod["metadata"]["name"])
+
+    def pod() -> str:
+        announce(f"load and report, {steady_s() - began_s:.0f} s")
         if place.get("job", "run")["status"].get("failed"):
             log = place.kubectl("logs", "job/run", "--all-containers", "--tail", "1", may_fail=True).decode()
             raise BenchError(f"load or report failed: {last_line(log)}")
-        announce(f"load and report, {steady_s() - began_s:.0f} s")
-        time.sleep(POLL_S)
-    obstacles = "; ".join(place.obstacles().values())
-    raise BenchError(f"the run has no report after {within_s:.0f} s; {obstacles}".rstrip("; "))
+        for one in place.pods("run"):
+            if any("running" in container["state"] for container in one["status"].get("containerStatuses", ())):
+                return str(one["metadata"]["name"])
+        return ""
+
+    try:
+        return until(pod, within_s, "the run has a report", POLL_S)
+    except NotWithinError as late:
+        raise BenchError("; ".join([str(late), *place.obstacles().values()])) from late

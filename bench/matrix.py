@@ -7,14 +7,12 @@ interrupted matrix continues where it stopped.
 
 import multiprocessing
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -29,7 +27,7 @@ import msgspec
 
 from contracts.delivery import Delivery
 from contracts.settings import unknown
-from contracts.validation import InvalidSettingsError
+from contracts.validation import InvalidSettingsError, text_in
 from grouping import Grouping
 from loadgen.schedule import Spacing, Split
 
@@ -46,9 +44,9 @@ OPTIMUM: Final = "optimum"
 """How a job is run that asks for the cheapest schedule instead of a policy."""
 DECIDING: Final = (
     *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
-    *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py", "studies/*.py"),
+    *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
 )
-"""Files from which a row follows, besides its scenario. The live autoscaler is not one of them."""
+"""Files from which every row follows. The live autoscaler is not one of them."""
 NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
 AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
 """Rebalance protocols in which each member learns of a change at its own next heartbeat."""
@@ -82,9 +80,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return found.playing(read_trace(Path(found.load.trace), found.payment.partitions))
 
     def key(self) -> str:
-        """Return the hash of the job, of its files and of the code."""
-        trace = _digest(Path(str(dict(self.changes).get("load.trace", ""))))
-        known = (self, _content(self.scenario), trace, policy_version(self.policy), code_version())
+        """Return the hash of the job, of the files that it names and of the code."""
+        named = [_digest(Path(str(one))) for one in (self.scenario, dict(self.changes).get("load.trace", ""))]
+        known = (self, named, policy_version(self.policy), code_version())
         return sha256(msgspec.json.encode(known)).hexdigest()[:24]
 
     def __str__(self) -> str:
@@ -104,14 +102,6 @@ def code_version(root: Path = ROOT) -> str:
     return digest.hexdigest()[:16]
 
 
-def _content(scenario: str) -> object:
-    from bench.scenario import scenario_table  # noqa: PLC0415  as in `question`
-
-    with suppress(InvalidSettingsError):
-        return scenario_table(scenario)
-    return None
-
-
 def _digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
@@ -120,12 +110,9 @@ def policy_version(policy: str) -> str:
     """Return a fingerprint of a policy's own file, or of the module that a package offers; empty for ours."""
     from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `question`
 
-    if policy in POLICIES:
-        return ""
-    file = re.match(r".*\.py(?=:|$)", policy)
-    offer = None if file else next(iter(entry_points(group=GROUP, name=policy)), None)
+    offer = None if policy in POLICIES else next(iter(entry_points(group=GROUP, name=policy)), None)
     spec = find_spec(offer.module) if offer else None
-    return _digest(Path(file[0] if file else spec.origin if spec and spec.origin else ""))
+    return _digest(Path(spec.origin if spec and spec.origin else policy.rpartition(":")[0] or policy))
 
 
 def simulated(job: Job) -> Row:
@@ -136,7 +123,7 @@ def simulated(job: Job) -> Row:
     if question.stages:
         from bench.simulation.chain import run_chain  # noqa: PLC0415
 
-        return dict(msgspec.to_builtins(run_chain(question)[2]))
+        return dict(msgspec.to_builtins(run_chain(question)[1]))
     if job.how == OPTIMUM:
         from bench.simulation.optimum import find_optimum  # noqa: PLC0415
         from bench.simulation.sent import sent_by  # noqa: PLC0415
@@ -209,24 +196,18 @@ def finished(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple
     When a process dies, its pool cannot say which job it had: each job that was running is tried again alone, and fails
     only if its process dies again.
     """
-    suspects = yield from _together(jobs, work, processes)
-    for job in suspects:
-        if (yield from _together([job], work, 1)):
-            yield job, {FAILED: "its process died twice; memory may have been short"}
-
-
-def _together(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple[Job, Row], None, list[Job]]:
-    """Yield jobs with their rows; return those that were running when a process died."""
-    suspects, waiting = list[Job](), list(reversed(jobs))
+    together, suspects = list(reversed(jobs)), list[Job]()
     context = multiprocessing.get_context("spawn")  # a fork would copy threads and locks of the caller
     resource_tracker.ensure_running()  # it changes the signal mask, so before `_interrupt_held`
-    while waiting:
+    while together or suspects:
+        alone = not together
+        waiting, most = ([suspects.pop()], 1) if alone else (together, min(processes, len(together)))
         running: dict[Future[Row], Job] = {}
         before = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(min(processes, len(waiting)), mp_context=context, initializer=_begin)
+        pool = ProcessPoolExecutor(most, mp_context=context, initializer=_begin)
         try:
             while waiting or running:
-                while waiting and len(running) < processes:
+                while waiting and len(running) < most:
                     with _interrupt_held():  # the first call starts the processes, which inherit the mask
                         running[pool.submit(_row, work, waiting[-1])] = waiting[-1]
                     waiting.pop()
@@ -234,12 +215,13 @@ def _together(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tupl
                     row = future.result()
                     yield running.pop(future), row
         except BrokenProcessPool:
-            suspects += running.values()
+            suspects += [] if alone else running.values()
         finally:
             for child in set(multiprocessing.active_children()) - before:
                 child.terminate()
             pool.shutdown(cancel_futures=True)
-    return suspects
+        for job in (*running.values(), *waiting) if alone else ():
+            yield job, {FAILED: "its process died twice; memory may have been short"}
 
 
 def _row(work: Work, job: Job) -> Row:
@@ -274,53 +256,55 @@ def _begin() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def sorted_changes(changes: Mapping[str, Any]) -> Changes:
-    """Return changes as a job has them; the order in which they are named makes no difference."""
-    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(flat(changes)))
+def sorted_changes(*tables: Mapping[str, Any]) -> Changes:
+    """Return changes as a job has them, the last of each key; the order in which they are named makes no difference."""
+    merged = {key: value for table in tables for key, value in flat(table)}
+    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(merged.items()))
 
 
-def flat(changes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield (dotted key, value) of nested tables."""
-    for key, value in changes.items():
+    for key, value in table.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
+class Contender(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A policy with settings over its own."""
 
-    name: str
     policy: str
-    changes: Changes = ()
+    name: str = ""
+    """Label of the contender; empty: the policy's name."""
+    set: dict[str, Any] = {}
 
-    @classmethod
-    def of(cls, name: str, changes: Mapping[str, Any] | None = None, *, policy: str = "") -> "Contender":
-        """Return a contender; without `policy` the one of that name."""
-        return cls(name, policy or name, sorted_changes(changes or {}))
+    @property
+    def label(self) -> str:
+        """The name in tables."""
+        return self.name or self.policy
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scenario with changes. Contenders are compared within one case."""
 
     scenario: str
-    changes: Changes = ()
+    set: dict[str, Any] = {}
     point: str = ""
-    """Where it is on the matrix's axis …"""
+    """The place of the case on the matrix's axis …"""
     axis_of: str = ""
     """… and the label of the case that is swept."""
 
     @property
     def label(self) -> str:
-        """The scenario and what is set over it, except by the axis."""
-        return self.axis_of or ", ".join((self.scenario, *(f"{key}={value}" for key, value in self.changes)))
+        """The scenario and its changes, except those of the axis."""
+        return self.axis_of or ", ".join(
+            (self.scenario, *(f"{key}={value}" for key, value in sorted_changes(self.set)))
+        )
 
     def job(self, contender: Contender, seed: int = 1) -> Job:
         """Return the run of a contender with a seed."""
-        changes = sorted_changes({**dict(self.changes), **dict(contender.changes)})
+        changes = sorted_changes(self.set, contender.set)
         return Job(scenario=self.scenario, policy=contender.policy, seed=seed, changes=changes)
 
     def jobs(self, contender: Contender, seeds: int) -> tuple[list[Job], tuple[str, ...]]:
@@ -347,7 +331,7 @@ class Case:
 
 
 def random_parts(question: "Scenario") -> tuple[str, ...]:
-    """Return what is drawn at random in this scenario, in words. None: every seed gives the same run."""
+    """Return the parts of this scenario that are drawn at random. None: every seed gives the same run."""
     world, load = question.simulation, question.load
     protocol = question.payment.runtime or question.payment.delivery
     drawn = {
@@ -367,7 +351,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One setting over a range."""
 
     varies: str
-    """What varies, in words with its unit."""
+    """The varied quantity, in words with its unit."""
     values: list[Any]
     """Of `key`; or a table of changes for each point."""
     key: str = ""
@@ -381,68 +365,58 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield ", ".join(map(str, changes.values())), self.set | changes
 
 
-class _Case(msgspec.Struct, forbid_unknown_fields=True):
-    scenario: str
-    set: dict[str, Any] = {}
-
-
-class _Contender(msgspec.Struct, forbid_unknown_fields=True):
-    policy: str
-    name: str = ""
-    set: dict[str, Any] = {}
-
-
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """A matrix file; a case or a contender without changes is its name."""
+class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A comparison, as its file has it; a case or a contender without changes is its name."""
 
     title: str
-    seeds: int = 20
-    optimum: bool = False
-    random: int = 0
-    """Random scenarios that are cases, too."""
-    like: str = ""
-    """Another matrix, whose contenders and constant counts take part."""
-    counts: list[int] = []
-    axis: str | Axis = ""
-    """Name of an axis of axes.toml, or an axis of its own."""
-    case: list[str | _Case] = []
-    contender: list[str | _Contender] = []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matrix:
-    """What is compared."""
-
-    title: str
-    cases: list[Case]
-    contenders: list[Contender]
+    case: list[str | Case] = []
+    contender: list[str | Contender] = []
     seeds: int = 20
     optimum: bool = False
     """Also look for the cheapest schedule of each case and seed."""
-    counts: tuple[int, ...] = ()
+    random: int = 0
+    """Number of random scenarios that are cases, too."""
+    like: str = ""
+    """Another matrix, whose contenders and constant counts take part."""
+    counts: list[int] = []
     """Constant counts that take part in every case with as many partitions."""
-    axis: Axis | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    axis: str | Axis = ""
+    """Name of an axis of axes.toml, or an axis of its own."""
+    set: dict[str, Any] = {}
     """Set in every case, over all others."""
+
+    def over(self) -> Axis | None:
+        """Return the axis. Raises InvalidSettingsError for a name that is not known."""
+        if isinstance(self.axis, Axis):
+            return self.axis
+        return axis_called(self.axis) if self.axis else None
 
     def swept(self) -> list[Case]:
         """Return the cases with all changes; with an axis, each of them at each point."""
-        points = list(self.axis.points()) if self.axis else [("", {})]
-        cases = [replace(one, changes=sorted_changes({**dict(one.changes), **self.settings})) for one in self.cases]
-        return [
-            replace(
-                case,
-                point=point,
-                axis_of=case.label if self.axis else "",
-                changes=sorted_changes({**dict(case.changes), **changes}),
-            )
-            for case, (point, changes) in product(cases, points)
+        from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
+
+        axis = self.over()
+        cases = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
+        cases = [
+            Case(scenario=one.scenario, set=dict(sorted_changes(one.set, self.set)))
+            for one in (*cases, *map(random_case, range(1, self.random + 1)))
         ]
+        if axis is None:
+            return cases
+        return [
+            Case(scenario=one.scenario, set={**one.set, **changes}, point=point, axis_of=one.label)
+            for one, (point, changes) in product(cases, axis.points())
+        ]
+
+    def contenders(self) -> list[Contender]:
+        """Return the contenders of every case."""
+        return [Contender(policy=one) if isinstance(one, str) else one for one in self.contender]
 
     def playing(self, case: Case) -> list[Contender]:
         """Return all that take part in a case."""
-        partitions = case.job(self.contenders[0]).question().payment.partitions if self.counts else 0
-        return self.contenders + [Contender.of(f"static-{count}") for count in self.counts if count <= partitions]
+        own = self.contenders()
+        partitions = case.job(own[0]).question().payment.partitions if self.counts else 0
+        return own + [Contender(policy=f"static-{count}") for count in self.counts if count <= partitions]
 
 
 def matrix_names() -> list[str]:
@@ -451,8 +425,8 @@ def matrix_names() -> list[str]:
 
 
 @cache
-def _delivered() -> dict[str, _File]:
-    return msgspec.toml.decode(MATRICES_FILE.read_bytes(), type=dict[str, _File])
+def _delivered() -> dict[str, Matrix]:
+    return msgspec.toml.decode(MATRICES_FILE.read_bytes(), type=dict[str, Matrix])
 
 
 def read_axes() -> dict[str, Axis]:
@@ -470,30 +444,17 @@ def axis_called(name: str) -> Axis:
 
 def read_matrix(name_or_path: str) -> Matrix:
     """Read a matrix by its name, or by the path of a TOML file. Raises InvalidSettingsError."""
-    from bench.random_scenarios import random_cases  # noqa: PLC0415  numpy only where it is needed
-
-    told = _delivered().get(name_or_path) or _own(Path(name_or_path))
-    like = read_matrix(told.like) if told.like else None
-    cases = [_Case(one) if isinstance(one, str) else one for one in told.case]
-    contenders = [_Contender(one) if isinstance(one, str) else one for one in told.contender]
-    return Matrix(
-        title=told.title,
-        cases=[*(Case(one.scenario, sorted_changes(one.set)) for one in cases), *random_cases(told.random)],
-        contenders=[
-            *(like.contenders if like else []),
-            *(Contender.of(one.name or one.policy, one.set, policy=one.policy) for one in contenders),
-        ],
-        seeds=told.seeds,
-        optimum=told.optimum,
-        counts=tuple(told.counts) or (like.counts if like else ()),
-        axis=axis_called(told.axis) if isinstance(told.axis, str) and told.axis else told.axis or None,
-    )
+    found = _delivered().get(name_or_path) or _own(Path(name_or_path))
+    if not found.like:
+        return found
+    like = read_matrix(found.like)
+    contenders, counts = [*like.contender, *found.contender], found.counts or like.counts
+    return msgspec.structs.replace(found, contender=contenders, counts=counts)
 
 
-def _own(path: Path) -> _File:
+def _own(path: Path) -> Matrix:
+    text = text_in(path)
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=_File)
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+        return msgspec.toml.decode(text, type=Matrix)
     except (msgspec.DecodeError, ValueError) as wrong:
         raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong

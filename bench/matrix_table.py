@@ -1,15 +1,15 @@
-"""What a matrix came to: means with intervals over seeds, paired differences, the Pareto front, a table and a plot."""
+"""The result of a matrix: means with intervals over seeds, paired differences, the Pareto front, a table and a plot."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run
-from bench.simulation.build import CLAIRVOYANT
+from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
+from bench.simulation.sent import CLAIRVOYANT
 from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
 from report.wording import minutes, share
@@ -20,59 +20,42 @@ MEANS: Final = (
     *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
 )
-"""Figures of a run whose mean is in the table under the same name."""
-DIFFERENCES: Final = {
-    "in_sla": "in_sla_difference",
-    "p999_s": "p999_difference_s",
-    "replica_minutes": "replica_minutes_difference",
-}
+"""Figures of a run whose mean over the seeds is taken."""
+CHANGES: Final = ("scale_ups", "scale_downs", "reassignments")
+DIFFERENCES: Final = ("in_sla", "replica_minutes")
 NONE_LATE: Final = 1e-6
-"""Where a share of 0 is drawn on a logarithmic axis."""
+"""Place of a share of 0 on a logarithmic axis."""
 PANELS: Final = 12
 """Cases that are drawn at most."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One contender in one case: means over seeds with 95 % bootstrap intervals; None where a figure is not known."""
+    """One contender in one case."""
 
     scenario: str
     policy: str
-    """Name of the contender."""
+    """Label of the contender."""
     settings: tuple[str, ...]
     """Set over the scenario, key=value."""
     case: str
-    """The scenario and what is set over it, without the contender's own settings."""
+    """The scenario and its changes, without the contender's own settings."""
     point: str
-    """On the axis."""
+    """Place on the axis."""
     random: tuple[str, ...]
-    """What the seeds change; none: one run is the result."""
+    """Parts that differ from seed to seed; none: one run is the result."""
     seeds: int
     events: float
-    in_sla: Interval
+    figures: dict[str, Interval]
+    """Means over the seeds with 95 % bootstrap intervals, where they are known: MEANS; packing_ratio, replica-minutes
+    over those of the per-second packing of the same events; optimum_replica_minutes and optimum_lower; regret,
+    replica-minutes over the optimum − 1, where the SLO is met."""
     least_in_sla: float
-    """Of the seeds."""
-    p50_s: Interval | None = None
-    p99_s: Interval | None = None
-    p999_s: Interval | None = None
-    max_s: Interval | None = None
-    replica_minutes: Interval
-    packing_ratio: Interval | None = None
-    """Replica-minutes over those of the per-second packing of the same events."""
-    optimum_replica_minutes: float | None = None
-    optimum_lower: float | None = None
-    regret: Interval | None = None
-    """Replica-minutes over the optimum of the same events − 1; None where that is unknown, or the SLO is not met."""
-    scale_ups: Interval | None = None
-    scale_downs: Interval | None = None
-    reassignments: Interval | None = None
-    moved_partitions: Interval | None = None
+    """The least share among the seeds."""
     lost: int
     reference: str
-    in_sla_difference: Against | None = None
-    """Minus the reference on the same seeds; None for the reference itself, and where it has no result."""
-    p999_difference_s: Against | None = None
-    replica_minutes_difference: Against | None = None
-    on_front: bool = False
+    more: dict[str, Against]
+    """Mean of each of DIFFERENCES minus that of the reference on the same seeds; empty for the reference itself."""
+    on_front: bool
     """No other contender of the case has more events in time at the same cost, or as many at less."""
 
 
@@ -92,18 +75,23 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     axis: str = ""
 
 
+Asked = Sequence[tuple[Contender, Sequence[Job], tuple[str, ...]]]
+"""Each contender of a case, its jobs, and what is random in them."""
+
+
 def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Announce = lambda *_: None) -> Compared:
     """Run the matrix. Raises InvalidSettingsError before anything is computed."""
-    asked = [(case, {one: case.jobs(one, matrix.seeds) for one in matrix.playing(case)}) for case in matrix.swept()]
-    optima = {case: _optima(case, matrix.seeds) if matrix.optimum else [] for case, _ in asked}
-    jobs = [job for _, contenders in asked for some, _ in contenders.values() for job in some]
-    rows = run([*jobs, *(job for some in optima.values() for job in some)], folder,
-               processes=processes, announce=announce)  # fmt: skip
+    axis, plan = matrix.over(), list[tuple[Case, Asked, list[Job]]]()
+    for case in matrix.swept():
+        asked = [(one, *case.jobs(one, matrix.seeds)) for one in matrix.playing(case)]
+        plan.append((case, asked, _optima(case, matrix.seeds) if matrix.optimum else []))
+    jobs = [job for _, asked, optima in plan for some in (*(own for _, own, _ in asked), optima) for job in some]
+    rows = run(jobs, folder, processes=processes, announce=announce)
     return Compared(
         title=matrix.title,
-        rows=tuple(line for case, contenders in asked for line in _lines(case, contenders, rows, optima[case])),
+        rows=tuple(line for case, asked, optima in plan for line in _lines(case, asked, rows, optima)),
         missing=tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row),
-        axis=matrix.axis.varies if matrix.axis else "",
+        axis=axis.varies if axis else "",
     )
 
 
@@ -111,80 +99,69 @@ def _optima(case: Case, seeds: int) -> list[Job]:
     from bench.simulation.optimum import why_not  # noqa: PLC0415  compiled code only where it is needed
     from bench.simulation.sent import sent_by  # noqa: PLC0415
 
-    jobs, _ = case.jobs(Contender.of(CLAIRVOYANT), seeds)
+    jobs, _ = case.jobs(Contender(policy=CLAIRVOYANT), seeds)
     question = jobs[0].question()
     return [] if why_not(question, sent_by(question)) else [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs]
 
 
-Asked = Mapping[Contender, tuple[Sequence[Job], tuple[str, ...]]]
-
-
 def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
     """Yield the lines of one case. A contender that failed with any seed has none: the others would mislead."""
-    names = [one.name for one in asked]
-    reference = next((one for one in REFERENCES if one in names), names[0])
-    ran = {
-        one.name: [rows[job] for job in jobs]
-        for one, (jobs, _) in asked.items()
-        if not any(FAILED in rows[job] for job in jobs)
-    }
+    ran = {one.label: [rows[job] for job in jobs] for one, jobs, _ in asked}
+    ran = {name: some for name, some in ran.items() if not any(FAILED in row for row in some)}
+    reference = next((name for name in REFERENCES if name in [one.label for one, *_ in asked]), asked[0][0].label)
     best = {job.seed: rows[job] for job in optima if rows[job].get("optimum_replica_minutes")}
-    playing = [name for name in ran if not any(one.name == name and one.policy in FORESEEING for one in asked)]
-    points = [tuple(fmean(row[key] for row in ran[name]) for key in ("in_sla", "replica_minutes")) for name in playing]
-    front = {playing[at] for at in pareto_front([(more, less) for more, less in points])}
-    for one, (jobs, random) in asked.items():
-        if one.name not in ran:
+    playing = [one.label for one, *_ in asked if one.label in ran and one.policy not in FORESEEING]
+    points = [(_mean(ran[name], "in_sla"), _mean(ran[name], "replica_minutes")) for name in playing]
+    front = {playing[at] for at in pareto_front(points)}
+    for one, jobs, random in asked:
+        if one.label not in ran:
             continue
-        some, others = ran[one.name], [] if one.name == reference else ran.get(reference, [])
-        known = len(some) > 1 or not random
-        pairs = [(row, best[row["seed"]]) for row in some if row["seed"] in best]
-        whole = len(pairs) == len(some)
-        kept = fmean(row["in_sla"] for row in some) >= jobs[0].question().target.percentile
-        over = [row["replica_minutes"] / least["optimum_replica_minutes"] - 1 for row, least in pairs]
-        figures: dict[str, Any] = {name: _mean(some, name) for name in MEANS}
-        figures |= {to: _against(some, others, name, known=known) for name, to in DIFFERENCES.items()}
+        some, others = ran[one.label], [] if one.label == reference else ran.get(reference, [])
+        kept = _mean(some, "in_sla") >= jobs[0].question().target.percentile
         yield Line(
             scenario=case.scenario,
-            policy=one.name,
-            settings=tuple(f"{key}={value}" for key, value in {**dict(case.changes), **dict(one.changes)}.items()),
+            policy=one.label,
+            settings=tuple(f"{key}={value}" for key, value in sorted_changes(case.set, one.set)),
             case=case.label,
             point=case.point,
             random=random,
             seeds=len(some),
-            events=fmean(row["events"] for row in some),
+            events=_mean(some, "events"),
+            figures=_figures(some, best, kept=kept),
             least_in_sla=min(row["in_sla"] for row in some),
-            packing_ratio=_over_packing(some),
-            optimum_replica_minutes=fmean(least["optimum_replica_minutes"] for _, least in pairs) if whole else None,
-            optimum_lower=fmean(least["lower"] for _, least in pairs) if whole else None,
-            regret=bootstrap_interval(over) if whole and kept else None,
             lost=sum(row.get("lost", 0) for row in some),
             reference=reference,
-            on_front=one.name in front,
-            **figures,
+            more={name: _against(some, others, name, random=bool(random)) for name in DIFFERENCES if others},
+            on_front=one.label in front,
         )
 
 
-def _over_packing(rows: Sequence[Row]) -> Interval | None:
-    least = [row.get("packing_replica_minutes") for row in rows]
-    ratios = [row["replica_minutes"] / one for row, one in zip(rows, least, strict=True) if one]
-    return bootstrap_interval(ratios) if len(ratios) == len(rows) else None
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return fmean(row[name] for row in rows)
 
 
-def _mean(rows: Sequence[Row], name: str) -> Any:
-    values = [row[name] for row in rows if row.get(name) is not None]
-    return bootstrap_interval(values) if values else None
+def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, kept: bool) -> dict[str, Interval]:
+    """Return the figures of a contender's runs. best: the optimum of each seed; kept: the SLO is met."""
+    known = {name: [row[name] for row in rows if row.get(name) is not None] for name in MEANS}
+    spent = [row["replica_minutes"] for row in rows]
+    packed = [row.get("packing_replica_minutes") for row in rows]
+    if all(packed):
+        known["packing_ratio"] = [cost / least for cost, least in zip(spent, packed, strict=True)]
+    if all(row["seed"] in best for row in rows):
+        optima = [best[row["seed"]] for row in rows]
+        known["optimum_replica_minutes"] = least = [one["optimum_replica_minutes"] for one in optima]
+        known["optimum_lower"] = [one["lower"] for one in optima]
+        known["regret"] = [cost / one - 1 for cost, one in zip(spent, least, strict=True)] if kept else []
+    return {name: bootstrap_interval(values) for name, values in known.items() if values}
 
 
-def _against(rows: Sequence[Row], others: Sequence[Row], name: str, *, known: bool) -> Against | None:
-    pairs = [(row[name], other[name]) for row, other in zip(rows, others)]  # noqa: B905  no others: no pairs
-    pairs = [pair for pair in pairs if None not in pair]
-    if not pairs:
-        return None
-    found = paired_difference(*map(list, zip(*pairs, strict=True)))
+def _against(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: bool) -> Against:
+    found = paired_difference([row[name] for row in rows], [row[name] for row in others])
+    known = len(rows) > 1 or not random
     return msgspec.structs.replace(found, distinguishable=known and found.distinguishable)
 
 
-def interval(value: Interval | None, times: float, how: str) -> str:
+def interval(value: Interval | Against | None, times: float, how: str) -> str:
     """Return mean (low to high) in another unit; the mean alone where all runs were equal."""
     if value is None:
         return "–"
@@ -194,27 +171,22 @@ def interval(value: Interval | None, times: float, how: str) -> str:
 
 def difference(value: Against | None, times: float, how: str) -> str:
     """Return a difference with its interval; in brackets where it is not distinguishable from none."""
-    if value is None:
-        return "–"
-    mean, low, high = (format(times * one, "+" + how) for one in (value.mean, value.low, value.high))
-    said = mean if low == high else f"{mean} ({low} to {high})"
-    return said if value.distinguishable or not value.mean else f"[{said}]"
+    shown = interval(value, times, "+" + how)
+    return shown if value is None or value.distinguishable or not value.mean else f"[{shown}]"
 
 
 COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "policy": lambda line: f"`{line.policy}`",
-    "in time": lambda line: share(line.in_sla.mean) + (f", {line.lost} lost" if line.lost else ""),
+    "in time": lambda line: share(line.figures["in_sla"].mean) + (f", {line.lost} lost" if line.lost else ""),
     "least seed": lambda line: share(line.least_in_sla),
-    "p99.9, ms": lambda line: interval(line.p999_s, 1e3, ",.0f"),
-    "max, ms": lambda line: interval(line.max_s, 1e3, ",.0f"),
-    "r-m": lambda line: interval(line.replica_minutes, 1, ".2f"),
-    "× packing": lambda line: interval(line.packing_ratio, 1, ".3f"),
-    "over the optimum": lambda line: interval(line.regret, 1, "+.1%"),
-    "changes": lambda line: (
-        f"{sum(one.mean for one in (line.scale_ups, line.scale_downs, line.reassignments) if one):.4g}"
-    ),
-    "points more": lambda line: difference(line.in_sla_difference, 100, ".3f"),
-    "r-m more": lambda line: difference(line.replica_minutes_difference, 1, ".2f"),
+    "p99.9, ms": lambda line: interval(line.figures.get("p999_s"), 1e3, ",.0f"),
+    "max, ms": lambda line: interval(line.figures.get("max_s"), 1e3, ",.0f"),
+    "r-m": lambda line: interval(line.figures["replica_minutes"], 1, ".2f"),
+    "× packing": lambda line: interval(line.figures.get("packing_ratio"), 1, ".3f"),
+    "over the optimum": lambda line: interval(line.figures.get("regret"), 1, "+.1%"),
+    "changes": lambda line: f"{sum(line.figures[name].mean for name in CHANGES if name in line.figures):.4g}",
+    "points more": lambda line: difference(line.more.get("in_sla"), 100, ".3f"),
+    "r-m more": lambda line: difference(line.more.get("replica_minutes"), 1, ".2f"),
     "on the front": lambda line: "knows the future" if line.policy in FORESEEING else "yes" if line.on_front else "no",
 }
 
@@ -230,22 +202,21 @@ def page(found: Compared) -> str:
     """
     parts = [f"# {found.title}", METHOD]
     cases = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)]
-    if found.axis:
-        for case, some in groupby(found.rows, key=lambda line: line.case):
-            lines = list(some)
-            names, cells = dict.fromkeys(line.policy for line in lines), {(one.point, one.policy): one for one in lines}
-            body = [
-                (point, *(_cell(cells.get((point, name))) for name in names))
-                for point in dict.fromkeys(line.point for line in lines)
-            ]
-            parts += [f"## {case}: in time, r-m (× packing) over {found.axis}", table(("", *names), body)]
-        return "\n\n".join(parts)
-    if len(cases) > 1:
+    if len(cases) > 1 and not found.axis:
         parts += ["## All cases", table(SUMMARY, [_summary(name, cases) for name in _everywhere(cases)])]
     for lines in cases:
+        if found.axis:
+            parts += [f"## {lines[0].case}: in time, r-m (× packing) over {found.axis}", _by_point(lines)]
+            continue
         parts += [f"## {lines[0].case}", _chance(lines[0])]
         parts.append(table(tuple(COLUMNS), [[cell(line) for cell in COLUMNS.values()] for line in lines]))
     return "\n\n".join(parts)
+
+
+def _by_point(lines: Sequence[Line]) -> str:
+    names, points = (list(dict.fromkeys(getattr(line, of) for line in lines)) for of in ("policy", "point"))
+    cells = {(line.point, line.policy): _cell(line) for line in lines}
+    return table(("", *names), [(point, *(cells.get((point, name), "–") for name in names)) for point in points])
 
 
 METHOD: Final = (
@@ -262,24 +233,24 @@ def _everywhere(cases: Sequence[Sequence[Line]]) -> list[str]:
 
 def _summary(name: str, cases: Sequence[Sequence[Line]]) -> tuple[str, ...]:
     own = [line for lines in cases for line in lines if line.policy == name]
-    shares = [line.in_sla.mean for line in own]
+    shares = [line.figures["in_sla"].mean for line in own]
     kept, front = sum(one >= 0.999 for one in shares), sum(line.on_front for line in own)
-    cost = fmean(line.replica_minutes.mean for line in own)
+    cost = fmean(line.figures["replica_minutes"].mean for line in own)
     return f"`{name}`", share(fmean(shares)), share(min(shares)), str(kept), f"{cost:.1f}", f"{front} of {len(own)}"
 
 
-def _cell(line: Line | None) -> str:
-    if line is None:
-        return "–"
-    ratio = f" ({line.packing_ratio.mean:.2f} ×)" if line.packing_ratio else ""
-    return f"{share(line.in_sla.mean)}, {minutes(line.replica_minutes.mean)}{ratio}"
+def _cell(line: Line) -> str:
+    ratio = line.figures.get("packing_ratio")
+    packing = f" ({ratio.mean:.2f} ×)" if ratio else ""
+    return f"{share(line.figures['in_sla'].mean)}, {minutes(line.figures['replica_minutes'].mean)}{packing}"
 
 
 def _chance(line: Line) -> str:
-    events, best = f"{line.events:,.0f} events.", line.optimum_replica_minutes
-    optimum = f" Optimum: {best:.2f} r-m, no schedule below {line.optimum_lower:.2f}." if best is not None else ""
+    events = f"{line.events:,.0f} events."
+    best, lower = (line.figures.get(name) for name in ("optimum_replica_minutes", "optimum_lower"))
+    optimum = f" Optimum: {best.mean:.2f} r-m, no schedule below {lower.mean:.2f}." if best and lower else ""
     if not line.random:
-        return f"{events} Nothing is left to chance here: one run says all.{optimum}"
+        return f"{events} Nothing is random here: one run is the result.{optimum}"
     return f"{events} At random: {', '.join(line.random)}; {line.seeds} seeds. Reference: {line.reference}.{optimum}"
 
 
@@ -298,8 +269,8 @@ def draw(found: Compared, path: Path) -> None:
             points = list(dict.fromkeys(line.point for line in lines))
             for name in dict.fromkeys(line.policy for line in lines):
                 own = [line for line in lines if line.policy == name]
-                x = [points.index(one.point) if found.axis else one.replica_minutes.mean for one in own]
-                late = [max(1 - one.in_sla.mean, NONE_LATE) for one in own]
+                x = [points.index(one.point) if found.axis else one.figures["replica_minutes"].mean for one in own]
+                late = [max(1 - one.figures["in_sla"].mean, NONE_LATE) for one in own]
                 axes.plot(x, late, "o-", markersize=4, linewidth=1, label=name)
             if found.axis:
                 axes.set_xticks(range(len(points)), [point.replace(", ", ",\n") for point in points], fontsize=7)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
-from bench.matrix import Case, Contender, sorted_changes
+from bench.matrix import Case, Contender
 from bench.scenario import load_scenario
 from loadgen.workloads import WORKLOADS
 
@@ -31,12 +31,7 @@ LEAST_REPLICAS: Final = 1.5
 """Load of the busiest second, in replicas: where one replica serves everything, there is nothing to decide."""
 
 
-def random_cases(count: int) -> list[Case]:
-    """Return the cases 1 to `count`."""
-    return [_drawn(number) for number in range(1, count + 1)]
-
-
-def _drawn(number: int) -> Case:
+def random_case(number: int) -> Case:
     """Draw until one replica can serve each partition in time, and no replica can serve all of them."""
     from bench.simulation.sent import sent_by  # noqa: PLC0415  compiled code only where it is needed
 
@@ -48,9 +43,8 @@ def _drawn(number: int) -> Case:
             del told["partitions"]  # the workload has a table of partitions
         if told["spacing"] != "burst":
             del told["burst_period_s"]
-        case = Case(curve, sorted_changes({**told, "burst_phase_s": "random"}))
-        (question, *_), _ = case.jobs(Contender.of("tail-aware"), 1)
-        asked = question.question()
+        case = Case(scenario=curve, set={**told, "burst_phase_s": "random"})
+        asked = case.jobs(Contender(policy="tail-aware"), 1)[0][0].question()
         busy_s = sent_by(asked).table() * asked.payment.service_time_s
         room_s = FULLEST * min(1.0, asked.target.latency_target_s)
         if busy_s.max() <= room_s and busy_s.sum(axis=1).max() >= LEAST_REPLICAS:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal
 from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import Observing, ServiceShape
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.membership import Membership, Work, takes_some_time
+from contracts.membership import TAKES_TIME, Membership, Work
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
 from grouping import Grouping
@@ -87,7 +87,7 @@ class Payment(Membership, Work):
     """Another runtime does the work instead of ours, and places the partitions itself: plans are counts only."""
     key_order: bool = setting(False)
     """Whether the events of a customer must come in their order; refuses groupings that split keys."""
-    RULES: ClassVar[Rules] = (("service_time_s", takes_some_time), ("delivery", _own_delivery))
+    RULES: ClassVar[Rules] = (TAKES_TIME, ("delivery", _own_delivery))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class Stage(Work):
     """Of W that is its own in any case; None: all have the same. What others say goes from that of the scaled group."""
     RULES: ClassVar[Rules] = (
         ("name", _usable_name),
-        ("service_time_s", takes_some_time),
+        TAKES_TIME,
         ("initial_replicas", _within_partitions),
     )
 

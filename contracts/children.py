@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -43,18 +43,14 @@ def identity(pid: int) -> str:
 
     The boot of the system and the tick at which it started. Empty: there is no such process, or it has ended.
     """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return "" if Path("/proc/self/stat").exists() else _identity_elsewhere(pid)
-    fields = stat[stat.rindex(b")") + 2 :].split()  # a name may hold anything, so count from its end: the third field
-    return "" if fields[0] in (b"Z", b"X") else f"{_boot()}/{fields[19].decode()}"
-
-
-def _identity_elsewhere(pid: int) -> str:
-    with suppress(psutil.NoSuchProcess):
+    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         process = psutil.Process(pid)
-        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.6f}"
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return ""
+        if not psutil.LINUX:
+            return f"{process.create_time():.6f}"
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return f"{_boot()}/{stat.rpartition(')')[2].split()[19]}"  # after the name, which may hold anything
     return ""
 
 
@@ -90,10 +86,10 @@ def last_log_line(log: Path) -> str:
 
 
 @contextmanager
-def signals_noted() -> Iterator[list[int]]:
-    """Note signals that ask to stop, in the list that is yielded, and do nothing else about them. Main thread only.
+def signals_noted(*, then_delivered: bool = False) -> Iterator[list[int]]:
+    """Note signals that ask to stop, in the list that is yielded. Main thread only.
 
-    Children started inside get the default handlers, as after any exec.
+    Children started inside get the default handlers, as after any exec. then_delivered: the first one is, at the end.
     """
     noted: list[int] = []
     before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in STOPPING}
@@ -102,18 +98,12 @@ def signals_noted() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold signals that ask to stop until the block is done; then the first of them is delivered. Main thread only."""
-    noted: list[int] = []
-    try:
-        with signals_noted() as noted:
-            yield
-    finally:
-        if noted:
+        if then_delivered and noted:
             signal.raise_signal(signal.Signals(noted[0]))
+
+
+uninterrupted = partial(signals_noted, then_delivered=True)
+"""Hold signals that ask to stop until the block is done; then the first of them is delivered. Main thread only."""
 
 
 @dataclass(slots=True)
@@ -136,7 +126,7 @@ class Child:
     @property
     def pid(self) -> int | None:
         """Process id while it runs."""
-        return self._process.pid if self._process and self._process.poll() is None else None
+        return self._process.pid if self._process and self.exit_status is None else None
 
     @property
     def exit_status(self) -> int | None:
@@ -151,12 +141,12 @@ class Child:
 
     def terminate(self) -> None:
         """Ask it to stop."""
-        if self._process and self._process.poll() is None:
+        if self._process:
             self._process.send_signal(self.stop_signal)
 
     def kill(self) -> None:
         """Send SIGKILL."""
-        if self._process and self._process.poll() is None:
+        if self._process:
             self._process.kill()
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:

@@ -19,8 +19,3 @@ def steady_s() -> float:
 def wall_ahead_s() -> float:
     """Return by how much the wall clock is ahead of the steady one, in seconds. It changes when somebody sets it."""
     return now_us() / 1e6 - steady_s()
-
-
-def stamp_us(at_s: float) -> int:
-    """Return the stamp of a moment of the steady clock: microseconds since the epoch, as the wall clock is set now."""
-    return round((at_s + wall_ahead_s()) * 1e6)

@@ -1,64 +1,54 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
+import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from contracts.settings import Rules, Settings, Values, declaration, setting
-from contracts.validation import ConfigFile, InvalidSettingsError, parse
+from contracts.settings import Rule, Rules, Settings, must, setting, unknown
+from contracts.validation import InvalidSettingsError, from_environment, parse, table_in, text_in
 
 T = TypeVar("T", bound=Settings)
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Mechanisms that librdkafka, aiokafka, Faust and Java's clients all know, by the same names."""
+SECRETS: Final = ("ssl.key.password", "sasl.password")
+"""A file of its own may hold each of them, which NAME.file names."""
+NO_SECRET: Final = f"no secret belongs into this file; name a file of its own by {'.file or '.join(SECRETS)}.file"
 
 
-def _needed(name: str, values: Values) -> str | None:
-    protocol, told = values["security_protocol"], values[name] or values.get(f"{name}_file")
-    return f"{protocol} needs it" if protocol.startswith("SASL") and not told else None
+def _needed(name: str) -> tuple[str, Rule]:
+    return must(name, lambda of: of[name] or "SASL" not in of["security_protocol"], "{security_protocol} needs it")
+
+
+def _property(one: "Field[Any]") -> str:
+    return one.name.replace("_", ".")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
     """Client security by librdkafka's property names, which its documentation explains. Its text shows no secret."""
 
-    security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS, key="security.protocol")
-    ssl_ca_location: str = setting("", key="ssl.ca.location")
-    ssl_certificate_location: str = setting("", key="ssl.certificate.location")
-    ssl_key_location: str = setting("", key="ssl.key.location")
-    ssl_key_password: str = setting("", key="ssl.key.password")
-    ssl_key_password_file: str = setting("", key="ssl.key.password.file")
-    sasl_mechanism: str = setting("", known=("", *MECHANISMS), key="sasl.mechanism")
-    sasl_username: str = setting("", key="sasl.username")
-    sasl_password: str = setting("", key="sasl.password")
-    sasl_password_file: str = setting("", key="sasl.password.file")
+    security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS)
+    ssl_ca_location: str = setting("")
+    ssl_certificate_location: str = setting("")
+    ssl_key_location: str = setting("")
+    ssl_key_password: str = setting("")
+    ssl_key_password_file: str = setting("")
+    sasl_mechanism: str = setting("", known=("", *MECHANISMS))
+    sasl_username: str = setting("")
+    sasl_password: str = setting("")
+    sasl_password_file: str = setting("")
 
-    RULES: ClassVar[Rules] = tuple(
-        (name, partial(_needed, name)) for name in ("sasl_mechanism", "sasl_username", "sasl_password")
-    )
-
-    def with_secrets(self) -> "Security":
-        """Return the same with the passwords that files hold, without the line's end. Raises InvalidSettingsError."""
-        read: dict[str, str] = {}
-        problems = []
-        for name in ("ssl_key_password", "sasl_password"):
-            if path := getattr(self, f"{name}_file"):
-                try:
-                    read |= {name: secret_in(path), f"{name}_file": ""}
-                except InvalidSettingsError as wrong:
-                    problems += wrong.problems
-        if problems:
-            raise InvalidSettingsError(problems)
-        return replace(self, **read)
+    RULES: ClassVar[Rules] = tuple(map(_needed, ("sasl_mechanism", "sasl_username", "sasl_password")))
 
     def properties(self) -> dict[str, str]:
         """Return what is set, by librdkafka's names."""
-        named = {declaration(one).key: getattr(self, one.name) for one in fields(self)}
-        return {key: value for key, value in named.items() if value}
+        named = {_property(one): getattr(self, one.name) for one in fields(self) if not one.name.endswith("_file")}
+        return {name: value for name, value in named.items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +70,18 @@ class Connection(Settings):
         if not self.client_properties:
             return Security()
         path = self.client_properties
-        lines = map(str.strip, _text_in(path).splitlines())
+        lines = map(str.strip, text_in(Path(path)).splitlines())
         pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
         told = {key.strip(): value.strip() for key, _, value in pairs}
-        return parse(told, Security, where=f"{path}: ").with_secrets()
+        problems: list[str] = []
+        for name in SECRETS:
+            try:
+                told |= {name: secret_in(file)} if (file := told.get(f"{name}.file")) else {}
+            except InvalidSettingsError as wrong:
+                problems += wrong.problems
+        if problems:
+            raise InvalidSettingsError(problems)
+        return parse(told, Security, where=f"{path}: ", spelt=_property)
 
     def librdkafka(self) -> dict[str, str]:
         """Return the configuration that confluent-kafka clients take."""
@@ -95,19 +93,19 @@ class Connection(Settings):
         Raises InvalidSettingsError as `security` does, and for certificates that cannot be loaded.
         """
         security = self.security()
-        arguments: dict[str, Any] = {
-            "bootstrap_servers": self.bootstrap_servers,
-            "security_protocol": security.security_protocol,
-        }
-        if security.security_protocol.startswith("SASL"):
+        protocol = security.security_protocol
+        arguments: dict[str, Any] = {"bootstrap_servers": self.bootstrap_servers, "security_protocol": protocol}
+        if protocol.startswith("SASL"):
             arguments |= {
                 "sasl_mechanism": security.sasl_mechanism,
                 "sasl_plain_username": security.sasl_username,
                 "sasl_plain_password": security.sasl_password,
             }
-        if security.security_protocol.endswith("SSL"):
+        if protocol.endswith("SSL"):
             try:
-                arguments["ssl_context"] = _ssl_context(security)
+                context = arguments["ssl_context"] = ssl.create_default_context(cafile=security.ssl_ca_location or None)
+                if certificate := security.ssl_certificate_location:
+                    context.load_cert_chain(certificate, security.ssl_key_location or None, security.ssl_key_password)
             except OSError as unusable:
                 problem = f"certificates cannot be loaded ({unusable}); correct the ssl. paths"
                 raise InvalidSettingsError([f"{self.client_properties}: {problem}"]) from unusable
@@ -115,28 +113,25 @@ class Connection(Settings):
 
 
 def read_settings(
-    environ: Mapping[str, str],
-    kind: type[T],
-    config: Path | None = None,
-    check: Callable[[T, ConfigFile], object] = lambda *_: None,
+    environ: Mapping[str, str], kind: type[T], config: Path | None = None, check: Callable[[T], object] = lambda _: None
 ) -> tuple[Connection, T]:
     """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both.
 
     config: a TOML file below the environment. check: called with settings that are right by themselves.
     """
-    file = ConfigFile(config, environ)
-    problems = file.strangers(Connection, kind)
+    table = table_in(config) if config else {}
+    known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
+    strangers = {key: unknown(key, known) for key in table if key not in known}
+    strangers |= {key: NO_SECRET for key in strangers if re.search("password|secret|token", key.lower())}
+    problems = [f"{config}: {key}: {why}" for key, why in strangers.items()]
     found: list[Any] = []
-    try:
-        found.append(file.read(Connection))
-        found[0].aiokafka()  # whatever client the process uses, its certificates must be there
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        found.append(file.read(kind))
-        check(found[-1], file)
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
+    both: Any = ((Connection, Connection.aiokafka), (kind, check))  # certificates must be there, whatever the client
+    for one, is_usable in both:
+        try:
+            found.append(from_environment(environ, one, table, config))
+            is_usable(found[-1])
+        except InvalidSettingsError as wrong:
+            problems += wrong.problems
     if problems:
         raise InvalidSettingsError(problems)
     connection, settings = found
@@ -148,23 +143,6 @@ def secret_in(path: str) -> str:
 
     Raises InvalidSettingsError for one that cannot be read or is empty.
     """
-    if secret := _text_in(path).rstrip("\r\n"):
+    if secret := text_in(Path(path)).rstrip("\r\n"):
         return secret
     raise InvalidSettingsError([f"{path}: is empty"])
-
-
-def _text_in(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except UnicodeDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: is no text in UTF-8"]) from wrong
-
-
-def _ssl_context(security: Security) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=security.ssl_ca_location or None)
-    if security.ssl_certificate_location:
-        key, password = security.ssl_key_location or None, security.ssl_key_password or None
-        context.load_cert_chain(security.ssl_certificate_location, key, password)
-    return context

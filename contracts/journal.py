@@ -4,7 +4,6 @@ A record of a tick has what changed, and none is larger than a broker takes. A w
 since the last whole one have become as large: the journal is at most twice what changes.
 """
 
-from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -114,6 +113,7 @@ JournalRecord = JournalEntry | TickChanges | Piece  # a record of the journal to
 LARGEST: Final = 200_000  # characters of a record: 800 kB at worst. Brokers take 1 MB unless they are told otherwise
 
 RECORD: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(JournalRecord)
+"""Raises one of `contracts.validation.UNDECODABLE` for what is no record, or one of another version."""
 
 
 class Folder:
@@ -146,9 +146,9 @@ class Folder:
             said = msgspec.structs.asdict(tick) | {"partitions": changed}
             record = msgspec.json.encode(TickChanges(**said, since_us=last.at_us))
             self._changes += len(record)
-            return record
-        record = msgspec.json.encode(tick)
-        self._whole, self._changes = len(record), 0
+        else:
+            record = msgspec.json.encode(tick)
+            self._whole, self._changes = len(record), 0
         return record
 
 
@@ -159,16 +159,12 @@ class Unfolder:
         self._last: TickRecord | None = None
         self._pieces: list[Piece] = []
 
-    def entry(self, text: bytes | str) -> JournalEntry | None:
+    def entry(self, record: JournalRecord) -> JournalEntry | None:
         """Return the entry that this record completes; None while pieces of it are awaited.
 
         A tick whose predecessor is not known, as where a reader begins, comes without partitions. Raises one of
-        `contracts.validation.UNDECODABLE` for what is no record, or one of another version.
+        `contracts.validation.UNDECODABLE` where pieces make no record.
         """
-        return self.taken(RECORD.decode(text))
-
-    def taken(self, record: JournalRecord) -> JournalEntry | None:
-        """Do what `entry` does with a record that was decoded already."""
         if isinstance(record, Piece):
             return self._piece(record)
         record = self._whole(record) if isinstance(record, TickChanges) else record
@@ -185,21 +181,10 @@ class Unfolder:
         return TickRecord(**said | {"partitions": partitions})
 
     def _piece(self, piece: Piece) -> JournalEntry | None:
-        if piece.part == 0:
-            self._pieces = []
-        before = self._pieces[-1] if self._pieces else None
-        if piece.part != len(self._pieces) or (before is not None and before.at_us != piece.at_us):
+        before = self._pieces if piece.part else []
+        if len(before) != piece.part or any(one.at_us != piece.at_us for one in before):
             return None  # what came before it is lost
-        self._pieces.append(piece)
-        if piece.part + 1 < piece.parts:
+        self._pieces = [*before, piece]
+        if len(self._pieces) < piece.parts:
             return None
-        whole, self._pieces = "".join(one.text for one in self._pieces), []
-        return self.entry(whole)
-
-
-def entries(texts: Iterable[bytes | str]) -> Iterator[JournalEntry]:
-    """Yield the entries of records in their order. Raises as `Unfolder.entry` does."""
-    unfolder = Unfolder()
-    for text in texts:
-        if (entry := unfolder.entry(text)) is not None:
-            yield entry
+        return self.entry(RECORD.decode("".join(one.text for one in self._pieces)))

@@ -4,40 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
-from contracts.settings import Rules, Settings, Values, setting
+from contracts.settings import Rules, Settings, must, setting
 
-LEAST_SERVICE_TIME_S: Final = 0.00001
-
-
-def takes_some_time(values: Values) -> str | None:
-    """Refuse a service time of nothing, where the settings divide by it."""
-    enough = values["service_time_s"] >= LEAST_SERVICE_TIME_S
-    return None if enough else f"must be at least {LEAST_SERVICE_TIME_S:.5f} s"
-
-
-def obeys_plans(values: Values) -> str | None:
-    """Refuse another runtime's delivery, where the settings are for our own consumer."""
-    known = ", ".join(OUR_DELIVERIES)
-    return None if values["delivery"] in OUR_DELIVERIES else f"is another runtime's; known are {known}"
-
-
-def _heartbeats_in_session(values: Values) -> str | None:
-    session_s = values["session_s"]
-    return None if values["heartbeat_s"] < session_s else f"is not less than session_s = {session_s:g}"
-
-
-def _some_speed(values: Values) -> str | None:
-    return None if values["speeds"] else "must hold at least one"
-
-
-def _slow_in_order(values: Values) -> str | None:
-    begin_s = values["slow_from_s"]
-    return None if begin_s <= values["slow_until_s"] else f"is before slow_from_s = {begin_s:g}"
-
-
-def _slow_from_when(values: Values) -> str | None:
-    knows = values["slow_factor"] == 1 or values["start_file"]
-    return None if knows else "is from a second of the load; needs start_file, in which the load says when it began"
+TAKES_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 0.00001, "must be at least 0.00001 s")
+"""Where settings divide by it, an event must take some time."""
+OBEYS_PLANS: Final = must("delivery", lambda of: of["delivery"] in OUR_DELIVERIES, "must be incremental or eager")
+"""Where the settings are of our own consumer, the delivery is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +31,11 @@ class Membership(Settings):
     """Whether an event whose replica ends may have its output written twice, to be dropped by its id, or never. Our own
     consumer's; outputs of exactly_once are seen at its next commit."""
 
-    RULES: ClassVar[Rules] = (("heartbeat_s", _heartbeats_in_session),)
+    RULES: ClassVar[Rules] = (
+        must(
+            "heartbeat_s", lambda of: of["heartbeat_s"] < of["session_s"], "is not less than session_s = {session_s:g}"
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +67,14 @@ class Speeds(Settings):
     slow_replicas: tuple[int, ...] = setting((), least=0)
     """Numbers of those that become slow then; none named: all do. What replicas say of their work tells policies."""
 
-    RULES: ClassVar[Rules] = (("speeds", _some_speed), ("slow_until_s", _slow_in_order))
+    RULES: ClassVar[Rules] = (
+        must("speeds", lambda of: of["speeds"], "must hold at least one"),
+        must(
+            "slow_until_s",
+            lambda of: of["slow_from_s"] <= of["slow_until_s"],
+            "is before slow_from_s = {slow_from_s:g}",
+        ),
+    )
 
     def speed_of(self, number: int) -> float:
         """Return how many times as fast a replica is while it is not slow."""
@@ -109,4 +92,10 @@ class LiveSpeeds(Speeds):
     start_file: str = setting("")
     """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""
 
-    RULES: ClassVar[Rules] = (("slow_factor", _slow_from_when),)
+    RULES: ClassVar[Rules] = (
+        must(
+            "slow_factor",
+            lambda of: of["slow_factor"] == 1 or of["start_file"],
+            "needs start_file, to count from",
+        ),
+    )

@@ -2,19 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-
-
-class Kind(StrEnum):
-    """The kind of a metric, which says how its value is queried."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +14,8 @@ class Declared:
     """One metric, by the name that queries use (that of a counter ends in `_total`)."""
 
     name: str
-    kind: Kind
+    kind: str
+    """counter, gauge or histogram; it says how the value is queried."""
     unit: str
     """seconds, events, ratio …; empty where it has none."""
     meaning: str
@@ -30,18 +23,12 @@ class Declared:
     bounds: tuple[float, ...] = ()
     """Of a histogram: upper bounds, the last of which is followed by one for everything."""
 
-    def counter(self, registry: CollectorRegistry) -> Counter:
-        """Return it for a process that counts as it goes."""
-        return Counter(self.name, self.meaning, self.labels, registry=registry)
-
-    def gauge(self, registry: CollectorRegistry) -> Gauge:
-        """Return it for a process that sets it as it goes."""
-        return Gauge(self.name, self.meaning, self.labels, registry=registry)
-
-    def histogram(self, registry: CollectorRegistry | None, *bounds: float) -> Histogram:
-        """Return it for a process that observes as it goes. bounds: beside those that are declared."""
-        every = sorted({*self.bounds, *bounds})
-        return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
+    def kept(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
+        """Return it for a process that changes it as it goes. bounds: of a histogram, beside those declared."""
+        if self.kind == "histogram":
+            every = sorted({*self.bounds, *bounds})
+            return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
+        return (Counter if self.kind == "counter" else Gauge)(self.name, self.meaning, self.labels, registry=registry)
 
     def of(self, value: float | Mapping[tuple[str, ...], float], labels: Mapping[str, str] | None = None) -> Metric:
         """Return it with the value of this moment. labels: of all values, put before its own.
@@ -49,7 +36,7 @@ class Declared:
         value: by the values of its own labels, where it has some.
         """
         common = labels or {}
-        kind = CounterMetricFamily if self.kind is Kind.COUNTER else GaugeMetricFamily
+        kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])
         values = value if isinstance(value, Mapping) else {(): value}
         for own, number in values.items():
@@ -57,9 +44,9 @@ class Declared:
         return metric
 
 
-def _declared(kind: Kind, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:
+def _declared(kind: str, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:
     return Declared(name, kind, unit, meaning, labels, tuple(bounds))
 
 
-counter, gauge, histogram = (partial(_declared, kind) for kind in Kind)
+counter, gauge, histogram = (partial(_declared, kind) for kind in ("counter", "gauge", "histogram"))
 """Declare a metric of this kind by its name, unit, meaning and labels; a histogram also by its bounds."""

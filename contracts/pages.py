@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -73,37 +73,22 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class ThreadedServer(ThreadingHTTPServer):
-    """A thread for each connection; quiet about clients that leave."""
+class WebServer(socketserver.ThreadingTCPServer):
+    """Serves in daemon threads, one for each connection, until closed. HTTPServer would first look its own name up."""
 
-    def __init__(self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print what went wrong, but for a client that has given up: nobody is left to be told."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
-
-    def server_bind(self) -> None:
-        """Bind without the name look-up of HTTPServer, which may take seconds."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
-
-
-class WebServer:
-    """Serves in daemon threads until closed. port: 0 is any that is free."""
+    allow_reuse_address = daemon_threads = True
 
     def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1") -> None:
-        """Bind. Raises PortTakenError."""
+        """Bind. port: 0 is any that is free. Raises PortTakenError."""
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._server = ThreadedServer((host, port), partial(_Handler, respond))
+            super().__init__((host, port), partial(_Handler, respond))
         except OSError as why:
             taken = f"port {port} is taken; set TAILPACK_HTTP_PORT to a free one"
             other = f"cannot listen on {host}:{port} ({why.strerror}); set TAILPACK_HTTP_HOST and TAILPACK_HTTP_PORT"
             raise PortTakenError(taken if why.errno == errno.EADDRINUSE else other) from why
-        self.port = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_S,), name="web", daemon=True)
+        self.port = self.server_address[1]
+        self._thread = threading.Thread(target=self.serve_forever, args=(POLL_S,), name="web", daemon=True)
 
     def start(self) -> None:
         """Begin to answer."""
@@ -112,5 +97,10 @@ class WebServer:
     def close(self) -> None:
         """Stop answering and free the port."""
         if self._thread.is_alive():
-            self._server.shutdown()
-        self._server.server_close()
+            self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print what went wrong, but for a client that has given up: nobody is left to be told."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)

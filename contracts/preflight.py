@@ -45,18 +45,16 @@ def check_topics(
     """
     errors: list[KafkaError] = []
     consumer = Consumer(_client(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
-    problem = ""
+    problems: list[str] = []
 
     def is_done() -> bool:
-        nonlocal problem
-        if not stopped():
-            problem = _problem(consumer, connection.bootstrap_servers, needed, errors)
-        return stopped() or not problem
+        problems.append("" if stopped() else _problem(consumer, connection.bootstrap_servers, needed, errors))
+        return not problems[-1]
 
     try:
         until(is_done, within_s, "Kafka and its topics", 0.2)
     except NotWithinError:
-        raise NotThereError(problem) from None
+        raise NotThereError(problems[-1]) from None
     finally:
         consumer.close()
 

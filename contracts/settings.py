@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum, EnumMeta
 from math import inf, isfinite
 from typing import Any, ClassVar, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -37,8 +37,6 @@ class Setting:
     below: float = inf
     known: tuple[str, ...] = ()
     """The words that it may be; none: any."""
-    key: str = ""
-    """Its name in files, where that is no Python name."""
 
     def problem(self, value: object) -> str:
         """Return what is wrong with a value of the right type: "must be …"; empty if nothing is."""
@@ -68,9 +66,14 @@ def setting(default: T, unit: str = "", **said: Any) -> T:
     return field(default=default, metadata={_KEY: Setting(unit, **longest | said)})
 
 
-def required(unit: str = "", *, least: float = -inf, most: float = inf) -> Any:
+def required(unit: str = "", **said: Any) -> Any:
     """Declare a field without a default that has a unit or a range."""
-    return field(metadata={_KEY: Setting(unit, least=least, most=most)})
+    return setting(MISSING, unit, **said)
+
+
+def must(name: str, holds: Callable[[Values], object], otherwise: str) -> tuple[str, Rule]:
+    """Return the rule that `holds`; `otherwise` is said of the setting `name`, with values for names in braces."""
+    return name, lambda values: None if holds(values) else otherwise.format_map(values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,29 +7,21 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
+from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
-from contracts.settings import (
-    Settings,
-    choices,
-    contradictions,
-    declaration,
-    kinds,
-    told,
-    unknown,
-    with_seconds,
-)
+from contracts.settings import Settings, choices, contradictions, declaration, kinds, told, unknown, with_seconds
 
 UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
 
-SECRETS: Final = ("password", "secret", "token")
-
 T = TypeVar("T", bound=Settings)
 Spelling = Callable[["Field[Any]"], str]  # field → its name where it is written
+BY_NAME: Final[Spelling] = attrgetter("name")
 
 
 class InvalidSettingsError(ValueError):
@@ -40,13 +32,13 @@ class InvalidSettingsError(ValueError):
         super().__init__("; ".join(problems))
 
 
-def in_files(one: "Field[Any]") -> str:
-    """Return the name of a field in TOML tables and properties files."""
-    return declaration(one).key or one.name
-
-
 def parse(
-    values: Mapping[str, Any], into: type[T], *, where: str = "", strict: bool = True, spelt: Spelling = in_files
+    values: Mapping[str, Any],
+    into: type[T],
+    *,
+    where: str = "",
+    strict: bool = True,
+    spelt: Spelling = BY_NAME,
 ) -> T:
     """Build an `into` from `values`.
 
@@ -54,53 +46,64 @@ def parse(
     strict: False also accepts text for numbers, booleans and lists (a,b), as environment variables need.
     Raises InvalidSettingsError with one problem per unknown, missing, malformed or contradicting name.
     """
-    good, problems = well_formed(values, into, strict=strict, spelt=spelt)
-    keys = {one.name: spelt(one) for one in fields(into)}
-    problems += [told(keys[name], good[name], said) for name, said in contradictions(good, into.rules())]
+    good, problems = checked(values, into, strict=strict, spelt=spelt)
     if problems:
         raise InvalidSettingsError([where + problem for problem in problems])
     return into(**good)
 
 
-def well_formed(
-    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelt: Spelling = in_files
+def checked(
+    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelt: Spelling = BY_NAME
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return name → value of what is right by itself, defaults included, and a sentence for each name that is not."""
+    """Return name → value of what is right by itself, defaults included, and a sentence for each mistake."""
     keys = {spelt(one): one for one in fields(into)}
     types = kinds(into)
     good: dict[str, Any] = {}
     problems = [f"{name}: {unknown(name, keys)}" for name in values if name not in keys]
     for key, one in keys.items():
-        if key not in values:
-            if one.default is one.default_factory is MISSING:
-                problems.append(f"{key}: missing")
-            else:
-                good[one.name] = one.default if one.default_factory is MISSING else one.default_factory()
-            continue
-        said_value = values[key]
-        if not strict and isinstance(said_value, str) and get_origin(types[one.name]) is tuple:
-            said_value = [part.strip() for part in said_value.split(",")]
-        try:
-            value = msgspec.convert(with_seconds(one.name, said_value), types[one.name], strict=strict)
-            said = declaration(one).problem(value)
-        except msgspec.ValidationError as wrong:
-            known = choices(types[one.name])
-            said = unknown(str(values[key]), known) if known else str(wrong)
-            said += ", or a number" if known and float in get_args(types[one.name]) else ""
-            said += ", or a length of time such as 500ms, 25s or 2m" if one.name.endswith("_s") else ""
-        if said:
-            problems.append(f"{key} = {values[key]!r}: {said}")
+        if key in values:
+            value, said = _converted(values[key], one, types[one.name], strict)
+            problem = f"{key} = {values[key]!r}: {said}" if said else ""
+        else:
+            value = one.default if one.default_factory is MISSING else one.default_factory()
+            problem = f"{key}: missing" if value is MISSING else ""
+        if problem:
+            problems.append(problem)
         else:
             good[one.name] = value
-    return good, problems
+    names = {one.name: key for key, one in keys.items()}
+    return good, problems + [told(names[name], good[name], said) for name, said in contradictions(good, into.rules())]
 
 
-def from_environment(environ: Mapping[str, str], into: type[T]) -> T:
-    """Read the fields of `into` from variables named TAILPACK_FIELD; other variables are left alone.
+def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
+    """Return the value as its type has it, and what is wrong with it; empty if nothing is."""
+    if not strict and isinstance(value, str) and get_origin(kind) is tuple:
+        value = [part.strip() for part in value.split(",")]
+    try:
+        found = msgspec.convert(with_seconds(one.name, value), kind, strict=strict)
+    except msgspec.ValidationError as wrong:
+        known = choices(kind)
+        said = unknown(str(value), known) if known else str(wrong)
+        said += ", or a number" if known and float in get_args(kind) else ""
+        return None, said + (", or a length of time such as 500ms, 25s or 2m" if one.name.endswith("_s") else "")
+    return found, declaration(one).problem(found)
 
-    Raises InvalidSettingsError naming every bad or missing variable.
+
+def from_environment(
+    environ: Mapping[str, str], into: type[T], table: Mapping[str, Any] = MappingProxyType({}), path: Path | None = None
+) -> T:
+    """Read the fields of `into` from variables named TAILPACK_FIELD, or else from the table that the file `path` holds.
+
+    Other names are left alone. A table inside the table stands for text that holds JSON.
+    Raises InvalidSettingsError naming every bad or missing value by the place where it is.
     """
-    return ConfigFile(None, environ).read(into)
+
+    def place(one: "Field[Any]") -> str:
+        return variable(one) if environ.get(variable(one)) or not path else f"{path}: {one.name}"
+
+    told = ((place(one), environ.get(variable(one)) or table.get(one.name)) for one in fields(into))
+    values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in told if v is not None}
+    return parse(values, into, strict=False, spelt=place)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
@@ -118,58 +121,23 @@ def variable(one: "Field[Any]") -> str:
     return f"TAILPACK_{one.name.upper()}"
 
 
-class ConfigFile:
-    """Settings of a process in a TOML file; variables override it. Without a path there are variables alone."""
-
-    def __init__(self, path: Path | None, environ: Mapping[str, str]) -> None:
-        """Read the file. Raises InvalidSettingsError: it cannot be read, or is no TOML."""
-        self.path, self._environ = path, environ
-        try:
-            self._values = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
-        except OSError as missing:
-            raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-        except ValueError as wrong:
-            raise InvalidSettingsError([f"{path}: no TOML ({wrong})"]) from wrong
-
-    def strangers(self, *kinds: type[Settings]) -> list[str]:
-        """Return a sentence for each key that none of `kinds` has."""
-        known = _names(*kinds)
-        return [f"{self.path}: {key}: {_why_not(key, known)}" for key in self._values if key not in known]
-
-    def swallowed(self, table: str, *kinds: type[Settings]) -> str:
-        """Return that settings of `kinds` are below [table], where TOML takes them for the table's; empty: none are."""
-        inside = self._values.get(table)
-        below = [key for key in _names(*kinds) if key in inside] if isinstance(inside, dict) else []
-        return f"; {', '.join(below)}: below [{table}], so inside it; settings stand above that line" if below else ""
-
-    def read(self, into: type[T]) -> T:
-        """Return an `into`. A table stands for text that holds JSON.
-
-        Raises InvalidSettingsError naming every value that is wrong, each by the place where it is.
-        """
-
-        def spelt(one: "Field[Any]") -> str:
-            is_in_file = self.path and not self._environ.get(variable(one))
-            return f"{self.path}: {in_files(one)}" if is_in_file else variable(one)
-
-        texts = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in self._values.items()}
-        values = {f"{self.path}: {key}": value for key, value in texts.items()}
-        values |= {name: text for name, text in self._environ.items() if text != ""}
-        names = map(spelt, fields(into))
-        return parse({name: values[name] for name in names if name in values}, into, strict=False, spelt=spelt)
+def text_in(path: Path) -> str:
+    """Return what a file holds. Raises InvalidSettingsError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except UnicodeDecodeError as wrong:
+        raise InvalidSettingsError([f"{path}: is no text in UTF-8"]) from wrong
 
 
-def _names(*kinds: type[Settings]) -> list[str]:
-    return sorted({in_files(one) for kind in kinds for one in fields(kind)})
-
-
-def _why_not(key: str, known: list[str]) -> str:
-    if any(word in key.lower() for word in SECRETS):
-        return (
-            "no secret belongs into this file; name a file of its own by sasl.password.file or ssl.key.password.file "
-            "in the file that client_properties names"
-        )
-    return unknown(key, known).partition(" Known are")[0]
+def table_in(path: Path) -> dict[str, Any]:
+    """Return what a TOML file holds. Raises InvalidSettingsError."""
+    text = text_in(path)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as wrong:
+        raise InvalidSettingsError([f"{path}: is no TOML ({wrong})"]) from wrong
 
 
 def cache_folder() -> Path:

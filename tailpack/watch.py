@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord, Unfolder
+from contracts.journal import RECORD, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord, Unfolder
 from contracts.progress import Progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import UNDECODABLE
@@ -181,7 +181,7 @@ class Watcher:
         """Note one record; one that cannot be read is left out."""
         with suppress(*UNDECODABLE):
             if topic is Topic.JOURNAL:
-                if entry := self._journal.entry(value or b""):
+                if entry := self._journal.entry(RECORD.decode(value or b"")):
                     self.state.note(entry)
             elif topic is Topic.PROGRESS:
                 self.state.handovers.reported(self._progress.decode(value or b""))

@@ -5,19 +5,17 @@ import math
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Final
-
-from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
-from autoscaler.live.kafka import client
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
@@ -79,27 +77,29 @@ def launcher_from(
     return ProcessLauncher(Path(settings.state_dir), command, environ)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The whole configuration of an autoscaler."""
+
+    settings: AutoscalerSettings
+    connection: Connection
+    policy: Policy
+    environ: Mapping[str, str]
+    """Of its replicas: this process's own, with the settings of a file."""
+
+
 class LiveAutoscaler:
     """One controller with everything around it."""
 
-    def __init__(
-        self,
-        settings: AutoscalerSettings,
-        connection: Connection,
-        policy: Policy,
-        environ: Mapping[str, str],
-        stop: Event,
-        *,
-        warn: Callable[[str], None],
-        launcher: Launcher | None = None,
-    ) -> None:
+    def __init__(self, told: Told, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
         In this order: an autoscaler that cannot run must not fence the one that runs.
-        warn: called with sentences for an operator. launcher: None: as the settings say.
-        Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError, LauncherError and KafkaException.
+        warn: called with sentences for an operator.
+        Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
-        self._settings, self._stop = settings, stop
+        settings, connection, policy = told.settings, told.connection, told.policy
+        self._settings, self._stop, self._launcher = settings, stop, launcher
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
         source = Source(
@@ -116,10 +116,9 @@ class LiveAutoscaler:
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
-        self._launcher = launcher or launcher_from(settings, environ)
         ours, others_s = not settings.runtime, STOPPED_BY_OTHERS_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
-            self._launcher,
+            launcher,
             self._journal.record,
             patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
             joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
@@ -127,12 +126,7 @@ class LiveAutoscaler:
         )
         group = settings.group_in(connection.namespace)
         self._metrics.about(group, policy.name, settings)
-        self._offsets = OffsetReader(
-            lambda: Consumer(client(connection, group_id=group, enable_auto_commit=False)),
-            topic=settings.topic_in(connection.namespace),
-            partitions=settings.payment_partitions,
-            deadline_s=min(0.8, settings.decision_interval_s / 2),
-        )
+        self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
         if not settings.payment_partitions:
             self._offsets.count()
         publisher = Publisher(

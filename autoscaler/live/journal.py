@@ -14,7 +14,7 @@ from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decided, held
-from contracts.clock import stamp_us, steady_s
+from contracts.clock import steady_s, wall_ahead_s
 from contracts.connection import Connection
 from contracts.journal import Folder, JournalEntry, TickRecord
 from contracts.topics import Topic, qualified
@@ -99,7 +99,7 @@ class LiveJournal:
         policy: str,
         troubles: Troubles,
         *,
-        stamp_us: Callable[[float], int] = stamp_us,
+        stamp_us: Callable[[float], int] = lambda at_s: round((at_s + wall_ahead_s()) * 1e6),
         clock: Callable[[], float] = steady_s,
     ) -> None:
         self._record, self._status, self._policy, self._troubles = record, status, policy, troubles

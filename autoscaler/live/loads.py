@@ -29,14 +29,6 @@ KEPT: Final = 10_000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 
 
-def slot_at(at_s: float) -> int:
-    """Return the number of the slot that ended last. They end in the middle between tenths of a second.
-
-    Loads tend to begin bursts at whole seconds: an end there would cut each burst in two, and two halves look harmless.
-    """
-    return floor(at_s / SLOT_S - 0.5)
-
-
 class ArrivalSamples:
     """End offsets that were sampled between two ticks, with their times, to be cut into slots."""
 
@@ -102,7 +94,11 @@ class ArrivalSamples:
         return RecentArrivals(SLOT_S, counts, begin_s)
 
     def _slot(self, at_s: float) -> int:
-        return slot_at(at_s + self.ahead_s)
+        """Return the number of the slot that ended last. They end in the middle between tenths of a second.
+
+        Loads tend to begin bursts at whole seconds: an end there would cut each in two, and two halves look harmless.
+        """
+        return floor((at_s + self.ahead_s) / SLOT_S - 0.5)
 
     def _sample(self, at_s: float) -> int:
         return floor((at_s + self.ahead_s) / SLOT_S * SAMPLES)

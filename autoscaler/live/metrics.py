@@ -65,7 +65,7 @@ class Shown:
     def __init__(self, declared: Iterable[object]) -> None:
         self.registry = CollectorRegistry()
         every = [one for one in declared if isinstance(one, Declared)]
-        self._made = {one: getattr(one, one.kind.value)(self.registry) for one in every}
+        self._made = {one: one.kept(self.registry) for one in every}
 
     def __getitem__(self, declared: Declared) -> Any:
         """Return the metric, to be counted, set or observed."""

@@ -11,12 +11,16 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
+from autoscaler.live.kafka import client
 from autoscaler.ports import NotReadyError
 from contracts.clock import steady_s
+from contracts.connection import Connection
+from contracts.topics import ScaledGroup
 
 EARLIEST: Final = -2
 """In place of a timestamp, Kafka's protocol takes this for the beginning of a partition, and LATEST for its end."""
@@ -76,6 +80,13 @@ class OffsetReader:
         self._answering: frozenset[int] = frozenset()
         """Leaders that answered when they were asked last."""
         self._beginnings: dict[int, int | str] = {}
+
+    @classmethod
+    def of(cls, connection: Connection, scaled: ScaledGroup, interval_s: float, partitions: int = 0) -> "OffsetReader":
+        """Return the reader of a group that is looked at every `interval_s`."""
+        group, topic = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
+        connect = partial(Consumer, client(connection, group_id=group, enable_auto_commit=False))
+        return cls(connect, topic=topic, partitions=partitions, deadline_s=min(0.8, interval_s / 2))
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
         """Ask for everything: when the end offsets arrived (seconds, by the clock), and all partitions by number.

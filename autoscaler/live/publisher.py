@@ -1,6 +1,5 @@
 """From what is wanted to what is in force: writes each plan as soon as it can be carried out, and journals it."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -9,6 +8,7 @@ from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import Uptake
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
+from autoscaler.packing.owners import moved, spread_by_count
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
@@ -177,10 +177,7 @@ def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
     if wanted.assignment is None or len(replicas) == len(wanted.replicas):
         return Plan(replicas, wanted.assignment)
     kept = {partition: owner for partition, owner in wanted.assignment.items() if owner in replicas}
-    held = Counter(kept.values())
-    for partition in sorted(set(wanted.assignment) - set(kept)):
-        kept[partition] = owner = min(replicas, key=lambda name: (held[name], replicas.index(name)))
-        held[owner] += 1
+    spread_by_count(kept, sorted(wanted.assignment.keys() - kept), replicas)
     return Plan(replicas, dict(sorted(kept.items())))
 
 
@@ -200,18 +197,6 @@ def grown(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
             owners[partition] = min(plan.replicas, key=lambda name: (load[name], plan.replicas.index(name)))
         load[owners[partition]] = load.get(owners[partition], 0.0) + rates.get(partition, typical)
     return Plan(plan.replicas, dict(sorted(owners.items())))
-
-
-def round_robin(replicas: tuple[str, ...], partitions: int) -> Plan:
-    """Return the plan of a group about which nothing is known yet: equal counts."""
-    return Plan(replicas, {partition: replicas[partition % len(replicas)] for partition in range(partitions)})
-
-
-def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> int:
-    """Count the partitions that change their owner; 0 where either side left the owners to the group."""
-    if before is None or after is None:
-        return 0
-    return sum(before.get(partition, owner) != owner for partition, owner in after.items())
 
 
 def _why_partial(

@@ -10,10 +10,10 @@ import msgspec
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
 from contracts.delivery import RUNTIMES
-from contracts.membership import LiveSpeeds, Membership, Work, obeys_plans, takes_some_time
+from contracts.membership import OBEYS_PLANS, TAKES_TIME, LiveSpeeds, Membership, Work
 from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
-from contracts.validation import ConfigFile, InvalidSettingsError
+from contracts.validation import InvalidSettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +40,13 @@ class PolicyOptions(Settings):
         except msgspec.DecodeError as wrong:
             raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
 
-    def made(self, file: ConfigFile, make: Callable[[], Policy]) -> Policy:
-        """Return the policy. Raises InvalidSettingsError, naming the file or the variable, where `make` refuses."""
+    def made(self, make: Callable[[], Policy]) -> Policy:
+        """Return the policy. Raises InvalidSettingsError, naming the settings, where `make` refuses."""
         try:
             return make()
         except ValueError as wrong:
-            where = f"{file.path}: policy" if file.path else "TAILPACK_POLICY"
-            hint = file.swallowed("policy_options", type(self))
-            raise InvalidSettingsError([f"{where} or its settings: {wrong}{hint}"]) from wrong
+            where = "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
+            raise InvalidSettingsError([f"{where}: {wrong}"]) from wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +111,8 @@ class AutoscalerSettings(
         """Return the sections' rules and: a partition for each of the first replicas, a delivery that is ours."""
         own = (
             ("initial_replicas", _enough_partitions),
-            ("service_time_s", takes_some_time),
-            ("delivery", obeys_plans),
+            TAKES_TIME,
+            OBEYS_PLANS,
             ("speeds", _alike_in_pods),
             ("slow_factor", _told_when),
         )

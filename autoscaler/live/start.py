@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
 from threading import Event
@@ -15,7 +15,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, asked_of, launcher_from, policy_from
+from autoscaler.live.composition import LiveAutoscaler, Told, asked_of, launcher_from, policy_from
 from autoscaler.live.kafka import check
 from autoscaler.live.launcher import LauncherError, of_extra, stop_left_behind
 from autoscaler.live.leadership import Leadership, stand_by
@@ -23,12 +23,12 @@ from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import status_of
-from autoscaler.policies.registry import chained_policies
+from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
-from contracts.connection import Connection, read_settings
+from contracts.connection import read_settings
 from contracts.preflight import NotThereError
-from contracts.validation import ConfigFile, InvalidSettingsError, as_environment
+from contracts.validation import InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")
 AS_ONE: Final = TailAware.name
@@ -37,17 +37,6 @@ BEHIND_S: Final = 0.05
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
 EXIT_NO_LAUNCHER: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The whole configuration of an autoscaler."""
-
-    settings: AutoscalerSettings
-    connection: Connection
-    policy: Policy
-    environ: Mapping[str, str]
-    """Of its replicas: this process's own, with the settings of a file."""
 
 
 def autoscale(*configs: Path, only_stop: bool = False) -> int:
@@ -105,8 +94,8 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     """Read everything, so that every mistake is named at once. Raises InvalidSettingsError."""
     policies: list[Policy] = []
 
-    def make(settings: AutoscalerSettings, file: ConfigFile) -> None:
-        policies.append(settings.made(file, lambda: policy_from(settings)))
+    def make(settings: AutoscalerSettings) -> None:
+        policies.append(settings.made(lambda: policy_from(settings)))
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
@@ -181,9 +170,7 @@ def _lead(told: Told, stop: Event, signals: list[int], why_not: Callable[[], str
     try:
         check(connection, settings, follows_plans=not settings.runtime)
         launcher = launcher_from(settings, told.environ, why_not)
-        autoscaler = LiveAutoscaler(
-            settings, connection, told.policy, told.environ, stop, warn=log.warning, launcher=launcher
-        )
+        autoscaler = LiveAutoscaler(told, launcher, stop, warn=log.warning)
     except NotThereError as missing:
         return _say(str(missing), EXIT_NO_KAFKA)
     except (KafkaException, PlanNotWrittenError, FencedError, NotReadyError) as failed:

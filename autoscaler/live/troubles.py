@@ -53,18 +53,14 @@ class Troubles:
         self._say = say
         self._flag = flag
         self._calls: dict[str, int] = {}
-        self._now: Mapping[str, str] = MappingProxyType({})
-        self._serious: frozenset[str] = frozenset()
-
-    @property
-    def now(self) -> Mapping[str, str]:
+        self.now: Mapping[str, str] = MappingProxyType({})
         """Component → its problem. May be read from another thread."""
-        return self._now
+        self._serious: frozenset[str] = frozenset()
 
     @property
     def unwell(self) -> str:
         """Why the autoscaler does not do its work; empty: it does. May be read from another thread."""
-        serious, now = self._serious, self._now
+        serious, now = self._serious, self.now
         return "; ".join(why for what, why in now.items() if what in serious)
 
     def tell(self, what: str, why: str, *, after: int = 1, unwell_after: int | None = None) -> None:
@@ -74,12 +70,12 @@ class Troubles:
         work; None: it never does.
         """
         calls = self._calls[what] = self._calls.get(what, 0) + 1 if why else 0
-        before, was_serious = self._now, what in self._serious
+        before, was_serious = self.now, what in self._serious
         shown = why if calls >= after else ""
         serious = unwell_after is not None and bool(shown) and calls >= unwell_after
         if shown != before.get(what, ""):
             others = {one: text for one, text in before.items() if one != what}
-            self._now = MappingProxyType(others | ({what: shown} if shown else {}))
+            self.now = MappingProxyType(others | ({what: shown} if shown else {}))
         if serious != was_serious:
             self._serious = self._serious ^ {what}
         if bool(shown) != (what in before):

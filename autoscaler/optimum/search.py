@@ -47,6 +47,17 @@ class _Bins(NamedTuple):
     size: Ints
 
 
+class _World(NamedTuple):
+    """What does not change in a search."""
+
+    load: Load
+    prices: Prices
+    states: States
+    bins: _Bins
+    edges: Ints
+    """When placements may change, and NEVER."""
+
+
 @compiled
 def _bins(states: States) -> _Bins:
     count, partitions = states.member.shape
@@ -70,20 +81,11 @@ def _bins(states: States) -> _Bins:
 
 @compiled
 def _serve_all(
-    load: Load,
-    prices: Prices,
-    states: States,
-    bins: _Bins,
-    labels: Labels,
-    state: int,
-    way: int,
-    target: int,
-    begin_us: int,
-    end_us: int,
-    served: _Served,
-    label: int,
+    world: _World, now: Labels, state: int, way: int, target: int, tick: int, served: _Served, label: int
 ) -> None:
     """Compute, where it is not yet known, what each bin of `target` would do after one label."""
+    states, bins = world.states, world.bins
+    begin_us, end_us = world.edges[tick], world.edges[tick + 1]
     for one in range(bins.many[target]):
         mask = bins.mask[target, one]
         for old in range(-1, bins.many[state]):
@@ -92,13 +94,13 @@ def _serve_all(
                 continue
             served.label[mask, at] = label
             then = served.at[mask, at]
-            then[:] = labels.at[state, way]
+            then[:] = now.at[state, way]
             for partition in range(states.member.shape[1]):
                 if mask >> partition & 1 and states.member[state, partition] != old:
-                    then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + prices.pause_us
-            free_us = labels.at[state, way, FREE, old] if old >= 0 else begin_us
+                    then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + world.prices.pause_us
+            free_us = now.at[state, way, FREE, old] if old >= 0 else begin_us
             of = bins.partitions[mask, : bins.size[mask]]
-            served.late[mask, at], then[FREE, 0] = serve(load, prices, of, begin_us, end_us, free_us, then)
+            served.late[mask, at], then[FREE, 0] = serve(world.load, world.prices, of, begin_us, end_us, free_us, then)
 
 
 @compiled
@@ -169,37 +171,29 @@ def _hope(bins: _Bins, state: int, target: int, served: _Served, made: Labels, h
 
 
 @compiled
-def _begin(load: Load, states: States, prices: Prices, bins: _Bins, initial: int, first_us: int, now: Labels) -> bool:
+def _begin(world: _World, initial: int, now: Labels) -> bool:
     """Set the one label of the first tick; return whether the promise can still be kept."""
+    prices, bins, first_us = world.prices, world.bins, world.edges[0]
     now.ways[initial] = 1
     first = now.at[initial, 0]
-    first[FOLLOWING] = load.first[:-1]
+    first[FOLLOWING] = world.load.first[:-1]
     for one in range(bins.many[initial]):
         mask = bins.mask[initial, one]
         of = bins.partitions[mask, : bins.size[mask]]
-        late, first[FREE, one] = serve(load, prices, of, 0, first_us, 0, first)
+        late, first[FREE, one] = serve(world.load, prices, of, 0, first_us, 0, first)
         if late < 0:
             return False
         now.late[initial, 0] += late
-    now.value[initial, 0] = states.replicas[initial] * first_us + prices.late_us * now.late[initial, 0]
+    now.value[initial, 0] = world.states.replicas[initial] * first_us + prices.late_us * now.late[initial, 0]
     return True
 
 
 @compiled
 def _take_over(
-    prices: Prices,
-    bins: _Bins,
-    now: Labels,
-    state: int,
-    way: int,
-    target: int,
-    begin_us: int,
-    served: _Served,
-    heirs: Ints,
-    made: Labels,
+    world: _World, now: Labels, state: int, way: int, target: int, tick: int, served: _Served, heirs: Ints, made: Labels
 ) -> int:
     """Fill `made` with what the replicas do that inherit as `heirs` says; return what those that leave still cost."""
-    claimed, rest_us = 0, 0
+    bins, begin_us, claimed, rest_us = world.bins, world.edges[tick], 0, 0
     for one in range(bins.many[target]):
         mask, at = bins.mask[target, one], heirs[one] + 1
         claimed |= 1 << heirs[one] if at else 0
@@ -208,7 +202,7 @@ def _take_over(
             made.at[0, 0, :FREE, partition] = served.at[mask, at, :FREE, partition]
     for old in range(bins.many[state]):
         if not claimed >> old & 1:
-            rest_us += max(0, min(now.at[state, way, FREE, old], prices.until_us) - begin_us)
+            rest_us += max(0, min(now.at[state, way, FREE, old], world.prices.until_us) - begin_us)
     return rest_us
 
 
@@ -227,6 +221,7 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     count, partitions = states.member.shape
     event_us = int(load.take.mean()) if len(load.take) else 0
     bins = _bins(states)
+    world = _World(load, prices, states, bins, np.append(ticks, NEVER))
     now, then = labels_for(count, keep, partitions), labels_for(count, keep, partitions)
     made = labels_for(1, 1, partitions)
     wide = (1 << partitions, partitions + 1)
@@ -236,13 +231,12 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     tried, heirs = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
     path = np.zeros(len(ticks), np.int64)
     kept = np.full((len(ticks), partitions), NOBODY, np.int64)
-    if not _begin(load, states, prices, bins, initial, ticks[0], now):
+    if not _begin(world, initial, now):
         return -1, 0, path, kept
 
     label = 0
     for tick in range(len(ticks)):
-        begin_us = ticks[tick]
-        end_us = NEVER if tick == len(ticks) - 1 else ticks[tick + 1]
+        begin_us, end_us = world.edges[tick], world.edges[tick + 1]
         paid_us = min(prices.until_us, end_us) - begin_us
         then.ways[:] = 0
         for carried in range(count * keep):
@@ -257,7 +251,7 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
                 beaten = keep == 1 and then.ways[target] and then.value[target, 0] <= value
                 if too_soon or (beaten and not optimistic):
                     continue
-                _serve_all(load, prices, states, bins, now, state, way, target, begin_us, end_us, served, label)
+                _serve_all(world, now, state, way, target, tick, served, label)
                 if optimistic:
                     late = _hope(bins, state, target, served, made, heirs)
                 else:
@@ -265,7 +259,7 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
                 if late < 0:
                     continue
                 if not optimistic:
-                    rest_us = _take_over(prices, bins, now, state, way, target, begin_us, served, heirs, made)
+                    rest_us = _take_over(world, now, state, way, target, tick, served, heirs, made)
                     value += rest_us if more < 0 else 0
                 made.value[0, 0] = value + prices.late_us * late
                 made.late[0, 0] = now.late[state, way] + late

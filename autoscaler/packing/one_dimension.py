@@ -16,9 +16,9 @@ NOBODY = -1
 class Problem:
     """What is to be packed, as arrays with one entry for each partition, in the order of arrival.
 
-    Consumers are *ranks* here: the same order as their numbers, but without large gaps, so that an array of all
-    consumers that can be in use is no longer than twice the partitions. 0 … number of partitions are ranks and numbers
-    at once: no packer opens a fresh consumer beyond.
+    Consumers are *ranks* here: the same order as their numbers, but without gaps, so that an array of all consumers
+    that can be in use is no longer than twice the partitions. 0 … number of partitions are ranks and numbers at once:
+    no packer opens a fresh consumer beyond.
     """
 
     partitions: Sequence[int]
@@ -26,9 +26,8 @@ class Problem:
     owners: NDArray[np.int64]
     """Ranks of the consumers before; NOBODY for a new partition."""
     capacity: float
-    consumers: int
-    large_numbers: NDArray[np.int64]
-    """Consumers with a number above that of partitions, ascending: their ranks follow."""
+    numbers: NDArray[np.int64]
+    """By rank, ascending."""
 
     @classmethod
     def of(
@@ -45,19 +44,13 @@ class Problem:
         if wrong.any():
             at = int(wrong.argmax())
             raise ValueError(f"partition {partitions[at]}: load {sizes[at]} must be finite and not negative")
-        numbers = np.fromiter((owners.get(partition, NOBODY) for partition in partitions), np.int64, len(partitions))
         if min(owners.values(), default=0) < 0:
             raise ValueError("consumers are numbered from 0, an owner below that does not exist")
-        return cls._ranked(partitions, sizes, numbers, float(capacity))
-
-    @classmethod
-    def _ranked(
-        cls, partitions: Sequence[int], loads: NDArray[np.float64], numbers: NDArray[np.int64], capacity: float
-    ) -> "Problem":
-        small = len(partitions) + 1
-        large = np.unique(numbers[numbers >= small])
-        owners = np.where(numbers < small, numbers, small + np.searchsorted(large, numbers)) if large.size else numbers
-        return cls(partitions, loads, owners, capacity, small + large.size, large)
+        before = np.fromiter((owners.get(partition, NOBODY) for partition in partitions), np.int64, len(partitions))
+        owned = before != NOBODY
+        numbers = np.union1d(np.arange(len(partitions) + 1), before[owned])
+        ranks = np.where(owned, np.searchsorted(numbers, before), NOBODY)
+        return cls(partitions, sizes, ranks, float(capacity), numbers)
 
     def decreasing(self) -> NDArray[np.int64]:
         """Return positions of the partitions, largest load first, equal ones in the order of arrival."""
@@ -71,15 +64,11 @@ class Problem:
         decreasing = self.decreasing()
         grouped = decreasing[np.argsort(self.owners[decreasing], kind="stable")]
         grouped = grouped[np.count_nonzero(self.owners == NOBODY) :]
-        return grouped, np.searchsorted(self.owners[grouped], np.arange(self.consumers + 1))
+        return grouped, np.searchsorted(self.owners[grouped], np.arange(len(self.numbers) + 1))
 
     def answer(self, chosen: NDArray[np.int64]) -> dict[int, int]:
         """Return partition → consumer number for the chosen ranks."""
-        if self.large_numbers.size:
-            small = len(self.partitions) + 1
-            numbers = np.concatenate((np.arange(small), self.large_numbers))
-            chosen = numbers[chosen]
-        return dict(zip(self.partitions, chosen.tolist(), strict=True))
+        return dict(zip(self.partitions, self.numbers[chosen].tolist(), strict=True))
 
 
 class Packer(ABC):

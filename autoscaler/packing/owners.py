@@ -1,6 +1,6 @@
 """Bins get the names of replicas so that as little arrival rate as possible changes its owner."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate, chain, count
 from typing import Final, NamedTuple
@@ -47,6 +47,38 @@ def name_bins(bins: Sequence[Bin], owners: Mapping[int, str], names: Sequence[st
 def fresh_names(prefix: str, taken: set[str]) -> Iterator[str]:
     """Yield `prefix`-0, `prefix`-1, … without those already taken."""
     return (name for ordinal in count() if (name := f"{prefix}-{ordinal}") not in taken)
+
+
+def round_robin(replicas: Sequence[str], partitions: int) -> dict[int, str]:
+    """Return the owners in a group about which nothing is known yet: equal counts."""
+    return {partition: replicas[partition % len(replicas)] for partition in range(partitions)}
+
+
+def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> int:
+    """Count the partitions that change their owner; 0 where either side leaves the owners to the group."""
+    known = before or {}
+    return sum(known.get(partition, owner) != owner for partition, owner in (after or {}).items())
+
+
+def spread_by_count(
+    placed: MutableMapping[int, str],
+    homeless: Iterable[int],
+    replicas: Sequence[str],
+    room: Mapping[str, int] | None = None,
+) -> None:
+    """Add each of `homeless` to `placed`, at the replica that then has the fewest; ties go to the oldest.
+
+    room: how many a replica may have; None: any number.
+    """
+    count = dict.fromkeys(replicas, 0)
+    for name in placed.values():
+        if name in count:
+            count[name] += 1
+    for partition in homeless:
+        open_to = replicas if room is None else [name for name in replicas if count[name] < room[name]]
+        owner = min(open_to, key=count.__getitem__)
+        placed[partition] = owner
+        count[owner] += 1
 
 
 def _overlap(bins: Sequence[Bin], owners: Mapping[int, str], numbers: Mapping[str, int]) -> Overlap:

@@ -42,7 +42,7 @@ class AnyFit(Packer):
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = nothing_open(problem.consumers)
+        opened = nothing_open(len(problem.numbers))
         if self.rule == NEXT:
             open_consumer(opened, 0)
         sequence = problem.decreasing() if self.decreasing else np.arange(problem.loads.size)
@@ -145,7 +145,7 @@ class ModifiedAnyFit(Packer):
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = nothing_open(problem.consumers)
+        opened = nothing_open(len(problem.numbers))
         into = np.empty_like(problem.owners)
         ranked = self._ranking(problem)
         left = _rebuild(opened, self.rule, ranked, *problem.grouped(), problem.loads, problem.capacity, into)
@@ -157,7 +157,7 @@ class ModifiedAnyFit(Packer):
     def _ranking(self, problem: Problem) -> Ranks:
         owned = problem.owners != NOBODY
         owners, loads = problem.owners[owned], problem.loads[owned]
-        key = np.zeros(problem.consumers)
+        key = np.zeros(len(problem.numbers))
         (np.maximum if self.by_largest else np.add).at(key, owners, loads)
         consumers = np.unique(owners)
         ranking: Ranks = consumers[np.argsort(-key[consumers], kind="stable")]

@@ -46,15 +46,9 @@ class BinPacking:
         items = self._expected(observation)
         bins = least_loaded(items, self._capacity(observation, self.settings.f_up))
         if len(bins) <= now:
-            bins = self._over_all(observation, items, bins)
+            over_all = least_loaded(items, self._capacity(observation, self.settings.f_up), at_least=now)
+            bins = over_all if len(over_all) == now else bins
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix, at_least=now), why)
-
-    def _over_all(
-        self, observation: GroupObservation, items: tuple[Item, ...], fewest: tuple[Bin, ...]
-    ) -> tuple[Bin, ...]:
-        now = observation.requested_replicas
-        bins = least_loaded(items, self._capacity(observation, self.settings.f_up), at_least=now)
-        return bins if len(bins) == now else fewest
 
     def _shrink(self, observation: GroupObservation, why: str) -> Decision:
         """DOWN, deferred while what arrives during the rebalance would not fit."""

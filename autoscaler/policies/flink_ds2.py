@@ -215,15 +215,14 @@ class FlinkDs2:
         """Return the most that was wished in the interval, whether outside the bounds then, and what is waited for."""
         interval_s = self.options.scale_down_interval_s
         self._first_wish_s = min(self._first_wish_s, wish.at_s)
-        while self._wishes and self._wishes[-1].count <= wish.count:
-            self._wishes.pop()
         self._wishes.append(wish)
         waited_s = wish.at_s - self._first_wish_s
         if waited_s < interval_s - 1e-6:
             return wish.count, wish.outside, f"down is delayed, {number(waited_s)} of {number(interval_s)} s"
         while self._wishes[0].at_s < wish.at_s - interval_s - 1e-6:
             self._wishes.popleft()
-        return self._wishes[0].count, self._wishes[0].outside, ""
+        most = max(self._wishes, key=lambda one: (one.count, one.at_s))
+        return most.count, most.outside, ""
 
     def _forget_wishes(self) -> None:
         self._wishes.clear()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from contracts.settings import Rules, Settings, Target, Values, setting
+from contracts.settings import Rule, Rules, Settings, Target, Values, setting
 
 REPLICA_PREFIX: Final = "payment"
 
@@ -13,14 +13,12 @@ def _down_below_up(values: Values) -> str | None:
     return None if values["f_down"] <= up else f"is more than f_up = {up:g}: the group would shrink and grow in turn"
 
 
-def _minimum_below_maximum(values: Values) -> str | None:
-    most = values["max_replicas"]
-    return f"is more than max_replicas = {most}" if 0 < most < values["min_replicas"] else None
+def _below_maximum(name: str) -> Rule:
+    def rule(values: Values) -> str | None:
+        most = values["max_replicas"]
+        return f"is more than max_replicas = {most}" if 0 < most < values[name] else None
 
-
-def _safe_below_maximum(values: Values) -> str | None:
-    most = values["max_replicas"]
-    return f"is more than max_replicas = {most}" if 0 < most < values["safe_replicas"] else None
+    return rule
 
 
 def _tick_inside_interval(values: Values) -> str | None:
@@ -74,7 +72,7 @@ class Limits(Settings):
     """After any scaling no replica is added for so long; the experiments of CLOSER 2024 ran with 10."""
     cool_down_down_s: float = setting(0.0, "s", least=0)
     """After any scaling no replica is removed for so long."""
-    RULES: ClassVar[Rules] = (("min_replicas", _minimum_below_maximum),)
+    RULES: ClassVar[Rules] = (("min_replicas", _below_maximum("min_replicas")),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +104,7 @@ class GuardSettings(Limits, Guards):
     """The group places its partitions itself: decisions name a count and no owners."""
     fallback: bool = True
     """Where the policy fails, a count stands in for it; off, its error ends the loop, as experiments want it."""
-    RULES: ClassVar[Rules] = (("safe_replicas", _safe_below_maximum),)
+    RULES: ClassVar[Rules] = (("safe_replicas", _below_maximum("safe_replicas")),)
 
 
 @dataclass(frozen=True, kw_only=True)

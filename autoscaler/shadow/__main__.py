@@ -14,12 +14,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from confluent_kafka import Consumer
-
 from autoscaler.controller import Controller
 from autoscaler.live.composition import TICKS_MISSED
 from autoscaler.live.journal import KEPT, LiveJournal
-from autoscaler.live.kafka import client
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
 from autoscaler.live.metrics import Shown
@@ -36,7 +33,6 @@ from autoscaler.shadow.would_be import WouldBeGroup
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
-from contracts.validation import ConfigFile
 
 log = logging.getLogger("shadow")
 
@@ -45,8 +41,8 @@ def main(config: Path | None = None) -> int:
     """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
     policies: list[Policy] = []
 
-    def make(told: ShadowSettings, file: ConfigFile) -> None:
-        policies.append(told.made(file, lambda: Asked(told, told, told, told.options()).policy()))
+    def make(told: ShadowSettings) -> None:
+        policies.append(told.made(lambda: Asked(told, told, told, told.options()).policy()))
 
     def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)
@@ -72,12 +68,7 @@ class Shadow:
         self._shown = Shown(vars(declared).values())
         flags = self._shown[declared.TROUBLE]
         self._troubles = Troubles(log.warning, lambda what, is_so: flags.labels(what).set(is_so))
-        self._offsets = OffsetReader(
-            lambda: Consumer(client(connection, group_id=name, enable_auto_commit=False)),
-            topic=topic,
-            partitions=0,
-            deadline_s=min(0.8, settings.decision_interval_s / 2),
-        )
+        self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s)
         self._loads = LoadReader(self._offsets)
         self._members = MemberReader(connection, name, topic)
         self._group = WouldBeGroup(

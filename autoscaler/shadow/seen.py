@@ -1,6 +1,5 @@
 """What a group shows from outside: who its members are, how far behind it is in seconds, and what they can serve."""
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -83,18 +82,9 @@ class LagClock:
 
     def worst_s(self, done: Floats) -> float:
         """Return the age of the oldest waiting event in seconds; at least so much where that is before all readings."""
-        return max((self._age_s(partition, at) for partition, at in enumerate(done)), default=0.0)
-
-    def _age_s(self, partition: int, done: float) -> float:
-        ends = [float(reading[partition]) for reading in self._ends]
-        if not ends or done >= ends[-1] - 0.5:
-            return 0.0
-        after = bisect_right(ends, done)
-        if after == 0:
-            return self._at_s[-1] - self._at_s[0]
-        share = (done - ends[after - 1]) / (ends[after] - ends[after - 1])
-        came_s = self._at_s[after - 1] + share * (self._at_s[after] - self._at_s[after - 1])
-        return self._at_s[-1] - came_s
+        ends, at_s = np.array(self._ends), np.array(self._at_s)
+        behind = [number for number, up_to in enumerate(done.tolist()) if up_to < ends[-1, number] - 0.5]
+        return max((float(at_s[-1] - np.interp(done[one], ends[:, one], at_s)) for one in behind), default=0.0)
 
 
 class CommittedRates:

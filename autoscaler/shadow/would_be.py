@@ -7,6 +7,7 @@ import numpy as np
 
 from autoscaler.live.loads import LoadReader
 from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
+from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.shadow.seen import CommittedRates, Floats, LagClock
@@ -49,8 +50,8 @@ class WouldBeGroup:
         self._loads, self._members, self._rates = loads, members, rates
         self._startup_s, self._rebalance_time_s, self._target_s = startup_s, rebalance_time_s, latency_target_s
         self._prefix = prefix
-        self._plan = self._in_force = Plan((), None)
-        """As many as the group has, once both its members and their rate are known."""
+        self.plan = self._in_force = Plan((), None)
+        """What is wanted, and what is in force: as many as the group has, once its members and their rate are known."""
         self._ready_s: dict[str, float] = {}
         self._at_s: float | None = None
         self._began_s = 0.0
@@ -64,12 +65,7 @@ class WouldBeGroup:
     @property
     def watched_s(self) -> float:
         """For how long both were compared, seconds."""
-        return self._at_s - self._began_s if self._at_s is not None and self._plan.count else 0.0
-
-    @property
-    def plan(self) -> Plan:
-        """What is wanted."""
-        return self._plan
+        return self._at_s - self._began_s if self._at_s is not None and self.plan.count else 0.0
 
     def observe(self) -> GroupObservation:
         """Read the real group, let the other one serve what has arrived, and return that one. Raises NotReadyError."""
@@ -89,11 +85,11 @@ class WouldBeGroup:
             no_members = "members of the group: there are none, or the brokers have not reported them"
             no_rate = "service rate of a member: none was seen to be behind; set TAILPACK_MEMBER_RATE"
             raise NotReadyError(no_rate if owned else no_members)
-        if not self._plan.count:
-            self._plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)
-            self._ready_s, self._began_s, passed_s = dict.fromkeys(self._plan.replicas, at_s), at_s, 0.0
+        if not self.plan.count:
+            self.plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)
+            self._ready_s, self._began_s, passed_s = dict.fromkeys(self.plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
-        self.actual.replicas, self.would_be.replicas = len(owned), self._plan.count
+        self.actual.replicas, self.would_be.replicas = len(owned), self.plan.count
         self.actual.lag_s = self._clock.worst_s(self._ends - lags)
         self.would_be.lag_s = self._clock.worst_s(self._ends - self._waiting)
         for one in (self.actual, self.would_be):
@@ -107,7 +103,7 @@ class WouldBeGroup:
     def apply(self, decision: Decision) -> None:
         """Note the plan; its new replicas begin to start."""
         assert self._at_s is not None
-        self._plan = decision.plan
+        self.plan = decision.plan
         known = self._ready_s
         self._ready_s = {name: known.get(name, self._at_s + self._startup_s) for name in decision.plan.replicas}
 
@@ -115,12 +111,12 @@ class WouldBeGroup:
         """Return what is known without a request."""
         at_s = self._at_s or 0.0
         ready = sum(ready_s <= at_s for ready_s in self._ready_s.values())
-        return GroupStatus(self._plan.count, ready, self._plan.count, 0, self._rates.service_rate or 0.0)
+        return GroupStatus(self.plan.count, ready, self.plan.count, 0, self._rates.service_rate or 0.0)
 
     def _serve(self, at_s: float, passed_s: float, arrived: Floats, rate: float) -> None:
         """Let each replica of the plan in force serve its partitions, in proportion to what waits there."""
         if all(ready_s <= at_s for ready_s in self._ready_s.values()):
-            self._in_force = self._plan
+            self._in_force = self.plan
         self._waiting += arrived
         owners = self._owners(self._in_force, len(arrived))
         for name in self._in_force.replicas:
@@ -134,8 +130,8 @@ class WouldBeGroup:
         return GroupObservation(
             at_s=at_s,
             partitions=tuple(PartitionLoad(one.partition, one.arrival_rate, int(waits)) for one, waits in both),
-            replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self._plan.replicas),
-            assignment=self._owners(self._plan, len(partitions)),
+            replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self.plan.replicas),
+            assignment=self._owners(self.plan, len(partitions)),
             service_rate=rate,
             rebalance_time_s=self._rebalance_time_s,
             startup_s=self._startup_s,
@@ -146,4 +142,4 @@ class WouldBeGroup:
     def _owners(plan: Plan, partitions: int) -> Mapping[int, str]:
         if plan.assignment is not None and len(plan.assignment) == partitions:
             return plan.assignment
-        return {partition: plan.replicas[partition % plan.count] for partition in range(partitions)}
+        return round_robin(plan.replicas, partitions)

@@ -42,7 +42,7 @@ class ServiceTimes:
     """
 
     def __init__(self, settings: ServiceSettings, seed: int) -> None:
-        self._settings = settings
+        self.settings = settings
         self._seed = seed
         self.slow_from_us: Final = round(settings.slow_from_s * _US)
         self.slow_until_us: Final = round(settings.slow_until_s * _US)
@@ -51,18 +51,10 @@ class ServiceTimes:
         none: no limit."""
         self.limit_each_us: Final = max(1, round(settings.shared_limit_s * _US))
 
-    def speed(self, replica: int) -> float:
-        """Return the speed that the settings give to a replica's number."""
-        return self._settings.speed_of(replica)
-
-    def slow_factor(self, replica: int) -> float:
-        """Return how many times as long the replica of that number takes while it is slow."""
-        return self._settings.slow_factor_of(replica)
-
     def demands_us(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the demands of events first … first + count − 1, µs, not rounded."""
-        if self._settings.distribution is Distribution.DETERMINISTIC:
-            return np.full(count, (self._settings.service_time_s + self._settings.overhead_s) * _US)
+        if self.settings.distribution is Distribution.DETERMINISTIC:
+            return np.full(count, (self.settings.service_time_s + self.settings.overhead_s) * _US)
         if not count:
             return np.empty(0)
         blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
@@ -72,16 +64,16 @@ class ServiceTimes:
 
     def _draw(self, block: int) -> NDArray[np.float64]:
         """Return the demands of one block."""
-        mean_us, overhead_us = self._settings.service_time_s * _US, self._settings.overhead_s * _US
+        mean_us, overhead_us = self.settings.service_time_s * _US, self.settings.overhead_s * _US
         chance = np.random.default_rng((self._seed, block))
-        match self._settings.distribution:
+        match self.settings.distribution:
             case Distribution.EXPONENTIAL:
                 return chance.standard_exponential(BLOCK) * mean_us + overhead_us
             case Distribution.LOGNORMAL:
-                sigma = self._settings.lognormal_sigma
+                sigma = self.settings.lognormal_sigma
                 return np.exp(chance.standard_normal(BLOCK) * sigma - sigma**2 / 2) * mean_us + overhead_us
             case _:  # Pareto
-                shape = self._settings.pareto_shape
+                shape = self.settings.pareto_shape
                 smallest_us = mean_us * (shape - 1) / shape
                 return (1 + chance.pareto(shape, BLOCK)) * smallest_us + overhead_us
 

@@ -43,16 +43,16 @@ class Engine(EventServer):
 
     def advance(self, until_us: int) -> None:
         """Serve everything that starts before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
-        if until_us < self._now_us:
-            raise ValueError(f"time does not go back from {self._now_us} to {until_us} µs")
+        if until_us < self.now_us:
+            raise ValueError(f"time does not go back from {self.now_us} to {until_us} µs")
         self._carry_out()
         while self._events.next_us < until_us:
             self._arrive(until_us)
-            self._now_us = self._events.next_us
+            self.now_us = self._events.next_us
             self._collect()
-            self._events.load(kernel.oldest_needed(*self._state(), self._arrived, self._now_us))
+            self._events.load(kernel.oldest_needed(*self._state(), self._arrived, self.now_us))
         self._arrive(until_us)
-        self._now_us = until_us
+        self.now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:
         """From now on `replica` serves `partition`. Raises ValueError for one that does not exist or was killed."""
@@ -78,12 +78,12 @@ class Engine(EventServer):
 
         Of several, should a new owner have been attached too early, the last one counts.
         """
-        return kernel.in_service_until(*self._state(), partition, self._now_us)
+        return kernel.in_service_until(*self._state(), partition, self.now_us)
 
     def committed(self) -> NDArray[np.int64]:
         """Return events committed at or before now, by partition."""
         self._carry_out()
-        kernel.commit_all(*self._state(), self._now_us)
+        kernel.commit_all(*self._state(), self.now_us)
         committed: NDArray[np.int64] = self._partitions["committed"].copy()
         return committed
 
@@ -106,10 +106,10 @@ class Engine(EventServer):
         self._carry_out()
         for partition in np.flatnonzero(self._partitions["owner"] == replica).tolist():
             self.detach(partition)
-        returned = event = kernel.begun(*self._state(), replica, self._now_us)
+        returned = event = kernel.begun(*self._state(), replica, self.now_us)
         while event != NONE:
             row = self._events.rows[event - self._events.base]
-            if event >= self._collected_until and row["done_us"] <= self._now_us:
+            if event >= self._collected_until and row["done_us"] <= self.now_us:
                 self._repeated.setdefault(event, self._events.outcomes(event, event + 1))
             self._concern(int(row["partition"]))
             event = int(row["next"])
@@ -121,14 +121,14 @@ class Engine(EventServer):
 
         Raises ValueError if events are left in partitions that are attached nowhere.
         """
-        now_us = self._now_us
+        now_us = self.now_us
         self.advance(NEVER - 1)
         forgotten = np.flatnonzero(self._partitions["first"] != NONE)
         if len(forgotten):
             raise ValueError(f"nobody serves what is left in partitions {forgotten.tolist()}")
         self.committed()
         done_us = int(self._replicas["done_us"].max(initial=0))
-        self._now_us = max(now_us, done_us)
+        self.now_us = max(now_us, done_us)
         return done_us
 
     def _arrive(self, until_us: int) -> None:
@@ -137,12 +137,12 @@ class Engine(EventServer):
             self._arrived = self._events.loaded if left == NONE else left
         if self._limited:
             events, known_us = self._events, min(until_us, self._events.next_us)
-            kernel.begin(events.rows, events.base, self._replicas, self._service, self._now_us, known_us)
+            kernel.begin(events.rows, events.base, self._replicas, self._service, self.now_us, known_us)
 
     def _collect(self) -> None:
         first = end = self._collected_until
         while True:
-            end = kernel.first_unfinished(self._events.rows, self._events.base, end, self._events.loaded, self._now_us)
+            end = kernel.first_unfinished(self._events.rows, self._events.base, end, self._events.loaded, self.now_us)
             if end not in self._repeated:
                 break
             end += 1
@@ -166,5 +166,5 @@ class Engine(EventServer):
 
     def _carry_out(self, returned: int = NONE) -> None:
         if self._commanded:
-            kernel.reassign(*self._state(), self._service, self._now_us, returned)
+            kernel.reassign(*self._state(), self._service, self.now_us, returned)
             self._commanded = False

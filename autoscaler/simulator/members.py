@@ -1,9 +1,10 @@
 """The replicas of a simulated group: who is there, who costs money, and who shall have what, now and in the end."""
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.model import Plan
+from autoscaler.packing.owners import spread_by_count
 from contracts.journal import ReplicaChange, ReplicaChanged
 
 
@@ -24,7 +25,8 @@ class Members:
     def __init__(self, *, keep: bool = True) -> None:
         """keep: off, and no changes are recorded."""
         self._keep = keep
-        self._leaving: list[Member] = []
+        self.leaving: list[Member] = []
+        """Being removed."""
         self._present: dict[str, Member] = {}
         self.names: list[str] = []
         self.requested: list[tuple[int, int]] = []
@@ -44,11 +46,6 @@ class Members:
         """Requested and not being removed, in the order of their requests."""
         return [member for member in self._present.values() if member.planned]
 
-    @property
-    def leaving(self) -> list[Member]:
-        """Being removed."""
-        return [*self._leaving]
-
     def request(self, name: str, number: int, at_us: int) -> Member:
         """Add a replica; from now on it costs money. Its number must be the next one."""
         assert number == len(self.names), f"replica {number} is the {len(self.names) + 1}th"
@@ -62,7 +59,7 @@ class Members:
         wanted = set(names)
         for member in self._present.values():
             member.planned = member.name in wanted
-        self._leaving = [member for member in self._present.values() if not member.planned]
+        self.leaving = [member for member in self._present.values() if not member.planned]
 
     def make_ready(self, member: Member, at_us: int) -> None:
         """Take note that it could serve now."""
@@ -73,7 +70,7 @@ class Members:
         """Take it out: it costs nothing any more. why: LEFT or DIED."""
         del self._present[member.name]
         if not member.planned:
-            self._leaving.remove(member)
+            self.leaving.remove(member)
         self._note(member, why, at_us)
 
     def _note(self, member: Member, change: ReplicaChange, at_us: int) -> None:
@@ -154,11 +151,6 @@ def placed(
     return Placement(aim, tuple(now))
 
 
-def moved(before: Placement, after: Placement) -> int:
-    """Count the partitions whose owner differs in the end."""
-    return sum(before.aim[partition] != owner for partition, owner in after.aim.items())
-
-
 def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
     """Return partition → replica under a plan that states a count only, as Kafka's sticky and uniform assignors do.
 
@@ -175,24 +167,3 @@ def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int
     placed = {partition: name for name in replicas for partition in held[name][: room[name]]}
     spread_by_count(placed, (partition for partition in range(partitions) if partition not in placed), replicas, room)
     return dict(sorted(placed.items()))
-
-
-def spread_by_count(
-    placed: MutableMapping[int, str],
-    homeless: Iterable[int],
-    replicas: Sequence[str],
-    room: Mapping[str, int] | None = None,
-) -> None:
-    """Add each of `homeless` to `placed`, at the replica that then has the fewest; ties go to the oldest.
-
-    room: how many a replica may have; None: any number.
-    """
-    count = dict.fromkeys(replicas, 0)
-    for name in placed.values():
-        if name in count:
-            count[name] += 1
-    for partition in homeless:
-        open_to = replicas if room is None else [name for name in replicas if count[name] < room[name]]
-        owner = min(open_to, key=count.__getitem__)
-        placed[partition] = owner
-        count[owner] += 1

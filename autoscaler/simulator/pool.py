@@ -22,7 +22,7 @@ from autoscaler.jit import compiled
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import NOBODY
-from autoscaler.simulator.kernel import close_gate, first_unfinished, service_us
+from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
 
 Heap = NDArray[np.int64]
@@ -45,7 +45,7 @@ class Pool(EventServer):
 
     def join(self, replica: int) -> None:
         """From now on `replica` takes events."""
-        self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self._now_us)
+        self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self.now_us)
         self._arrange(np.append(self._free, replica))
 
     def leave(self, replica: int) -> None:
@@ -66,7 +66,7 @@ class Pool(EventServer):
     def kill(self, replica: int) -> None:
         """End `replica` now. What it acquired and did not finish waits until it is given back."""
         self.leave(replica)
-        lost = give_up(*self._state(), replica, self._now_us)
+        lost = give_up(*self._state(), replica, self.now_us)
         if lost != NONE:
             self._lost[replica] = lost
 
@@ -85,13 +85,13 @@ class Pool(EventServer):
     def advance(self, until_us: int) -> None:
         """See `Engine`."""
         self._serve(until_us)
-        self._now_us = until_us
+        self.now_us = until_us
         events = self._events
         self._arrived = arrive(events.rows, events.base, self._partitions, self._arrived, events.loaded, until_us)
 
     def committed(self) -> NDArray[np.int64]:
         """See `Engine`."""
-        commit_all(*self._state(), self._now_us)
+        commit_all(*self._state(), self.now_us)
         committed: NDArray[np.int64] = self._partitions["committed"].copy()
         return committed
 
@@ -100,7 +100,7 @@ class Pool(EventServer):
         if (self._waiting < self._events.loaded or self._returned) and not len(self._free):
             raise ValueError("nobody serves what is left in the queue")
         self._serve(NEVER)
-        self.advance(max(self._now_us, int(self._replicas["free_us"].max(initial=0))))
+        self.advance(max(self.now_us, int(self._replicas["free_us"].max(initial=0))))
         self.committed()
         return int(self._replicas["done_us"].max(initial=0))
 
@@ -110,7 +110,7 @@ class Pool(EventServer):
     def _serve(self, until_us: int) -> None:
         if not len(self._free):
             return
-        self._service[0]["open_us"] = max(self._service[0]["open_us"], self._now_us)
+        self._service[0]["open_us"] = max(self._service[0]["open_us"], self.now_us)
         rows, base, members, partitions = self._state()
         state = rows[: self._events.loaded - base], base, members, partitions, self._service, self._free
         while self._returned and acquire(*state, self._returned[0], until_us):
@@ -119,9 +119,9 @@ class Pool(EventServer):
             self._waiting = serve(*state, self._waiting, until_us)
 
     def _collect(self) -> None:
-        commit_all(*self._state(), self._now_us)  # what is acquired is unfinished then, so its row is kept
+        commit_all(*self._state(), self.now_us)  # what is acquired is unfinished then, so its row is kept
         events, first = self._events, self._collected_until
-        end = first_unfinished(events.rows, events.base, first, events.loaded, self._now_us)
+        end = first_unfinished(events.rows, events.base, first, events.loaded, self.now_us)
         self._put_aside(events.outcomes(first, end))
 
 
@@ -132,23 +132,6 @@ def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, unti
         partitions[events[event - base].partition].produced += 1
         event += 1
     return event
-
-
-@compiled
-def commit(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> None:
-    """Commit what a member has finished now."""
-    event = members[member].first
-    if event != NONE and events[event - base].done_us <= now_us:
-        partitions[events[event - base].partition].committed += 1
-        members[member].done_us = events[event - base].done_us
-        members[member].first = NONE
-
-
-@compiled
-def commit_all(events: Rows, base: int, members: Rows, partitions: Rows, now_us: int) -> None:
-    """Commit every event that is finished now."""
-    for member in range(len(members)):
-        commit(events, base, members, partitions, member, now_us)
 
 
 @compiled
@@ -176,6 +159,7 @@ def acquire(
         close_gate(service, at_us)
     commit(events, base, members, partitions, member, at_us)
     members[member].first = event
+    events[row].next, events[row].polls = NONE, True  # a batch of its own
     events[row].started_us = at_us
     at_us += service_us(service, events[row].demand_us, members, member, at_us)
     events[row].done_us = at_us

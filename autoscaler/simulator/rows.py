@@ -76,12 +76,6 @@ SERVICE: Final = np.dtype(
 )
 
 
-def service_rows(service: ServiceTimes, poll_events: int = 1) -> Rows:
-    """Return what loops need to know of how work is done: in the first row all, in others the later shared limits."""
-    common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
-    return np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Served:
     """Outcome of events first … first + len − 1, by event number."""
@@ -162,7 +156,9 @@ class EventServer(ABC):
         self._late = np.zeros(0, np.int64)
         """Of the events whose outcomes were put aside, by replica."""
         self._times = service
-        self._service = service_rows(service, poll_events)
+        common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
+        self._service: Rows = np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
+        """In the first row all that loops need to know of how work is done; in others the later shared limits."""
         self._partitions: Rows = np.zeros(partitions, PARTITION)
         for name in ("owner", "first", "last"):
             self._partitions[name] = NONE
@@ -170,29 +166,26 @@ class EventServer(ABC):
         self._events = Window(service)
         self._arrived = 0
         """Number of the first event that has not arrived."""
-        self._now_us = self._newest_us = 0
+        self.now_us = self._newest_us = 0
+        """Everything that starts before this moment has started."""
         self._collected: list[Served] = []
         """Outcomes that wait to be taken; `_collected_until` is the event after them."""
         self._collected_until = self._taken = 0
-
-    @property
-    def now_us(self) -> int:
-        """Everything that starts before this moment has started."""
-        return self._now_us
 
     def add_replica(self) -> int:
         """Return the number of a new replica; numbers grow from 0. It serves nothing yet."""
         number = len(self._replicas)
         added = np.zeros(1, REPLICA)
-        added["speed"], added["slow_factor"] = self._times.speed(number), self._times.slow_factor(number)
-        added["free_us"], added["alive"] = self._now_us, True
+        added["speed"] = self._times.settings.speed_of(number)
+        added["slow_factor"] = self._times.settings.slow_factor_of(number)
+        added["free_us"], added["alive"] = self.now_us, True
         added["first"] = added["last"] = added["waiting"] = NONE
         self._replicas = np.concatenate([self._replicas, added])
         return number
 
     def feed(self, arrivals: Arrivals) -> None:
         """Take in the next events. Raises ValueError for events out of order, of the past, or of no partition."""
-        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
+        check_next(arrivals, earliest_us=max(self.now_us, self._newest_us), partitions=len(self._partitions))
         if len(arrivals):
             self._newest_us = int(arrivals.intended_us[-1])
             self._events.feed(arrivals)
@@ -214,7 +207,7 @@ class EventServer(ABC):
         """Return how many events each replica finished too late until now."""
         self._collect()
         rows = self._events.rows[self._collected_until - self._events.base : self._events.loaded - self._events.base]
-        late = (rows["done_us"] <= self._now_us) & (rows["done_us"] - rows["intended_us"] > self._target_us)
+        late = (rows["done_us"] <= self.now_us) & (rows["done_us"] - rows["intended_us"] > self._target_us)
         return self._more_late(rows["replica"][late])
 
     @abstractmethod

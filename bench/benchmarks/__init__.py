@@ -1,4 +1,4 @@
-"""What `tailpack dev bench` measures: one file for each benchmark, and the table that makes it a command."""
+"""The benchmarks of `tailpack dev bench`: one file for each benchmark, and the table that makes it a command."""
 
 from typing import Final
 
@@ -12,5 +12,5 @@ BENCHMARKS: Final = {
     "decide": ("bench.benchmarks.decide:Decide", "--json"),
     "report": ("bench.benchmarks.report:Report", "--events 100000"),
     "scale": ("bench.benchmarks.scale:Scale", "--sizes 10x100,50x1000"),
-    "cluster": ("bench.cluster:ClusterRuns", "--scenarios w1 --policies tail-aware,linear"),
+    "cluster": ("bench.cluster:ClusterRuns", "w1 --policy tail-aware --policy linear"),
 }

@@ -45,9 +45,11 @@ class Report(Benchmark):
             deaths_s = list(np.arange(DIES_AT_S, len(counts), len(w1())).tolist())
             settings = [word for one in (*SETTINGS, f"simulation.failures_s={deaths_s}") for word in ("--set", one)]
             tools.announce(said=f"simulating {self.events:,} events")
-            _tailpack("simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder))
+            _tailpack(
+                temporary, "simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder)
+            )
             tools.announce(said=f"reporting on {self.events:,} events")
-            wall_s, peak_mib = _tailpack("report", str(folder))
+            wall_s, peak_mib = _tailpack(temporary, "report", str(folder))
             result = Result.load(folder)
         if result.events != self.events:
             raise BenchError(f"the report has {result.events:,} of {self.events:,} events; its time means nothing")
@@ -68,22 +70,20 @@ def arrivals(events: int) -> IntArray:
     return counts[: int(np.flatnonzero(counts)[-1]) + 1]
 
 
-def _tailpack(*words: str) -> tuple[float, float]:
+def _tailpack(folder: str, *words: str) -> tuple[float, float]:
     """Run a command; return its wall time (s), and the most memory of its processes together (PSS, MiB)."""
-    with TemporaryDirectory() as folder:
-        command = [*python_module("tailpack"), *words]
-        child = Child(f"tailpack {words[0]}", command, environ_of(), Path(folder, "log"))
-        began_s, peak_mib = time.monotonic(), 0.0
-        child.start()
-        try:
-            while child.pid and time.monotonic() - began_s < DEADLINE_S:
-                peak_mib = max(peak_mib, _memory_mib(child.pid))
-                time.sleep(SAMPLE_S)
-            wall_s = time.monotonic() - began_s
-        finally:
-            child.stop()
-        if child.exit_status:
-            raise BenchError(f"{child.name} failed after {wall_s:.0f} s: {child.ending()}")
+    child = Child(f"tailpack {words[0]}", [*python_module("tailpack"), *words], environ_of(), Path(folder, "log"))
+    began_s, peak_mib = time.monotonic(), 0.0
+    child.start()
+    try:
+        while child.pid and time.monotonic() - began_s < DEADLINE_S:
+            peak_mib = max(peak_mib, _memory_mib(child.pid))
+            time.sleep(SAMPLE_S)
+        wall_s = time.monotonic() - began_s
+    finally:
+        child.stop()
+    if child.exit_status:
+        raise BenchError(f"{child.name} failed after {wall_s:.0f} s: {child.ending()}")
     return wall_s, peak_mib
 
 

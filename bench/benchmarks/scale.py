@@ -1,4 +1,4 @@
-"""Where the controller and its group break first: many light members, many partitions, one broker."""
+"""Where the controller and its group break first: many members, many partitions, one broker."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,34 +8,30 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import msgspec
 import psutil
 
-from autoscaler.live.composition import LiveAutoscaler
-from autoscaler.live.launchers.processes import PidFile, ProcessLauncher
-from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN
+from autoscaler.live.composition import LiveAutoscaler, Told
+from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
+from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN, TICK
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
-from contracts.children import Child, identity, python_module, signals_noted
+from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
+from contracts.children import python_module, uninterrupted
 from contracts.clock import steady_s
 from contracts.connection import Connection
+from contracts.metrics import Declared
 from contracts.waiting import NotWithinError, until
 
-IN_A_PROCESS: Final = 100
-"""Members."""
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
-START_S, START_EACH_S, START_EACH_PARTITION_S = 60.0, 0.05, 6e-5
-"""Each member decodes which broker leads which partition: 0.25 s for ten thousand."""
-OPEN_EACH_S: Final = 0.02
-"""A broker opens a few hundred new partitions a second."""
-PLAN_S: Final = 60.0
+START_S, STOP_S, PLAN_S = 60.0, 20.0, 60.0
+AT_ONCE: Final = 4
+"""Members that start at the same time: each costs a core for some tenths of a second."""
 DAY_S: Final = 86_400.0
 
 
@@ -52,99 +48,104 @@ class Scale(Benchmark):
     def measure(self, case: str, tools: Tools) -> Row:
         """Start the members, move a quarter of the partitions several times, and rest."""
         members, partitions = _size(case)
-        found: Row = {"members": members, "partitions": partitions, "problem": ""}
+        row: Row = {"members": members, "partitions": partitions, "problem": ""}
         with tools.kafka("scale", partitions) as connection, ExitStack() as stack:
+            group = _Group(connection, members, partitions, stack)
             try:
-                _measure(_Group(connection, members, partitions, stack), tools, found, quick=self.quick)
+                tools.announce(said="members start")
+                group.start_members(connection, members)
+                tools.announce(said="the first plan")
+                row["first_plan_s"] = group.start_controller(stack)
+                tools.announce(said="plans")
+                plans_s = [group.move() for _ in range(QUICK_PLANS if self.quick else PLANS)]
+                row |= {"plan_taken_s": median(plans_s), "plan_taken_max_s": max(plans_s)}
+                tools.announce(said="rest")
+                row |= group.rest(QUICK_REST_S if self.quick else REST_S)
             except (NotWithinError, BenchError) as overdue:
-                found["problem"] = str(overdue)
-        return found
-
-
-def _measure(group: "_Group", tools: Tools, found: Row, *, quick: bool) -> None:
-    """Put the figures into `found`, one after the other. Raises NotWithinError, BenchError, KeyboardInterrupt."""
-    timed, mover = group.timed, group.mover
-    tools.announce(said="members start")
-    with closing(ProgressReader(group.connection)) as reports:
-        group.until(lambda: len(reports.poll()) == group.members, group.start_s, "members start")
-    began_s = steady_s()
-    group.controller.start()
-    group.until(lambda: timed.taken()[0] > 0 and mover.observed > 0, PLAN_S, "the first plan is taken")
-    found["first_plan_s"], plans_s, moving = steady_s() - began_s, list[float](), len(timed.ticks_s)
-    for number in range(2, 2 + (QUICK_PLANS if quick else PLANS)):
-        tools.announce(said=f"plan {number}")
-        count, total_s = timed.taken()
-        mover.asked = True
-        group.until(lambda before=count: timed.taken()[0] > before, PLAN_S, f"plan {number} is taken")  # type: ignore[misc]
-        plans_s.append(timed.taken()[1] - total_s)
-    found |= {"plan_taken_s": median(plans_s), "plan_taken_max_s": max(plans_s)}
-    tools.announce(said="rest")
-    begin, since_s, rest, rest_s = group.counters(), steady_s(), len(timed.ticks_s), QUICK_REST_S if quick else REST_S
-    group.until(lambda: steady_s() - since_s >= rest_s, 2 * rest_s, "rest")
-    rates = {name: (value - begin[name]) / (steady_s() - since_s) for name, value in group.counters().items()}
-    found |= {"tick_s": median(timed.ticks_s[rest:]), "tick_max_s": max(timed.ticks_s[moving:])}
-    found["journal_mb_per_day"] = rates.pop("journal_bytes") * DAY_S / 1e6
-    found |= rates
+                row["problem"] = str(overdue)
+        return row
 
 
 class _Group:
     """The members, which are killed at the end, and the controller that adopts them."""
 
     def __init__(self, connection: Connection, members: int, partitions: int, stack: ExitStack) -> None:
-        self.connection, self.members, self._hosts = connection, members, list[Child]()
-        self._interruptions = stack.enter_context(signals_noted())
-        self._broker = next(one for one in psutil.Process().children() if "java" in one.name())
-        self._folder = Path(stack.enter_context(TemporaryDirectory()))
-        each_s = START_EACH_S + START_EACH_PARTITION_S * partitions
-        self.start_s = START_S + 2 * each_s * min(members, IN_A_PROCESS) + OPEN_EACH_S * partitions
-        for first in range(0, members, IN_A_PROCESS):
-            self._host(stack, first, each_s)
+        folder = stack.enter_context(TemporaryDirectory())
         settings = AutoscalerSettings(
-            policy="static", payment_partitions=partitions, state_dir=str(self._folder),
+            policy="static", payment_partitions=partitions, state_dir=folder,
             initial_replicas=members, max_replicas=members,
         )  # fmt: skip
-        self.mover, stop = _Mover(), Event()
-        launcher = ProcessLauncher(self._folder)
-        self.timed = _Timed(settings, connection, self.mover, {}, stop, warn=lambda _: None, launcher=launcher)
-        stack.callback(self.timed.close)
-        self.controller = Thread(target=self.timed.run, name="controller")
-        stack.callback(self._end_controller, stop)
+        self._launcher = ProcessLauncher(Path(folder), python_module("services.payment"), environ_of(connection))
+        self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Event()
+        told = Told(settings, connection, self._mover, {})
+        self._autoscaler = LiveAutoscaler(told, self._launcher, self._stop, warn=lambda _: None)
+        stack.callback(self._autoscaler.close)
+        stack.callback(self._end_members)
 
-    def _end_controller(self, stop: Event) -> None:
-        stop.set()
-        if self.controller.ident is not None:
-            self.controller.join()
+    def start_members(self, connection: Connection, count: int) -> None:
+        """Start so many, a few at a time, and wait until each has reported."""
+        with closing(ProgressReader(connection)) as reports:
+            for name in [f"{REPLICA_PREFIX}-{number}" for number in range(count)]:
+                with uninterrupted():
+                    self._members[name] = self._launcher.start(name)
+                self._until(lambda: len(self._members) - len(reports.poll()) < AT_ONCE, START_S, "members start")
+            self._until(lambda: len(reports.poll()) == count, START_S, "all members start")
 
-    def _host(self, stack: ExitStack, first: int, each_s: float) -> None:
-        """Start a process of members, each of which the launcher adopts by a file."""
-        count, name = min(IN_A_PROCESS, self.members - first), f"members-{first}"
-        environ = environ_of(self.connection, replica=REPLICA_PREFIX, first=first, count=count, each_s=each_s)
-        host = Child(name, python_module("bench.benchmarks.light"), environ, self._folder / f"{name}.log")
-        host.start()
-        stack.callback(host.wait)
-        stack.callback(host.kill)
-        self._hosts.append(host)
-        entry = msgspec.json.encode(PidFile(pid=host.pid or 0, who=identity(host.pid or 0)))
-        (self._folder / "replicas").mkdir(exist_ok=True)
-        for number in range(first, first + count):
-            (self._folder / "replicas" / f"{REPLICA_PREFIX}-{number}.json").write_bytes(entry)
+    def _end_members(self) -> None:
+        for one in self._members.values():
+            one.kill()
+        until(lambda: all(one.exit() for one in self._members.values()), STOP_S, "members end")
 
-    def until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
+    def start_controller(self, stack: ExitStack) -> float:
+        """Start it, to be ended with the stack; return how long the first plan took, s."""
+        began_s, controller = steady_s(), Thread(target=self._autoscaler.run, name="controller")
+        controller.start()
+        stack.callback(controller.join)
+        stack.callback(self._stop.set)
+        self._until(lambda: self._value(PLAN_TAKEN, "_count") > 0, PLAN_S, "the first plan is taken")
+        return steady_s() - began_s
+
+    def move(self) -> float:
+        """Move a quarter of the partitions; return how long it took until every member served by the plan, s."""
+        count, total_s = self._value(PLAN_TAKEN, "_count"), self._value(PLAN_TAKEN, "_sum")
+        self._mover.asked = True
+        self._until(lambda: self._value(PLAN_TAKEN, "_count") > count, PLAN_S, "a plan is taken")
+        return self._value(PLAN_TAKEN, "_sum") - total_s
+
+    def rest(self, rest_s: float) -> Row:
+        """Change nothing for a while; return what that costs."""
+        before, began_s = self._counters(), steady_s()
+        self._until(lambda: steady_s() - began_s >= rest_s, 2 * rest_s, "rest")
+        spent_s = steady_s() - began_s
+        used = {name: value - before[name] for name, value in self._counters().items()}
+        return {
+            "tick_s": used.pop("ticks_s") / used.pop("ticks"),
+            "journal_mb_per_day": used.pop("journal_bytes") / spent_s * DAY_S / 1e6,
+            **{name: value / spent_s for name, value in used.items()},
+        }
+
+    def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         def done() -> bool:
-            if self._interruptions:
-                raise KeyboardInterrupt
-            check(self._hosts)
+            for name, one in self._members.items():
+                if found := one.exit():
+                    raise BenchError(f"{name} ended: {found.how}: {self._launcher.last_log_line(name)}")
             return condition()
 
         until(done, within_s, what)
 
-    def counters(self) -> dict[str, float]:
+    def _counters(self) -> dict[str, float]:
+        broker = next(one for one in psutil.Process().children() if "java" in one.name())
         return {
-            "broker_cores": sum(self._broker.cpu_times()[:2]),
+            "ticks": self._value(TICK, "_count"),
+            "ticks_s": self._value(TICK, "_sum"),
+            "broker_cores": sum(broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
-            "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._hosts)),
-            "journal_bytes": _samples(self.timed._metrics[JOURNAL_BYTES])["_total"],
+            "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._members.values())),
+            "journal_bytes": self._value(JOURNAL_BYTES),
         }
+
+    def _value(self, metric: Declared, part: str = "") -> float:
+        return self._autoscaler._metrics.registry.get_sample_value(f"{metric.name}{part}") or 0.0
 
 
 class _Mover:
@@ -154,10 +155,8 @@ class _Mover:
 
     def __init__(self) -> None:
         self.asked = False
-        self.observed = 0
 
     def decide(self, observation: GroupObservation) -> Decision:
-        self.observed += 1
         names = observation.replica_names
         if not self.asked or len(names) < 2:
             return Decision(Action.HOLD, Plan(names, observation.assignment), "no move was requested")
@@ -165,28 +164,6 @@ class _Mover:
         after = dict(zip(names, (*names[1:], names[0]), strict=True))
         owners = {at: after[owner] if at % 4 == 0 else owner for at, owner in observation.assignment.items()}
         return Decision(Action.REASSIGN, Plan(names, owners), "a quarter moves")
-
-
-class _Timed(LiveAutoscaler):
-    """The real autoscaler, which notes the wall time of each tick."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.ticks_s: list[float] = []
-
-    def taken(self) -> tuple[int, float]:
-        told = _samples(self._metrics[PLAN_TAKEN])
-        return int(told["_count"]), told["_sum"]
-
-    def _tick(self) -> None:
-        began_s = time.perf_counter()
-        super()._tick()
-        self.ticks_s.append(time.perf_counter() - began_s)
-
-
-def _samples(metric: Any) -> dict[str, float]:
-    (one,) = metric.collect()
-    return {sample.name.removeprefix(one.name): sample.value for sample in one.samples}
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -1,10 +1,9 @@
-"""What one stage of the pipeline serves: a backlog of records, k processes of its module, the time to its end."""
+"""The rate that one stage of the pipeline serves: a backlog, k processes of its module, and the time to its end."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final, NamedTuple
@@ -17,13 +16,13 @@ from confluent_kafka.admin import AdminClient
 from autoscaler.live.kafka import client
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
-from bench.benchmarks.load import Loads, send_loads
-from contracts.children import Child, ChildEndedError, python_module
+from bench.benchmarks.load import Loads
+from contracts.children import Child, python_module
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
 from contracts.events import Timeline
-from contracts.topics import Topic, qualified
-from contracts.waiting import NotWithinError
+from contracts.settings import unknown
+from contracts.topics import Group, Topic, qualified
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MOST: Final = 0.9
@@ -36,22 +35,14 @@ ASK_S: Final = 2.0
 STOP_S: Final = 20.0
 
 
-class Name(StrEnum):
-    """What is measured: a service, or the load generator."""
-
-    LOAD = "load"
-    ORDER = "order"
-    PAYMENT = "payment"
-    SHIPMENT = "shipment"
-    NOTIFICATION = "notification"
-
-
-READS: Final = {
-    Name.ORDER: (Topic.ORDERS_PLACED, Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),
-    Name.PAYMENT: (Topic.PAYMENTS_REQUESTED,),
-    Name.SHIPMENT: (Topic.PAYMENTS_SETTLED,),
-    Name.NOTIFICATION: (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
+READS: Final[dict[str, tuple[Topic, ...]]] = {
+    Group.ORDER: (Topic.ORDERS_PLACED, Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),
+    Group.PAYMENT: (Topic.PAYMENTS_REQUESTED,),
+    Group.SHIPMENT: (Topic.PAYMENTS_SETTLED,),
+    Group.NOTIFICATION: (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
 }
+LOAD: Final = "load"
+NAMES: Final = (LOAD, *READS)
 
 
 class _Seen(NamedTuple):
@@ -64,7 +55,7 @@ class _Seen(NamedTuple):
 class Stage(Benchmark):
     """Measure what one service serves with a backlog, or what the load generator sends on time."""
 
-    name: Annotated[Name, Option(f"One of {', '.join(Name)}.", positional=True)]
+    name: Annotated[str, Option(f"One of {', '.join(NAMES)}.", positional=True)]
     instances: Annotated[str, Option("Numbers of processes, separated by commas.")] = "1"
     partitions: Annotated[int, Option("Partitions of each topic.", least=1, most=1_000)] = 4
     records: Annotated[int, Option("Orders in the backlog; 0: 20,000, or 1,500 with --quick.", least=0)] = 0
@@ -72,6 +63,8 @@ class Stage(Benchmark):
 
     def cases(self) -> Sequence[str]:
         """Return the numbers of processes. Raises ValueError."""
+        if self.name not in NAMES:
+            raise ValueError(f"stage {self.name!r} is {unknown(self.name, NAMES)}")
         counts = self.instances.split(",")
         if any(int(one) < 1 for one in counts):
             raise ValueError(f"--instances {self.instances}: must be 1 or more")
@@ -80,9 +73,9 @@ class Stage(Benchmark):
     def measure(self, case: str, tools: Tools) -> Row:
         """Measure so many processes on a broker of their own."""
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
-            if self.name is Name.LOAD:
+            if self.name == LOAD:
                 loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)
-                return send_loads(loads, quick=self.quick)
+                return loads.measure(quick=self.quick)
             return self._serve(connection, Path(folder), int(case), tools)
 
     def _serve(self, connection: Connection, folder: Path, instances: int, tools: Tools) -> Row:
@@ -92,19 +85,16 @@ class Stage(Benchmark):
         with ExitStack() as running:
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
             members = min(instances, self.partitions)
-            try:
-                own_some = lambda: self._owners(connection) == members  # noqa: E731
-                processes[0].wait_until(own_some, START_S, "every instance owns partitions")
-                start = _seen(processes, 0)
-                self._fill(connection, backlog)
-                commits = self._commits(connection, processes, start, orders)
-            except (ChildEndedError, NotWithinError) as wrong:
-                raise BenchError(str(wrong)) from wrong
+            own_some = lambda: self._owners(connection) == members  # noqa: E731
+            processes[0].wait_until(own_some, START_S, "every instance owns partitions")
+            start = _seen(processes, 0)
+            self._fill(connection, backlog)
+            commits = self._commits(connection, processes, start, orders)
         first, last = commits[1 if len(commits) > FEWEST else 0], commits[-1]
         wall_s, done = last.at_s - first.at_s, last.done - first.done
         processor_s = last.processor_s - first.processor_s
         return {
-            "stage": self.name.value,
+            "stage": self.name,
             "instances": instances,
             "partitions": self.partitions,
             "orders": orders,
@@ -114,14 +104,15 @@ class Stage(Benchmark):
         }
 
     def _start(self, running: ExitStack, connection: Connection, folder: Path, number: int) -> Child:
-        name, shared = f"{self.name}-{number}", {"data_dir": folder / self.name, "demo": "true"}
-        divided = {"pipeline_partitions": self.partitions, "payment_partitions": self.partitions}
-        own = {"replica": name, "instance": number, "service_time_s": self.service_time}
-        environ = environ_of(connection, **own, **divided, **shared)
+        name, topics = (
+            f"{self.name}-{number}",
+            dict.fromkeys(("pipeline_partitions", "payment_partitions"), self.partitions),
+        )
+        own = {"replica": name, "instance": number, "data_dir": folder / self.name, "demo": "true"}
+        environ = environ_of(connection, service_time_s=self.service_time, **own, **topics)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")
         child.start()
-        running.callback(child.wait, STOP_S)
-        running.callback(child.terminate)
+        running.callback(child.stop, STOP_S)
         return child
 
     def _owners(self, connection: Connection) -> int:

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 
 from bench.benchmark import Benchmark, Row, Tools
-from bench.handover.group import ServedGroup, Setup
+from bench.benchmarks.handover import Handover
+from bench.handover.group import ServedGroup
 from contracts.clock import steady_s
 
 STARTS: Final = 12
@@ -22,16 +23,16 @@ class Startup(Benchmark):
 
     def measure(self, case: str, tools: Tools) -> Row:
         """Start and stop one replica after the other; return seconds from the start."""
-        setup, took, began_s = Setup(partitions=4), list[float](), steady_s()
+        setup, took, began_s = Handover(partitions=4), list[float](), steady_s()
         with tools.kafka("startup", setup.partitions) as connection, ExitStack() as stack:
             group = ServedGroup(setup, connection, stack)
-            group.plans.write(dict.fromkeys(range(setup.partitions), "payment-0"), ["payment-0"])
+            group.write_plan(dict.fromkeys(range(setup.partitions), "payment-0"), ("payment-0",))
             while not took or (len(took) < STARTS and steady_s() - began_s < ENOUGH_S):
                 tools.announce(said=f"start {len(took) + 1} of {STARTS}")
                 asked_s = steady_s()
                 name = group.start_warm()
                 took.append(steady_s() - asked_s)
-                group.terminate(name)
+                group.end(name)
                 group.wait_for(partial(group.gone, name), f"{name} ends after SIGTERM")
         p50, p99 = np.percentile(took, (50, 99))
         return {"n": len(took), "asked_to_ready_p50_s": float(p50), "p99_s": float(p99)}

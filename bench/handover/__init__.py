@@ -1,1 +1,1 @@
-"""What a partition's change of owner costs: `group` serves a load, `steps` act on it, `figures` analyse it."""
+"""The cost of a partition's change of owner: `group` serves a load, `steps` act on it, `figures` analyse it."""

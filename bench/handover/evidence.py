@@ -1,9 +1,9 @@
-"""What an experiment reads and leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
+"""All that an experiment reads and keeps: events served, steps taken, offsets seen. Times are µs since 1970."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -19,10 +19,14 @@ from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-OFFSET_BITS: Final = 40
+Events = npt.NDArray[np.void]
+"""Rows of FINISHED in order of `done_us`."""
+FINISHED: Final = np.dtype(
+    [("intended_us", "i8"), ("done_us", "i8"), ("partition", "i8"), ("offset", "i8"), ("replica", "U32")]
+)
 UNKNOWN: Final = -1
 """A committed offset that did not exist, or that the broker did not return."""
-COMMITS_EVERY_S, COMMITS_DEADLINE_S = 0.3, 0.5
+COMMITS_EVERY_S, ANSWER_S = 0.3, 0.5
 NO_ENDS: Final = {"enable.partition.eof": False}
 
 
@@ -42,51 +46,16 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     timeline: Row
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """Finished events in order of `done_us`: columns of one length."""
-
-    intended_us: IntArray
-    done_us: IntArray
-    partition: IntArray
-    offset: IntArray
-    replica: IntArray
-    """Index into `names`."""
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Served":
-        """Return rows as columns."""
-        names = tuple(sorted({row.replica for row in rows}))
-        index = {name: number for number, name in enumerate(names)}
-        ordered = sorted(rows, key=lambda row: row.done_us)
-        cells = [(one.intended_us, one.done_us, one.partition, one.offset, index[one.replica]) for one in ordered]
-        intended_us, done_us, partition, offset, replica = np.array(cells, dtype=np.int64).reshape(-1, 5).T
-        return cls(intended_us, done_us, partition, offset, replica, names)
-
-    def __len__(self) -> int:
-        return len(self.done_us)
-
-    @property
-    def latency_us(self) -> IntArray:
-        """Finished minus intended."""
-        return self.done_us - self.intended_us
-
-    def first_completions(self) -> "Served":
-        """Return the same without repeats: the first completion of an event counts."""
-        _, first = np.unique((self.partition << OFFSET_BITS) + self.offset, return_index=True)
-        rows = np.sort(first)
-        columns = ("intended_us", "done_us", "partition", "offset", "replica")
-        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+def in_order(rows: Iterable[Row]) -> Events:
+    """Return rows in order of `done_us`."""
+    events = np.array([msgspec.structs.astuple(row) for row in rows], dtype=FINISHED)
+    return events[np.argsort(events["done_us"], kind="stable")]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One partition that a step gives from `source` to `target`."""
-
-    partition: int
-    source: str
-    target: str
+def first_completions(served: Events) -> Events:
+    """Return the same without repeats: the first completion of an event counts."""
+    _, first = np.unique(np.stack((served["partition"], served["offset"])), axis=1, return_index=True)
+    return served[np.sort(first)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +67,17 @@ class Step:
     """When the plan's record was written, the signal sent or the process started."""
     until_us: int
     """When the experiment went on: nothing later belongs to this step."""
-    moves: tuple[Move, ...] | None = None
-    """What the plan moves. None: there was no plan, so the observed owners show it."""
+    moves: Mapping[int, str] | None = None
+    """Moves of the plan: partition → new owner. None: there was no plan, so the observed owners show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """All of one experiment."""
 
-    sent_us: IntArray
-    """Intended times of the events that the broker acknowledged to the generator; no two are equal."""
-    served: Served
+    ends: IntArray
+    """How many events the broker has, by partition."""
+    served: Events
     steps: tuple[Step, ...]
     quiet: tuple[tuple[int, int], ...]
     """Periods (from, to) in which nothing was changed."""
@@ -117,7 +86,7 @@ class Evidence:
 
 
 class Seen:
-    """What the readers have found: finished events, reports of replicas, committed offsets. They join no group."""
+    """Findings of the readers: finished events, reports of replicas, committed offsets. They join no group."""
 
     def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:
         few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # the broker has other work
@@ -133,7 +102,6 @@ class Seen:
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
         self._due_s, self._decoder = 0.0, msgspec.json.Decoder(Settled)
         self._last: dict[tuple[int, str], int] = {}
-        self._owner: dict[int, tuple[int, str]] = {}
         self.rows: list[Row] = []
         self.committed: list[list[int]] = []
         self.reports: Mapping[str, Progress] = {}
@@ -148,17 +116,20 @@ class Seen:
                 self.rows.append(row)
                 place = (row.partition, row.replica)
                 self._last[place] = max(self._last.get(place, 0), row.done_us)
-                self._owner[row.partition] = max(self._owner.get(row.partition, (0, "")), (row.done_us, row.replica))
         self.reports = self._progress.poll()
         for name, report in self.reports.items():
             self.first_us.setdefault(name, report.at_us)
         if time.monotonic() >= self._due_s:
             self._due_s = time.monotonic() + COMMITS_EVERY_S
             try:
-                found = self._commits.committed(self._places, timeout=COMMITS_DEADLINE_S)
+                found = self._commits.committed(self._places, timeout=ANSWER_S)
             except KafkaException:
                 return  # the coordinator moves; the next sample is compared with the last one
             self.committed.append([UNKNOWN if one.error or one.offset < 0 else one.offset for one in found])
+
+    def ends(self) -> IntArray:
+        """Return how many events the broker has now, by partition. Raises KafkaException."""
+        return np.array([self._commits.get_watermark_offsets(one, timeout=10 * ANSWER_S)[1] for one in self._places])
 
     def last_done_us(self, partition: int, replica: str) -> int:
         """Return when `replica` last finished an event of `partition`; 0 for never."""
@@ -166,7 +137,7 @@ class Seen:
 
     def owners(self) -> dict[int, str]:
         """Return partition → replica that finished its newest event."""
-        return {partition: replica for partition, (_, replica) in self._owner.items()}
+        return dict(sorted(self._last, key=lambda place: self._last[place]))
 
     def reported_owners(self, among: Iterable[str]) -> dict[int, str]:
         """Return partition → replica, by the newest reports of those named."""

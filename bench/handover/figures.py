@@ -3,19 +3,20 @@
 Percentiles are nearest rank, as everywhere (report.measures).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from bench.benchmark import Row
-from bench.handover.evidence import UNKNOWN, Evidence, IntArray, Mask, Served
-from bench.handover.windows import Window, find_windows, overlapping, stall_us
+from bench.handover.evidence import UNKNOWN, Evidence, IntArray, first_completions
+from bench.handover.windows import Window, find_windows, stall_us, under_way
 from report.measures import percentile_us
 
 KNOWN_DEATH: Final = "known death"
 UNKNOWN_DEATH: Final = "unknown death"
 SIGTERM: Final = "sigterm"
+MOVED: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 def handovers(evidence: Evidence) -> Row:
@@ -25,20 +26,17 @@ def handovers(evidence: Evidence) -> Row:
     minus that of quiet periods. stall_max_s: the longest time without a finished event while one was waiting.
     unfinished: planned moves whose new owner was never seen.
     """
-    first, windows = evidence.served.first_completions(), find_windows(evidence)
-    by_kind = {
-        kind: [one for one in windows if one.step.kind == kind] for kind in sorted({w.step.kind for w in windows})
-    }
-    moved = {kind: _events(first, mine, lambda window: window.moved) for kind, mine in by_kind.items()}
-    unmoved = ~np.logical_or.reduce([np.zeros(len(first), dtype=bool), *moved.values()])
+    first, windows = first_completions(evidence.served), find_windows(evidence)
+    latency_us = first["done_us"] - first["intended_us"]
+    unmoved = ~under_way(first, windows, moved=True)
     quiet = np.zeros(len(first), dtype=bool)
     for from_us, to_us in evidence.quiet:
-        quiet |= (first.intended_us >= from_us) & (first.intended_us < to_us)
-    quiet_p99_s = rank_s(first.latency_us[quiet], 0.99)
+        quiet |= (first["intended_us"] >= from_us) & (first["intended_us"] < to_us)
+    quiet_p99_s = rank_s(latency_us[quiet], 0.99)
 
     def of(mine: Sequence[Window]) -> Row:
         """Return the figures that all kinds of steps have, and the whole."""
-        unmoved_us = first.latency_us[unmoved & _events(first, mine)]
+        unmoved_us = latency_us[unmoved & under_way(first, mine)]
         p99_s = rank_s(unmoved_us, 0.99)
         return {
             "handovers": sum(len(window.handovers) for window in mine),
@@ -49,10 +47,11 @@ def handovers(evidence: Evidence) -> Row:
             "stall_max_s": max((stall_us(first, one.step.at_us, one.ended_us) for one in mine), default=0) / 1e6,
         }
 
-    def of_kind(kind: str, mine: Sequence[Window]) -> Row:
-        moved_us, found = first.latency_us[moved[kind]], [one for window in mine for one in window.handovers]
-        to_first_us = [one.plan_to_first_event_us for one in found]
-        pauses_us = [one.pause_us for one in found]
+    def of_kind(kind: str) -> Row:
+        mine = [one for one in windows if one.step.kind == kind]
+        moved_us = latency_us[under_way(first, mine, moved=True)]
+        to_first_us = [one.plan_to_first_event_us for window in mine for one in window.handovers]
+        pauses_us = [one.pause_us for window in mine for one in window.handovers]
         return {
             "kind": kind,
             "steps": len(mine),
@@ -65,19 +64,16 @@ def handovers(evidence: Evidence) -> Row:
             **of(mine),
         }
 
-    kinds = [of_kind(*pair) for pair in by_kind.items()]
+    kinds = [of_kind(kind) for kind in sorted({one.step.kind for one in windows})]
     worst = ("moved_p99_s", "moved_p999_s", "moved_max_s", "plan_to_first_event_s")
     return {
         **{name: max((one[name] for one in kinds if one[name] is not None), default=None) for name in worst},
         **of(windows),
         "quiet_p99_s": quiet_p99_s,
         **faults(evidence),
-        "events": len(evidence.sent_us),
+        "events": int(evidence.ends.sum()),
         "kinds": kinds,
     }
-
-
-MOVED: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 def failover(evidence: Evidence) -> Row:
@@ -85,23 +81,21 @@ def failover(evidence: Evidence) -> Row:
 
     known: SIGKILL whose end the plan's writer sees. unknown: SIGKILL whose session has to time out.
     """
-    first, windows = evidence.served.first_completions(), find_windows(evidence)
-    worst_s: dict[str, list[float]] = {KNOWN_DEATH: [], UNKNOWN_DEATH: [], SIGTERM: []}
-    for window in windows:
-        latency_us = first.latency_us[overlapping(first, window.step.at_us, window.ended_us)]
-        worst_s.get(window.step.kind, []).append(int(latency_us.max(initial=0)) / 1e6)
-    known, unknown, sigterms = worst_s.values()
+    first, windows = first_completions(evidence.served), find_windows(evidence)
+
+    def worst_s(kind: str) -> list[float]:
+        mine = [under_way(first, [one]) for one in windows if one.step.kind == kind]
+        return [int((first["done_us"] - first["intended_us"])[rows].max(initial=0)) / 1e6 for rows in mine]
+
+    known, unknown, sigterms = map(worst_s, (KNOWN_DEATH, UNKNOWN_DEATH, SIGTERM))
     return {
         "known_death_max_s": max(known, default=None),
         "unknown_death_max_s": max(unknown, default=None),
         "sigterm_max_s": max(sigterms, default=None),
-        "known_deaths_s": known,
-        "unknown_deaths_s": unknown,
-        "sigterms_s": sigterms,
         "kills": len(known) + len(unknown),
         "sigterms": len(sigterms),
         "unfinished": sum(len(window.missing) for window in windows),
-        "events": len(evidence.sent_us),
+        "events": int(evidence.ends.sum()),
         **faults(evidence),
     }
 
@@ -109,18 +103,18 @@ def failover(evidence: Evidence) -> Row:
 def faults(evidence: Evidence) -> dict[str, int]:
     """Count what must not happen.
 
-    lost: events that the broker took and no replica finished. duplicates: further completions of an event.
+    lost: events that the broker has and no replica finished. duplicates: further completions of an event.
     order_violations: events finished after a later one of their partition; repeats do not count again.
     offset_regressions: committed offsets below an earlier one.
     """
     served, committed = evidence.served, evidence.committed
-    first = served.first_completions()
-    in_order = (first.offset[first.partition == partition] for partition in np.unique(first.partition))
+    first = first_completions(served)
+    ordered = (first["offset"][first["partition"] == partition] for partition in np.unique(first["partition"]))
     back = (committed != UNKNOWN) & (committed < np.maximum.accumulate(committed, axis=0))
     return {
-        "lost": int(np.count_nonzero(~np.isin(evidence.sent_us, served.intended_us))),
+        "lost": int(evidence.ends.sum()) - len(first),
         "duplicates": len(served) - len(first),
-        "order_violations": sum(int(np.count_nonzero(one < np.maximum.accumulate(one))) for one in in_order),
+        "order_violations": sum(int(np.count_nonzero(one < np.maximum.accumulate(one))) for one in ordered),
         "offset_regressions": int(np.count_nonzero(back)),
     }
 
@@ -128,11 +122,3 @@ def faults(evidence: Evidence) -> dict[str, int]:
 def rank_s(values_us: IntArray | Sequence[int], percentile: float) -> float | None:
     """Return a percentile of µs in seconds; None of nothing."""
     return percentile_us(np.asarray(values_us, dtype=np.int64), percentile) / 1e6 if len(values_us) else None
-
-
-def _events(first: Served, windows: Iterable[Window], among: Callable[[Window], Iterable[int]] | None = None) -> Mask:
-    chosen = np.zeros(len(first), dtype=bool)
-    for window in windows:
-        rows = overlapping(first, window.step.at_us, window.ended_us)
-        chosen[rows if among is None else rows[np.isin(first.partition[rows], list(among(window)))]] = True
-    return chosen

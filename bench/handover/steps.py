@@ -1,10 +1,13 @@
-"""What is done to a group: by plan, where it takes one, or by starting and stopping replicas alone."""
+"""The steps of an experiment: by plan, where it takes one, or by starting and stopping replicas alone."""
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from autoscaler.live.publisher import grown
+from autoscaler.model import Plan
 from bench.handover.figures import KNOWN_DEATH, SIGTERM
 from bench.handover.group import SETTLE_S, ServedGroup
 from contracts.plan import Eviction
@@ -17,16 +20,15 @@ SETTLE_DEADLINE_S: Final = 30.0
 
 
 class PlannedSteps:
-    """Moves, starts, drains and stops, by the plan. Each raises OverdueError when it does not end in time."""
+    """Moves, starts, drains and stops, by the plan. Each raises NotWithinError when it does not end in time."""
 
     def __init__(self, group: ServedGroup) -> None:
-        self._group, self._plans, self._seen = group, group.plans, group.seen
+        self._group, self._seen = group, group.seen
         self._random = random.Random(group.setup.seed)
 
     def mixed(self) -> Iterator[None]:
         """Take one step after the other, for ever."""
-        stop_by_plan = True
-        while True:
+        for stop_by_plan in itertools.cycle((True, False)):
             self.move(1)
             yield
             self.move(min(3, len(self._holders())))
@@ -39,94 +41,79 @@ class PlannedSteps:
             if stop_by_plan:
                 self.drain(newcomer)
             else:
-                self.terminate(self.fullest())
-            stop_by_plan = not stop_by_plan
+                self.end(SIGTERM, self.fullest())
             yield
             self._group.pump(CALM_S)
 
     def move(self, count: int) -> None:
         """One partition each of `count` replicas goes to the next of them; of a single one, to another replica."""
         holders = self._random.sample(self._holders(), count)
-        others = [name for name in self._plans.replicas if name not in holders]
+        others = [name for name in self._group.replicas if name not in holders]
         takers = [*holders[1:], holders[0]] if count > 1 else [self._random.choice(others)]
         changes = {
-            self._random.choice(self._plans.held_by(source)): target
+            self._random.choice(self._group.held_by(source)): target
             for source, target in zip(holders, takers, strict=True)
         }
         self._carry_out(f"move {count}", changes)
 
     def start(self, newcomer: str) -> None:
-        """A warm replica gets two partitions of the replicas that have most."""
-        changes: dict[int, str] = {}
-        for _ in range(2):
-            left = {name: set(self._plans.held_by(name)) - set(changes) for name in self._plans.replicas}
-            fullest = max(left, key=lambda name: (len(left[name]), name))
-            changes[self._random.choice(sorted(left[fullest]))] = newcomer
-        self._carry_out("start", changes, (*self._plans.replicas, newcomer))
+        """A warm replica gets one partition of each of the two that have most."""
+        fullest = sorted(self._holders(), key=lambda name: len(self._group.held_by(name)))[-2:]
+        changes = {self._random.choice(self._group.held_by(name)): newcomer for name in fullest}
+        self._carry_out("start", changes, (*self._group.replicas, newcomer))
 
     def drain(self, name: str) -> None:
         """Plan without this replica; its process is stopped when others serve its partitions."""
         self._carry_out("drain", *self._without(name))
-        self._group.terminate(name)
+        self._group.end(name)
         self._group.wait_for(lambda: self._group.gone(name), f"{name} ends after SIGTERM")
 
-    def terminate(self, name: str) -> None:
-        """SIGTERM while it serves, without a plan. Afterwards a plan confirms the owners that the group has chosen."""
-        mine, at_us = self._plans.held_by(name), self._group.terminate(name)
-        self._group.carry_out(
-            SIGTERM,
-            at_us,
-            lambda: self._taken_over(mine, at_us) and self._group.gone(name),
-            f"others serve partitions {mine} of {name}, and it ends",
-        )
-        self._group.handovers += len(mine)
-        self._confirm_without(name)
+    def end(self, kind: str, name: str) -> None:
+        """End a replica that serves, without a plan before: by SIGTERM, or by SIGKILL.
 
-    def kill(self, kind: str, name: str) -> None:
-        """SIGKILL. A known death is written into the plan as an eviction; otherwise the session has to time out."""
-        mine, report = self._plans.held_by(name), self._seen.reports[name]
-        changes, staying = self._without(name)
-        at_us, moves = self._group.kill(name), None
+        A known death is written into the plan as an eviction; after an unknown one the session has to time out. A plan
+        then confirms the owners that the group has chosen.
+        """
+        mine, report, (changes, staying) = self._group.held_by(name), self._seen.reports[name], self._without(name)
+        at_us, moves = self._group.end(name, kill=kind != SIGTERM), None
         if kind == KNOWN_DEATH:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
-            _, moves = self._plans.write(changes, staying, (evicted,))
-        served = f"others serve the partitions of {name}"
-        self._group.carry_out(kind, at_us, lambda: self._taken_over(mine, at_us), served, moves)
+            _, moves = self._group.write_plan(changes, staying, (evicted,))
+        done = lambda: self._taken_over(mine, at_us) and self._group.gone(name)  # noqa: E731
+        self._group.carry_out(kind, at_us, done, f"others serve partitions {mine} of {name}, and it ends", moves)
+        self._group.handovers += len(mine)
         if kind != KNOWN_DEATH:
-            self._confirm_without(name)
+            chosen = self._seen.owners() | self._seen.reported_owners(self._group.running)
+            self._group.write_plan(chosen, staying)
+            self._group.wait_for_plan()
 
     def fullest(self) -> str:
         """Return a replica that has most partitions."""
-        counts = {name: len(self._plans.held_by(name)) for name in self._holders()}
-        return self._random.choice([name for name, count in counts.items() if count == max(counts.values())])
+        return max(self._holders(), key=lambda name: (len(self._group.held_by(name)), self._random.random()))
 
     def _carry_out(self, kind: str, changes: Mapping[int, str], replicas: tuple[str, ...] = ()) -> None:
-        at_us, moves = self._plans.write(changes, replicas)
+        at_us, moves = self._group.write_plan(changes, replicas)
         self._group.carry_out(
             kind,
             at_us,
-            lambda: all(self._seen.last_done_us(one.partition, one.target) > at_us for one in moves),
-            f"partitions {sorted(changes)} are served by their new owners",
+            lambda: all(self._seen.last_done_us(*move) > at_us for move in moves.items()),
+            f"partitions {sorted(moves)} are served by their new owners",
             moves,
         )
         self._group.handovers += len(moves)
 
-    def _confirm_without(self, name: str) -> None:
-        told = self._seen.reported_owners(self._group.running)
-        _, staying = self._without(name)
-        self._plans.write({**self._seen.owners(), **told}, staying)
-        self._group.wait_for_plan()
-
-    def _without(self, name: str) -> tuple[dict[int, str], tuple[str, ...]]:
-        staying = tuple(one for one in self._plans.replicas if one != name)
-        return self._plans.spread(self._plans.held_by(name), staying), staying
+    def _without(self, name: str) -> tuple[Mapping[int, str], tuple[str, ...]]:
+        """Return the owners and the replicas once others have the partitions of `name`."""
+        staying = tuple(one for one in self._group.replicas if one != name)
+        kept = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
+        return grown(Plan(staying, kept), self._group.setup.partitions, {}).assignment or {}, staying
 
     def _taken_over(self, partitions: list[int], at_us: int) -> bool:
         last_done_us, running = self._seen.last_done_us, self._group.running
         return all(any(last_done_us(number, name) > at_us for name in running) for number in partitions)
 
     def _holders(self) -> list[str]:
-        return sorted(set(self._plans.assignment.values()))
+        return sorted(set(self._group.assignment.values()))
 
 
 class UnplannedSteps:
@@ -152,7 +139,7 @@ class UnplannedSteps:
         self._carry_out("start", first_us[newcomer], before, self._is_balanced, f"{newcomer} serves its share")
 
     def _terminate(self, name: str) -> None:
-        before, at_us = self._seen.owners(), self._group.terminate(name)
+        before, at_us = self._seen.owners(), self._group.end(name)
         done = lambda: self._group.gone(name) and self._is_balanced()  # noqa: E731
         self._carry_out(SIGTERM, at_us, before, done, f"others serve the partitions of {name}, and it ends")
 

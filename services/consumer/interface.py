@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from contracts.membership import Membership, obeys_plans
+from contracts.membership import OBEYS_PLANS, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
 

@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_type_hints
@@ -19,10 +19,8 @@ from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 
 Repeat = Annotated[int, typer.Option(min=1, help="Number of times that each case is measured.")]
-Deadline = Annotated[float, Option("No case begins later than this.", time=True)]
 COMMON: Final = {
     "repeat": (Repeat, 1),
-    "deadline": (Deadline, math.inf),
     "into": (IntoDocs, None),
     "as_json": (AsJson, False),
 }
@@ -47,13 +45,17 @@ def command(kind: type[Benchmark]) -> Callable[..., None]:
 
 def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
-    missing = {MISSING: inspect.Parameter.empty}
-    options = {one.name: (hints[one.name], missing.get(one.default, one.default)) for one in fields(kind)}
+    options = {one.name: (hints[one.name], _default(one)) for one in fields(kind)}
     for name, (hint, default) in (options | COMMON).items():
         of, told = get_args(hint)
         if isinstance(told, Option):
             told = _typed(name, told)
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[of, told], default=default)
+
+
+def _default(option: Field[Any]) -> Any:
+    default = option.default if option.default_factory is MISSING else option.default_factory()
+    return inspect.Parameter.empty if default is MISSING else default
 
 
 def _typed(name: str, told: Option) -> Any:
@@ -72,15 +74,13 @@ def _seconds(told: Option, text: str | float) -> float:
     return seconds
 
 
-def _measure(benchmark: Benchmark, *, repeat: int, deadline: float, into: Path | None, as_json: bool) -> None:
+def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: bool) -> None:
     from tailpack.local.topics import own_kafka  # noqa: PLC0415  librdkafka only where something is measured
     from tailpack.provenance import origin  # noqa: PLC0415
 
     came_from = origin()
     with progress(type(benchmark).__name__.lower()) as tell:
-        outcome = run(
-            benchmark, Tools(own_kafka, tell), repeat=repeat, deadline_s=deadline, into=into, origin=came_from
-        )
+        outcome = run(benchmark, Tools(own_kafka, tell), repeat=repeat, into=into, origin=came_from)
     if as_json:
         print_json(outcome.figures | {"rows": outcome.rows, "origin": came_from})
     else:

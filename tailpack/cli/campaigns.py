@@ -1,14 +1,14 @@
 """`tailpack compare`: policies against each other, simulated."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
-from bench.matrix import Case, Contender, Matrix, axis_called, matrix_names, read_axes, read_matrix
+from bench.matrix import Matrix, matrix_names, read_axes, read_matrix
 from tailpack.cli.options import (
     AsJson,
     Changes,
@@ -78,18 +78,18 @@ def compare(
 
     chosen = _matrix(asked)
     if policies:
-        chosen = replace(chosen, contenders=[_contender(one) for one in dict.fromkeys(policies)], counts=())
+        chosen = replace(chosen, contender=[usable_policy(one) for one in dict.fromkeys(policies)], counts=[])
     settings = parse_changes(changes) | first_class(latency, percentile, service_time, startup, most)
     if trace:
         settings = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} | settings
     chosen = replace(
         chosen,
         seeds=seeds or chosen.seeds,
-        axis=axis_called(axis) if axis else chosen.axis,
+        axis=axis or chosen.axis,
         optimum=best or chosen.optimum,
-        settings=settings,
+        set={**chosen.set, **settings},
     )
-    say_live_only(case.job(chosen.contenders[0]).question() for case in chosen.swept())
+    say_live_only(case.job(chosen.contenders()[0]).question() for case in chosen.swept())
     typer.echo(f"compare: {len(chosen.swept())} cases, {chosen.seeds} seeds where anything is random", err=True)
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
@@ -118,17 +118,11 @@ def _matrix(asked: list[str]) -> Matrix:
     found = [one if one.endswith(".toml") else known(one.lower(), names, what="scenario") for one in asked]
     return Matrix(
         title="Policies compared",
-        cases=[Case(one) for one in dict.fromkeys(found)],
-        contenders=[Contender.of(one) for one in POLICIES if one != "static"],
+        case=list(dict.fromkeys(found)),
+        contender=[one for one in POLICIES if one != "static"],
     )
 
 
 def _is_matrix(path: str) -> bool:
     file = Path(path)
     return path.endswith(".toml") and file.is_file() and MATRIX_KEY.search(file.read_text("utf-8")) is not None
-
-
-def _contender(policy: str) -> Contender:
-    found = Contender.of(policy)
-    usable_policy(found.policy)
-    return found

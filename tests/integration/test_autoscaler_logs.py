@@ -8,13 +8,14 @@ import psutil
 import pytest
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 from odd_headers import produce_odd
+from unfolded import entries
 
 from autoscaler.live.journal import JournalTopic
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.plan_log import TRANSACTION_TIMEOUT_S, FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
-from contracts.journal import PartitionSeen, TickRecord, entries
+from contracts.journal import PartitionSeen, TickRecord
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import Topic, qualified
@@ -155,7 +156,7 @@ class TestJournal:
         assert not any(said)
         records = read_all(connection.bootstrap_servers, connection.namespace, Topic.JOURNAL)
         assert len(records) > 2
-        assert list(entries(record.value() or b"" for record in records)) == taken
+        assert entries(record.value() or b"" for record in records) == taken
 
 
 def report(replica: str, at_us: int, epoch: int = 0) -> bytes:

@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 import psutil
 from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
+from unfolded import entries
 
 from autoscaler.live.launchers.processes import remembered
 from contracts.clock import now_us
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord, entries
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.plan import PlanRecord
 from contracts.topics import Topic
 from tailpack.local.ports import free_port
@@ -120,7 +121,7 @@ class Autoscaler:
 
     def journal(self) -> list[JournalEntry]:
         records = read_all(self.kafka, self.namespace, Topic.JOURNAL)
-        return list(entries(record.value() or b"" for record in records))
+        return entries(record.value() or b"" for record in records)
 
     def changes(self, replica: str) -> list[ReplicaChanged]:
         return [one for one in self.journal() if isinstance(one, ReplicaChanged) and one.replica == replica]

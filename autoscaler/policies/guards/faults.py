@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from operator import eq
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import Wishes, change, hold, number, replicas_for
+from autoscaler.policies.planning import Wishes, change, hold, number, replicas_for, unowned
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy, PolicyAround
 
@@ -26,50 +23,44 @@ class SetStuckAside(PolicyAround):
         super().__init__(policy)
         self.after_s = after_s
         self._seen_s = 0.0
-        self._lag: NDArray[np.float64] = np.empty(0)
-        self._owners: list[str] = []
-        self._since_s: NDArray[np.float64] = np.empty(0)
-        """Since when each partition, in the order of the observation, may be stuck."""
+        self._seen: dict[int, _Seen] = {}
+        """By partition, at the tick before."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return what the policy decides without the lag of stuck partitions, and name these."""
         stuck = self._stuck(observation)
-        if not len(stuck):
+        if not stuck:
             return self.policy.decide(observation)
-        loads = list(observation.partitions)
-        for index in stuck:
-            loads[index] = replace(loads[index], lag=0)
+        loads = (replace(one, lag=0) if one.partition in stuck else one for one in observation.partitions)
         wanted = self.policy.decide(replace(observation, partitions=tuple(loads)))
-        return replace(wanted, reason=f"{wanted.reason}; alert: {self._alert(observation, stuck)}")
-
-    def _stuck(self, observation: GroupObservation) -> NDArray[np.intp]:
-        """Return the places of stuck partitions in the observation."""
-        loads, at_s = observation.partitions, observation.at_s
-        lag = np.fromiter((load.lag for load in loads), np.float64, len(loads))
-        arrived = np.fromiter((load.arrival_rate for load in loads), np.float64, len(loads)) * (at_s - self._seen_s)
-        ready = {one.name for one in observation.replicas if one.surely_ready}
-        owner_of = dict(observation.assignment)
-        owners = [owner_of.get(load.partition, "") for load in loads]
-        alive = np.fromiter(map(ready.__contains__, owners), np.bool_, len(loads))
-        known = min(len(loads), len(self._owners))  # partitions that are new begin now
-        idle = np.zeros(len(loads), np.bool_)
-        idle[:known] = arrived[:known] - (lag[:known] - self._lag[:known]) < 0.5
-        idle[:known] &= np.fromiter(map(eq, owners[:known], self._owners[:known]), np.bool_, known)
-        read = np.fromiter((not load.age_s for load in loads), np.bool_, len(loads))
-        waits = idle & alive & read & (lag > 0)
-        since_s = np.full(len(loads), at_s)
-        since_s[:known] = np.where(waits[:known], self._since_s[:known], at_s)
-        self._seen_s, self._lag, self._owners, self._since_s = at_s, lag, owners, since_s
-        return np.flatnonzero(waits & (at_s - since_s >= self.after_s))
-
-    def _alert(self, observation: GroupObservation, stuck: NDArray[np.intp]) -> str:
-        first = observation.partitions[stuck[0]]
+        first, one = next(iter(stuck.items()))
         more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
-        since_s = observation.at_s - self._since_s[stuck[0]]
-        return (
-            f"partition {first.partition}{more} stuck for {number(since_s)} s with {first.lag} events of lag, while "
-            f"its owner {self._owners[stuck[0]]} is ready; more replicas would not help"
+        alert = (
+            f"partition {first}{more} stuck for {number(observation.at_s - one.since_s)} s with {one.lag} events of "
+            f"lag, while its owner {one.owner} is ready; more replicas would not help"
         )
+        return replace(wanted, reason=f"{wanted.reason}; alert: {alert}")
+
+    def _stuck(self, observation: GroupObservation) -> dict[int, "_Seen"]:
+        at_s, passed_s = observation.at_s, observation.at_s - self._seen_s
+        ready = {one.name for one in observation.replicas if one.surely_ready}
+        owners = observation.assignment
+        seen: dict[int, _Seen] = {}
+        for load in observation.partitions:
+            owner, before, since_s = owners.get(load.partition, ""), self._seen.get(load.partition), at_s
+            if before is not None and before.owner == owner and owner in ready and load.lag > 0 and not load.age_s:
+                served = load.arrival_rate * passed_s - (load.lag - before.lag)
+                since_s = before.since_s if served < 0.5 else at_s
+            seen[load.partition] = _Seen(load.lag, owner, since_s)
+        self._seen, self._seen_s = seen, at_s
+        return {partition: one for partition, one in seen.items() if at_s - one.since_s >= self.after_s}
+
+
+class _Seen(NamedTuple):
+    lag: int
+    owner: str
+    since_s: float
+    """Since when it may be stuck."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -120,9 +111,7 @@ def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[in
     A partition stays with its owner as long as that has no more than its share of λ and of partitions.
     """
     now = observation.assignment
-    if set(replicas) == set(observation.replica_names) and all(
-        now.get(load.partition) in replicas for load in observation.partitions
-    ):
+    if set(replicas) == set(observation.replica_names) and not unowned(observation):
         return {load.partition: now[load.partition] for load in observation.partitions}
     fair = sum(load.arrival_rate for load in observation.partitions) / len(replicas)
     most = -(-len(observation.partitions) // len(replicas))

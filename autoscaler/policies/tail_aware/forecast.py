@@ -33,18 +33,13 @@ REMEMBERED: Final = 20
 class Demand:
     """Events per interval of each partition, one interval at a time."""
 
+    _far: "_Errors"
+    _far_total: "_Errors"
+
     def __init__(self) -> None:
-        self._own = _Holts(np.zeros(0))
-        self._total = _Holts(np.zeros(1))
-        self._shares = np.zeros(0)
-        self._seen = 0
-        self._near = _Errors(1, 2 * FORECASTS, 0)
-        self._far = _Errors(1, 2 * FORECASTS, 0)
-        self._far_total = _Errors(1, FORECASTS, 1)
         self._totals: deque[float] = deque(maxlen=REMEMBERED)
         self._surprises = Surprises()
-        self._split = np.zeros(0)
-        self._split_weight = 0.0
+        self._start(np.zeros(0), lead=1)
         self._said: dict[int, Floats] = {}
         """What each forecast says so many intervals ahead, until more is known."""
 
@@ -56,7 +51,7 @@ class Demand:
         """
         counts = slots.sum(axis=0)
         if len(counts) != len(self._shares):
-            self._start(counts)
+            self._start(counts, lead=lead)
         else:
             self._learn_surprise(slots if surprising is None else surprising, counts)
             self._near.observe(counts)
@@ -115,14 +110,14 @@ class Demand:
         totals, lead = np.array(self._totals), self._far.distance + 1
         return float((totals[:-lead] - totals[lead:]).max(initial=0.0))
 
-    def _start(self, counts: Floats) -> None:
+    def _start(self, counts: Floats, *, lead: int) -> None:
         self._own, self._total = _Holts(counts), _Holts(counts.sum(keepdims=True))
         self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
         self._seen = 0
         self._split, self._split_weight = np.zeros(len(counts)), 0.0
         self._near = _Errors(1, 2 * FORECASTS, len(counts))
-        self._far = _Errors(self._far.distance, 2 * FORECASTS, len(counts))
-        self._far_total = _Errors(self._far.distance, FORECASTS, 1)
+        self._far = _Errors(lead, 2 * FORECASTS, len(counts))
+        self._far_total = _Errors(lead, FORECASTS, 1)
         self._learn_shares(counts)
 
     def _learn_surprise(self, surprising: Floats, counts: Floats) -> None:

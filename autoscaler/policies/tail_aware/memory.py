@@ -81,11 +81,9 @@ class Doubt:
 
     def keep(self, replicas: Collection[str]) -> None:
         """Forget all but these; what they have in common stays."""
-        gone = self._values.keys() - replicas
-        if len(gone) < len(self._values):
-            for name in gone:
-                del self._values[name]
-                self._excess.pop(name, None)
+        if self._values.keys() - replicas:
+            self._values = {name: value for name, value in self._values.items() if name in replicas}
+            self._excess = {name: excess for name, excess in self._excess.items() if name in replicas}
 
     @property
     def typical(self) -> float:
@@ -140,8 +138,7 @@ class Handovers:
 
     def begin(self, observation: GroupObservation, moved: Iterable[int]) -> None:
         """Note those that a decision moves."""
-        for partition in moved:
-            self._until_s[partition] = observation.at_s + observation.rebalance_time_s
+        self._until_s |= dict.fromkeys(moved, observation.at_s + observation.rebalance_time_s)
 
     def remaining_s(self, observation: GroupObservation) -> NDArray[np.float64]:
         """Return how long each partition will still pause, 0 for those that are served."""

@@ -106,7 +106,8 @@ def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> 
     ways = len(events.expected)
     late = np.zeros((2 * ways + len(events.surprises), len(course.service_rate)))
     routes = _routes(some, course, events.variance)
-    there, waiting_s = _waiting_at(routes, events.waiting, course.service_rate)
+    now_s, idle_s = np.zeros(len(events.waiting)), np.zeros(len(course.service_rate))
+    there, waiting_s = _routed(routes, events.waiting, now_s, idle_s, course.service_rate)
     first = _first(there, course.service_rate, pace)
     for way in range(ways):
         coming = _coming_to(routes, events.expected[way], waiting_s, course.service_rate, pace)
@@ -244,40 +245,26 @@ def _routes(some: Ints, course: Course, variance: Floats) -> _Routes:
 
 
 @compiled
-def _waiting_at(routes: _Routes, waiting: Floats, service_rate: Floats) -> tuple[Floats, Floats]:
-    """Return the events that wait, by age and replica; from the middle on those that wait for a handover to it.
-
-    And when each replica has served its part. Who serves a partition until its successor has started passes on what it
-    has not served by then.
-    """
-    replicas = len(routes.pause_s)
-    there, free_s = np.zeros((len(waiting), 2 * replicas)), np.zeros(replicas)
-    for slot in range(len(waiting)):
-        for place in range(len(routes.partitions)):
-            to = routes.owners[place]
-            if to < 0:
-                continue
-            if routes.switch_s[place] > 0.0 and free_s[routes.before[place]] < routes.switch_s[place]:
-                to = routes.before[place]
-            elif routes.held_s[place] > 0.0:
-                to += replicas
-            events = waiting[slot, routes.partitions[place]]
-            there[slot, to] += events
-            if to < replicas:
-                free_s[to] += events / service_rate[to]
-    return there, free_s
+def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, pace: Pace) -> Floats:
+    """Return `_routed` of the events that arrive. waiting_s: when each replica has served what waits for it now."""
+    times_s = np.arange(len(expected), dtype=np.float64) * pace.slot_s + pace.begin_s
+    return _routed(routes, expected, times_s, waiting_s.copy(), service_rate)[0]
 
 
 @compiled
-def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, pace: Pace) -> Floats:
-    """Return the events that arrive, by slot and replica; from the middle on those that a handover to it holds up.
+def _routed(
+    routes: _Routes, events: Floats, times_s: Floats, free_s: Floats, service_rate: Floats
+) -> tuple[Floats, Floats]:
+    """Return events by slot and replica; from the middle on those that a handover to it holds up.
 
-    waiting_s: when each replica has served what waits for it now.
+    And when each replica is free after all of it. events: by slot, which is there at `times_s`, and partition. free_s:
+    when each replica is before; changed. Who serves a partition until its successor has started passes on what it has
+    not served by then.
     """
-    replicas, free_s = len(routes.pause_s), waiting_s.copy()
-    coming = np.zeros((len(expected), 2 * replicas))
-    for slot in range(len(expected)):
-        at_s = slot * pace.slot_s + pace.begin_s
+    replicas = len(routes.pause_s)
+    there = np.zeros((len(events), 2 * replicas))
+    for slot in range(len(events)):
+        at_s = times_s[slot]
         for place in range(len(routes.partitions)):
             to = routes.owners[place]
             if to < 0:
@@ -286,16 +273,16 @@ def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rat
                 to = routes.before[place]
             elif at_s < routes.held_s[place]:
                 to += replicas
-            events = expected[slot, routes.partitions[place]]
-            coming[slot, to] += events
+            more = events[slot, routes.partitions[place]]
+            there[slot, to] += more
             if to < replicas:
-                free_s[to] = max(free_s[to], at_s) + events / service_rate[to]
-    return coming
+                free_s[to] = max(free_s[to], at_s) + more / service_rate[to]
+    return there, free_s
 
 
 @compiled
 def _first(there: Floats, service_rate: Floats, pace: Pace) -> _First:
-    """Serve what waits. there: as from `_waiting_at`."""
+    """Serve what waits. there: as from `_routed`."""
     replicas, past = len(service_rate), len(there)
     free_s, late, lost = np.zeros(replicas), np.zeros(replicas), np.zeros(replicas)
     for slot in range(past):
@@ -316,7 +303,7 @@ def _served(
 ) -> tuple[Floats, Floats]:
     """Return the late events of each replica, and without variance those that cannot be saved.
 
-    there, coming: as from `_waiting_at` and `_coming_to`.
+    there, coming: as from `_routed`.
     """
     replicas = len(service_rate)
     late, lost = first.late.copy(), first.lost.copy()
@@ -331,14 +318,18 @@ def _served(
             if not released and at_s >= pause_s:
                 released = True
                 if pause_s > 0.0:
-                    free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
+                    free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, pace)
+                    late[replica] += more_late
+                    lost[replica] += more_lost
             free_s, more = _serve(free_s, at_s, coming[slot, replica], due_s, rate, pace.until_s)
             late[replica] += more
             if due_s <= pace.saved_s:
                 lost[replica] += more
             peak = max(peak, (free_s - at_s) * rate)
         if not released:
-            free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
+            free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, pace)
+            late[replica] += more_late
+            lost[replica] += more_lost
             peak = max(peak, (free_s - pause_s) * rate)
         if pace.beyond:
             late[replica] += _late_beyond(free_s, coming, replica, rate, pace)
@@ -375,29 +366,19 @@ def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float,
 
 @compiled
 def _release(
-    free_s: float,
-    at_s: float,
-    moved: Floats,
-    held: Floats,
-    rate: float,
-    pace: Pace,
-    late: Floats,
-    lost: Floats,
-    replica: int,
-) -> float:
-    """Serve what waited for the end of a handover, oldest first, and add what is late; return when all is done."""
-    more_late, more_lost = 0.0, 0.0
+    free_s: float, at_s: float, moved: Floats, held: Floats, rate: float, pace: Pace
+) -> tuple[float, float, float]:
+    """Serve what waited for the end of a handover, oldest first; return when all is done, and as `_served` does."""
+    late, lost = 0.0, 0.0
     past = len(moved)
     for slot in range(-past, len(held)):
         slot_s = slot * pace.slot_s + pace.begin_s
         events, came_s = (moved[past + slot], at_s) if slot < 0 else (held[slot], max(at_s, slot_s))
         free_s, more = _serve(free_s, came_s, events, slot_s + pace.target_s, rate, pace.until_s)
-        more_late += more
+        late += more
         if slot_s + pace.target_s <= pace.saved_s:
-            more_lost += more
-    late[replica] += more_late
-    lost[replica] += more_lost
-    return free_s
+            lost += more
+    return free_s, late, lost
 
 
 @compiled

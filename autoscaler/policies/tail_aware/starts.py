@@ -60,14 +60,9 @@ class StartUps:
 
     def remaining_s(self, observation: GroupObservation, typical_s: float) -> NDArray[np.float64]:
         """Return how long each replica will still take until it is ready, 0 for those that are."""
-        elapsed_s = np.array(
-            [
-                0.0 if one.ready else observation.at_s - self._requested_s.get(one.name, observation.at_s)
-                for one in observation.replicas
-            ]
-        )
-        starting = np.array([not one.ready for one in observation.replicas], bool)
-        return np.where(starting, np.maximum(typical_s - elapsed_s, OVERDUE * elapsed_s), 0.0)
+        at_s = observation.at_s
+        each = ((one.ready, at_s - self._requested_s.get(one.name, at_s)) for one in observation.replicas)
+        return np.array([0.0 if ready else max(typical_s - s, OVERDUE * s) for ready, s in each], np.float64)
 
     def typical_s(self, told_s: float, interval_s: float) -> float:
         """Return by when three of four start-ups are over; no less than the world says until enough were seen.

@@ -26,9 +26,10 @@ def _drawn(service: ServiceTimes, block: int) -> list[float]:
 
 def service_us(service: ServiceTimes, event: int, replica: int, started_us: int) -> int:
     """Return what `event` takes on `replica` from `started_us` on."""
-    slow = service.slow_factor(replica) if service.slow_from_us <= started_us < service.slow_until_us else 1.0
+    told, is_slow = service.settings, service.slow_from_us <= started_us < service.slow_until_us
+    slow = told.slow_factor_of(replica) if is_slow else 1.0
     demand_us = _drawn(service, event // BLOCK)[event % BLOCK]
-    return max(1, int(demand_us * slow / service.speed(replica) + 0.5))
+    return max(1, int(demand_us * slow / told.speed_of(replica) + 0.5))
 
 
 def gap_us(service: ServiceTimes, started_us: int) -> int:

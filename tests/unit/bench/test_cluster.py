@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench import BenchError, cluster
-from bench.cluster import Cluster, Namespace, run_there
+from bench.cluster import Cluster, ClusterRuns, Namespace, run_there
 from bench.scenario import load_scenario
 
 
@@ -22,6 +22,12 @@ from bench.scenario import load_scenario
 def test_what_pods_cannot_run_is_said(scenario: object, why: str, tmp_path: Path) -> None:
     with pytest.raises(BenchError, match=why):
         run_there(scenario, Cluster(), tmp_path, lambda _: None)  # type: ignore[arg-type]
+
+
+def test_every_scenario_runs_under_every_policy_with_every_seed() -> None:
+    cases = ClusterRuns(scenarios=["w1", "Taxi"], policy=["linear", "static-3"], seeds=2).cases()
+    assert cases[:4] == ["w1 linear 1", "w1 static-3 1", "taxi linear 1", "taxi static-3 1"]
+    assert len(set(cases)) == 8
 
 
 def pod(**state: Any) -> dict[str, Any]:

@@ -27,14 +27,14 @@ from bench.matrix import (
     run,
     sorted_changes,
 )
-from bench.random_scenarios import random_cases
+from bench.random_scenarios import random_case
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
 
 JOBS = [Job(scenario="w1", policy="linear", seed=seed) for seed in range(1, 8)]
-LINEAR = Contender.of("linear")
+LINEAR = Contender(policy="linear")
 
 
 def test_a_key_stands_for_scenario_policy_seed_settings_and_files(tmp_path: Path) -> None:
@@ -119,25 +119,27 @@ def test_seeds_make_a_difference_exactly_where_something_is_random(changes: dict
 
 
 def test_a_few_seeds_cover_all_phases() -> None:
-    jobs, random = Case("w1", (("burst_phase_s", "random"),)).jobs(LINEAR, 4)
+    jobs, random = Case(scenario="w1", set={"burst_phase_s": "random"}).jobs(LINEAR, 4)
     assert random == ("bursts",)
     offsets_s = [dict(job.changes)["autoscaler.tick_offset_s"] for job in jobs]
     assert [int(4 * offset_s) for offset_s in offsets_s] == [0, 1, 2, 3]
-    assert [job.seed for job in Case("w1", (("split", "even"),)).jobs(LINEAR, 4)[0]] == [1], "nothing is random"
+    assert [job.seed for job in Case(scenario="w1", set={"split": "even"}).jobs(LINEAR, 4)[0]] == [1], (
+        "nothing is random"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in matrix_names() if name != "random"])
 def test_each_matrix_can_be_run(name: str) -> None:
     matrix = read_matrix(name)
     for case in matrix.swept():
-        for contender in matrix.playing(case) if case == matrix.swept()[0] else matrix.contenders[:1]:
+        for contender in matrix.playing(case) if case == matrix.swept()[0] else matrix.contenders()[:1]:
             case.job(contender).question()
 
 
 @pytest.mark.parametrize("name", read_axes())
 def test_each_axis_can_be_swept(name: str) -> None:
     for _, changes in axis_called(name).points():
-        Case("w1", sorted_changes(changes)).job(Contender.of("algorithm-2")).question()
+        Case(scenario="w1", set=changes).job(LINEAR).question()
 
 
 def test_a_mistake_in_a_matrix_is_named_with_its_place(tmp_path: Path) -> None:
@@ -149,9 +151,9 @@ def test_a_mistake_in_a_matrix_is_named_with_its_place(tmp_path: Path) -> None:
         axis_called("start-up")
 
 
-def test_a_random_scenario_is_the_same_however_many_there_are_and_leaves_something_to_decide() -> None:
-    cases = random_cases(12)
-    assert random_cases(5) == cases[:5]
+def test_a_random_scenario_follows_from_its_number_and_leaves_something_to_decide() -> None:
+    cases = [random_case(number) for number in range(1, 13)]
+    assert random_case(5) == cases[4]
     assert len({case.label for case in cases}) == 12
     for case in cases:
         asked = case.jobs(LINEAR, 1)[0][0].question()

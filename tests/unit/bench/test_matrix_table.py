@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench import matrix_table
-from bench.matrix import FAILED, OPTIMUM, Axis, Case, Contender, Job, Matrix, Row
+from bench.matrix import FAILED, OPTIMUM, Axis, Case, Job, Matrix, Row
 from bench.matrix_table import Compared, Line, compare, draw, page
 
 HARDNESS = np.random.default_rng(1).normal(0, 1, 100)
@@ -34,10 +34,8 @@ def _nothing_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compared(*policies: str, split: str = "random", **how: Any) -> Compared:
     names = policies or ("linear", "algorithm-2", "algorithm-1", "static")
-    matrix = Matrix(
-        title="t", cases=[Case("w1", (("split", split),))], contenders=[Contender.of(one) for one in names], **how
-    )
-    return compare(matrix, Path())
+    case = Case(scenario="w1", set={"split": split})
+    return compare(Matrix(title="t", case=[case], contender=list(names), **how), Path())
 
 
 def lines(found: Compared) -> dict[str, Line]:
@@ -46,12 +44,11 @@ def lines(found: Compared) -> dict[str, Line]:
 
 def test_differences_are_taken_seed_by_seed() -> None:
     rows = lines(compared())
-    ours = rows["linear"]
-    assert ours.in_sla_difference is not None
-    assert ours.in_sla_difference.mean == pytest.approx(-0.04)
-    assert ours.in_sla_difference.high - ours.in_sla_difference.low < 1e-9, "what the seeds do cancels out"
-    assert ours.in_sla.high - ours.in_sla.low > 1e-4, "the mean itself is less certain"
-    assert rows["algorithm-2"].in_sla_difference is None, "the reference is not compared with itself"
+    ours, less = rows["linear"].figures["in_sla"], rows["linear"].more["in_sla"]
+    assert less.mean == pytest.approx(-0.04)
+    assert less.high - less.low < 1e-9, "the effect of a seed cancels out"
+    assert ours.high - ours.low > 1e-4, "the mean itself is less certain"
+    assert rows["algorithm-2"].more == {}, "the reference is not compared with itself"
     assert {row.reference for row in rows.values()} == {"algorithm-2"}
     assert lines(compared("linear", "tail-aware", "algorithm-2"))["linear"].reference == "tail-aware"
 

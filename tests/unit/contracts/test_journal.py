@@ -6,8 +6,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unfolded import entries
 
-from contracts.journal import LARGEST, Folder, JournalEntry, PartitionSeen, PlanWritten, TickRecord, Unfolder, entries
+from contracts.journal import LARGEST, RECORD, Folder, JournalEntry, PartitionSeen, PlanWritten, TickRecord, Unfolder
 
 DAY_TICKS = 86_400
 
@@ -40,7 +41,7 @@ ticks = st.lists(st.lists(st.integers(0, 2), max_size=6).map(seen), max_size=30)
 @given(ticks)
 def test_ticks_are_read_as_they_were_taken(taken: list[TickRecord]) -> None:
     folder = Folder()
-    assert list(entries(record for one in taken for record in folder.records(one))) == taken
+    assert entries(record for one in taken for record in folder.records(one)) == taken
 
 
 @given(ticks, st.data())
@@ -54,14 +55,14 @@ def test_after_a_loss_ticks_are_right_or_say_that_they_do_not_know(
             if data.draw(st.booleans()):
                 folder.lost()  # the writer is told, sooner or later
             continue
-        assert reader.entry(record) in (one, msgspec.structs.replace(one, partitions=()))
+        assert reader.entry(RECORD.decode(record)) in (one, msgspec.structs.replace(one, partitions=()))
 
 
 def test_who_begins_in_the_middle_soon_knows_everything() -> None:
     folder, reader = Folder(), Unfolder()
     taken = [tick(number, seen([number % 3] * 50)) for number in range(40)]
     records = [folder.records(one)[0] for one in taken]
-    read = [reader.entry(record) for record in records[7:]]
+    read = [reader.entry(RECORD.decode(record)) for record in records[7:]]
     known = [bool(isinstance(one, TickRecord) and one.partitions) for one in read]
     assert known == sorted(known), "once known, always known"
     assert sum(known) > len(known) - 5
@@ -77,6 +78,6 @@ def test_what_is_too_large_for_a_record_comes_in_pieces(count: int) -> None:
     folder = Folder()
     records = [record for one in (whole, plan) for record in written(folder, one)]
     assert len(records) > 2
-    assert list(entries(records)) == [whole, plan]
-    assert list(entries(records[1:])) == [plan], "a piece is lost, and with it its record alone"
-    assert list(entries(records[:2] + records[3:])) == [plan]
+    assert entries(records) == [whole, plan]
+    assert entries(records[1:]) == [plan], "a piece is lost, and with it its record alone"
+    assert entries(records[:2] + records[3:]) == [plan]

@@ -34,7 +34,7 @@ class Pump(Settings):
     """How long a stroke takes."""
     pauses_s: tuple[float, ...] = setting(())
     """Between strokes."""
-    inlet: str = setting("", known=("", "north", "south"), key="inlet.valve")
+    inlet: str = setting("", known=("", "north", "south"))
     """Where it draws from."""
 
     RULES = (("pressure_bar", _gently),)
@@ -59,7 +59,7 @@ def test_every_mistake_is_named_at_once() -> None:
         "pump.dry_run",
     ]
     assert problems[0].endswith(
-        "unknown; known are name, litres, pressure_bar, mode, dry_run, stroke_s, pauses_s, inlet.valve"
+        "unknown; known are name, litres, pressure_bar, mode, dry_run, stroke_s, pauses_s, inlet"
     )
     assert problems[1] == "pump.name: missing"
     assert problems[2] == "pump.litres = 0: must be at least 1"

@@ -89,7 +89,7 @@ def test_a_client_that_gives_up_leaves_no_trace(
     server: WebServer, source: Source, state: State, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It closes while the answer is made, which is more than fits into what the network keeps."""
-    server._server.daemon_threads = False  # their end is waited for
+    server.daemon_threads = False  # their end is waited for
     state.troubles = {"plans": "x" * 20_000_000}
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", server.port)) as client:

@@ -1,10 +1,10 @@
 """A group told in milliseconds: events at a steady pace, served by whichever replica owns their partition."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from bench.handover.evidence import Evidence, Move, Row, Served, Step
+from bench.handover.evidence import Evidence, Row, Step, in_order
 
 MS = 1000
 START_US = 1_700_000_000_000_000
@@ -27,9 +27,9 @@ def steady(
     return [row(ms, partition, ms // every, replica, latency_ms=latency_ms) for ms in range(begin, end, every)]
 
 
-def step(kind: str, ms: float, moves: Iterable[tuple[int, str, str]] | None, *, until: float = 5000) -> Step:
-    """A step at `ms`; moves: (partition, from, to)."""
-    return Step(kind, at(ms), at(until), None if moves is None else tuple(Move(*move) for move in moves))
+def step(kind: str, ms: float, moves: Mapping[int, str] | None, *, until: float = 5000) -> Step:
+    """A step at `ms`; moves: partition → new owner."""
+    return Step(kind, at(ms), at(until), moves)
 
 
 def evidence(
@@ -38,12 +38,12 @@ def evidence(
     *,
     quiet: Iterable[tuple[float, float]] = (),
     committed: Iterable[Iterable[int]] = (),
-    unfinished: Iterable[float] = (),
+    unfinished: int = 0,
 ) -> Evidence:
-    """Put a story together. unfinished: intended times (ms) of events that the broker took and no replica finished."""
-    served = Served.of(tuple(rows))
+    """Put a story together. unfinished: events that the broker has and no replica finished."""
+    served = in_order(rows)
     return Evidence(
-        sent_us=np.unique(np.append(served.intended_us, np.array([at(ms) for ms in unfinished], dtype=np.int64))),
+        ends=np.array([len({(one["partition"], one["offset"]) for one in served}) + unfinished]),
         served=served,
         steps=tuple(steps),
         quiet=tuple((at(begin), at(end)) for begin, end in quiet),

@@ -1,0 +1,11 @@
+"""Entries of a journal from its records."""
+
+from collections.abc import Iterable
+
+from contracts.journal import RECORD, JournalEntry, Unfolder
+
+
+def entries(texts: Iterable[bytes | str]) -> list[JournalEntry]:
+    """Return the entries of records in their order."""
+    unfolder = Unfolder()
+    return [entry for text in texts if (entry := unfolder.entry(RECORD.decode(text))) is not None]

@@ -10,13 +10,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 from contracts.clock import steady_s
 from contracts.plan import ASSIGNOR, PlanRecord
 from contracts.validation import UNDECODABLE
-from services.consumer.rebalance import (
-    UNASSIGNED_GENERATION,
-    AssignmentMetadata,
-    HandedOverOffset,
-    MemberMetadata,
-    decide,
-)
+from services.consumer.rebalance import NO_GENERATION, AssignmentMetadata, HandedOverOffset, MemberMetadata, decide
 
 PROTOCOL_VERSION: Final = 0
 """Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
@@ -57,7 +51,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         """Called if the plan names partitions that this client does not know."""
         self.generation = -1
         """Generation of the current assignment; -1 without one."""
-        self.first_generation = UNASSIGNED_GENERATION
+        self.first_generation = NO_GENERATION
         """Generation of the first assignment."""
         self.handed_over: dict[int, HandedOverOffset] = {}
         """Partitions given up since the current assignment."""

@@ -106,7 +106,6 @@ class Clients:
         deadline = time.monotonic() + START_DEADLINE_S
         where = self._bootstrap_servers
         unreachable = f"no Kafka at {where} within {START_DEADLINE_S:.0f} s; start it or set TAILPACK_BOOTSTRAP_SERVERS"
-        no_coordinator = f"no group coordinator on {where}"
         starts = [self.consumer.start, self.output.start, self.plans.connect]
         if self.transactions:
             starts.append(self.transactions.start)
@@ -117,7 +116,7 @@ class Clients:
         self.assignor.on_unknown_partitions = self.coordinator.refresh_partitions
         await run_all(
             retry_until(self.plans.read_to_end, f"the plan topic on {where} cannot be read", deadline=deadline),
-            retry_until(self.coordinator.ensure_coordinator_known, no_coordinator, deadline=deadline),
+            retry_until(self.coordinator.ensure_coordinator_known, f"no coordinator on {where}", deadline=deadline),
             self.sizes.query_limits(filter(None, (self._topics.dead_letters, *self._topics.others))),
         )
 
@@ -129,27 +128,26 @@ class Clients:
     async def _check_topics(self, deadline: float) -> None:
         topics = self._topics
         own = filter(None, (topics.events, topics.progress, topics.plans, topics.dead_letters))
-        for name, min_partitions in (dict.fromkeys(own, 1) | dict(topics.others)).items():
+        for name, minimum in (dict.fromkeys(own, 1) | dict(topics.others)).items():
             missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
             count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
-            if count < min_partitions:
-                raise ReplicaError(
-                    f"topic {name} has {count} partitions, but the settings require {min_partitions}; align them"
-                )
+            if count < minimum:
+                raise ReplicaError(f"topic {name} has {count} partitions, the settings require {minimum}; align them")
 
     async def _partitions_of(self, topic: str) -> int:
         if topic == self._topics.events:  # its metadata may be large: only the consumer, which needs it, requests it
             return len(await self.consumer._client._wait_on_metadata(topic))
         return await self.output.partitions_of(topic)
 
-    async def close(self, deadline_s: float = CLOSE_DEADLINE_S) -> None:
-        """Disconnect. The consumer leaves the group first, if it is still a member."""
+    async def close(self, *, has_broker: bool) -> None:
+        """Disconnect, quickly if no broker answers. The consumer leaves the group first, if it is still a member."""
+        deadline_s = CLOSE_DEADLINE_S if has_broker else CLOSE_WITHOUT_BROKER_S
         self.failure.cancel()
         clients = filter(None, (self.consumer, self.plans, self.output, self.transactions))
         stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
         # Collected, not raised: aiokafka raises its own CancelledError if the broker is away.
         for error in await asyncio.gather(*stops, return_exceptions=True):
-            if error is not None and deadline_s > CLOSE_WITHOUT_BROKER_S:
+            if error is not None and has_broker:
                 log.warning("A Kafka client was not closed in order: %r", error)
 
 
@@ -187,10 +185,7 @@ SILENCE_S: Final = CHECK_INTERVAL_S * MAX_SILENT_CHECKS
 
 
 async def wait_for_silence(
-    nodes: Callable[[], Iterable[int]],
-    ping: Callable[[int], Awaitable[object]],
-    *,
-    check_interval_s: float = CHECK_INTERVAL_S,
+    nodes: Callable[[], Iterable[int]], ping: Callable[[int], Awaitable[object]], *, pause_s: float = CHECK_INTERVAL_S
 ) -> None:
     """Return once none of the brokers `nodes` has answered for MAX_SILENT_CHECKS checks.
 
@@ -200,23 +195,23 @@ async def wait_for_silence(
     pings: dict[int, asyncio.Future[None]] = {}
     has_answer = asyncio.Event()
 
-    async def wait_for_answer(node: int) -> None:
+    async def receive(node: int) -> None:
         try:
             await ping(node)
             has_answer.set()
         except KafkaError:
             pass  # the next check pings again
 
-    await asyncio.sleep(check_interval_s)
+    await asyncio.sleep(pause_s)
     silent_checks = 0
     try:
         while silent_checks < MAX_SILENT_CHECKS:
             pings |= {
-                node: asyncio.ensure_future(wait_for_answer(node))
+                node: asyncio.ensure_future(receive(node))
                 for node in nodes()
                 if node not in pings or pings[node].done()
             }
-            await asyncio.sleep(check_interval_s)
+            await asyncio.sleep(pause_s)
             silent_checks = 0 if has_answer.is_set() else silent_checks + 1
             has_answer.clear()
     finally:

@@ -106,15 +106,13 @@ class RecallingClient(Client):
         """Send a request and return its response. A recalled fetch raises CancelledError, which aiokafka expects."""
         if not isinstance(request, FetchRequest):
             return await super().send(node_id, request, group=group)
-        connections = self._fetch_connections.setdefault(node_id, _FetchConnections())
-        answer, recalled = connections.sent(
-            asyncio.ensure_future(super().send(node_id, request, group=connections.next))
-        )
-        self._open(node_id, connections.other)
+        pair = self._fetch_connections.setdefault(node_id, _FetchConnections())
+        answer, recalled = pair.sent(asyncio.ensure_future(super().send(node_id, request, group=pair.next)))
+        self._open(node_id, pair.other)
         try:
             await asyncio.wait([answer, recalled], return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            connections.swap()
+            pair.swap()
             raise
         if not answer.done():
             raise asyncio.CancelledError

@@ -50,7 +50,7 @@ class Handover:
     """Number of partitions taken in all rebalances."""
     rebalance_reports: list[Round] = field(default_factory=list)
     """Rebalances that changed this replica's partitions and are not reported yet; the reporter clears the list."""
-    pauses: Histogram = field(default_factory=lambda: PAUSE.histogram(None))
+    pauses: Histogram = field(default_factory=lambda: PAUSE.kept(None))
     """For each partition taken over from another replica: how long no replica served it (s)."""
     _rejoin_tasks: "set[asyncio.Future[None]]" = field(default_factory=set)
     _last_member: tuple[str, int] = ("", -1)
@@ -69,8 +69,7 @@ class Handover:
         assignment, assignor = self.assignor.last_assignment, self.assignor
         owned = self.queues.owned_partitions
         if self.is_eager and owned and self._last_member != (self.coordinator.member_id, generation - 1):
-            # This member missed a rebalance, so another one may have served its partitions in between.
-            self.queues.drop(owned)
+            self.queues.drop(owned)  # another member may have served them in the rebalance that this one missed
             await self.calls.on_lost(owned)
             await self.coordinator.fetch((), {})  # the backlog is gone: fetch again from the committed offsets
             owned = frozenset()
@@ -84,10 +83,9 @@ class Handover:
         released -= cut_off
         self.queues.close(released)
         if self.is_eager:
-            # Dropped before anything else: the new owner serves them now, so a late event must not be committed.
-            self.queues.drop(released)
+            self.queues.drop(released)  # at once: their new owner serves them, so no late event may be committed
             await self.calls.on_lost(released)  # without effect for those that `stop_serving` has released
-        pause_us = await self._take(partitions, taken, assignment.handed_over, assignment.epoch)
+        pause_us = await self._take(partitions, taken)
         if self._membership_is_lost:
             return False
         if not self.is_eager:
@@ -95,8 +93,7 @@ class Handover:
         self.rebalances += 1
         if taken or released:
             self._record_rebalance(len(taken), len(released), pause_us)
-        # A partition that was given up has no owner until the next rebalance grants it.
-        return assignment.rejoin or bool(assignor.handed_over)
+        return assignment.rejoin or bool(assignor.handed_over)  # handed-over partitions wait for the next rebalance
 
     async def give_up_all(self, timeout_s: float) -> None:
         """Give up all partitions before leaving the group; events that end within the timeout are committed."""
@@ -125,10 +122,7 @@ class Handover:
         return uncommitted
 
     def lose_all(self) -> "asyncio.Future[None]":
-        """Drop all partitions at once, because the group has given them to others.
-
-        The future is done when the listener has returned.
-        """
+        """Drop all partitions, which the group has given to others. The future is done when the listener returns."""
         owned = self.queues.owned_partitions
         self.queues.drop(owned)
         self.committer.suspend()
@@ -139,14 +133,12 @@ class Handover:
     def _membership_is_lost(self) -> bool:
         return self.assignor.generation < 0  # `lose_all` was called while an assignment was carried out
 
-    async def _take(
-        self, partitions: frozenset[int], taken: Iterable[int], handed_over: dict[int, HandedOverOffset], epoch: int
-    ) -> int:
+    async def _take(self, partitions: frozenset[int], taken: Iterable[int]) -> int:
         """Open new partitions and continue the others; return the longest pause (µs) of those handed over."""
+        epoch, handed_over = self.assignor.last_assignment.epoch, self.assignor.last_assignment.handed_over
         offsets: dict[int, int | None] = {p: handed_over[p].offset if p in handed_over else None for p in taken}
-        committed, foreign = await self.coordinator.committed_offsets(
-            [p for p, offset in offsets.items() if offset is None]
-        )
+        unknown = [p for p, offset in offsets.items() if offset is None]
+        committed, foreign = await self.coordinator.committed_offsets(unknown)
         offsets |= committed
         if not self._membership_is_lost:
             await self.calls.on_taken(partitions if self.is_eager else offsets)

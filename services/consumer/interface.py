@@ -85,7 +85,7 @@ class Options(Membership, Target):
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """Reaction to a log that was re-created, truncated, or deleted before it was served."""
 
-    RULES: ClassVar[Rules] = (("delivery", obeys_plans), ("retry_backoff_max_s", _backoff_max_error))
+    RULES: ClassVar[Rules] = (OBEYS_PLANS, ("retry_backoff_max_s", _backoff_max_error))
 
     def backoff_s(self, failures: int) -> float:
         """Return the pause after this number of failed attempts (s)."""
@@ -140,7 +140,6 @@ BatchHandler = Callable[[Sequence[Event]], Awaitable[Completion]]
 OnError = Callable[[Event, Exception], Awaitable[None]]
 """Gets an event that has failed for good and the last attempt's error. An error of this callback ends the consumer."""
 PartitionListener = Callable[[Sequence[int]], Awaitable[None]]
-"""Gets partitions, ascending."""
 
 
 async def _ignore(partitions: Sequence[int]) -> None:
@@ -149,16 +148,15 @@ async def _ignore(partitions: Sequence[int]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Callbacks for partitions that this replica gets or gives up. An error of a listener ends the consumer."""
+    """Callbacks for partitions (ascending) that this replica gets or gives up. A listener's error ends the consumer."""
 
     on_partitions_taken: PartitionListener = _ignore
     """This replica owns the partitions from now on. None of their events is handled before this returns."""
     on_partitions_released: PartitionListener = _ignore
     """All events are done and committed. No other replica gets the partitions before this returns."""
     on_partitions_lost: PartitionListener = _ignore
-    """Another replica owns, or will own, the partitions, and not all events are done and committed: the group removed
-    this replica, or it left while an event took too long or no broker answered. Their last events may be served again.
-    """
+    """Another replica owns, or will own, the partitions, but not all events are committed: the group removed this
+    replica, or it left while an event took too long or no broker answered. Their last events may be served again."""
 
 
 @dataclass(slots=True)

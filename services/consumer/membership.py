@@ -18,8 +18,7 @@ log = logging.getLogger(__name__)
 UNNAMED_WAIT_S: Final = 10.0
 """How long a replica that no plan names waits before it checks whether the group is empty, and then joins it."""
 REJOIN_PAUSES_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses before each rejoin while the leader uses an older plan than this replica; the leader reads the newer one soon.
-"""
+"""Pauses before each rejoin while the leader uses an older plan. It usually reads the newer one soon."""
 GRACE_MARGIN_S: Final = 0.05  # added to the grace of an absent replica, so that it is surely over
 LINGER_S: Final = 0.25
 """How long a replica without partitions stays a member before it leaves. Leaving makes all members join again, so the
@@ -112,8 +111,6 @@ class Membership:
         self.state = ReplicaState.STOPPING
         return await self.handover.abandon()
 
-    # Callbacks of the coordinator
-
     async def before_rebalance(self) -> None:
         """Stop serving, if the replica is eager."""
         try:
@@ -146,20 +143,15 @@ class Membership:
         self._run_in_background(self.handover.lose_all())
         self.on_change()
 
-    # Reactions to plans and rebalances
-
     async def _follow_plan(self, plan: PlanRecord | None) -> None:
         await self._evict(plan.evictions if plan else ())
         is_named = self._is_named(plan)
         if self._is_subscribed and not is_named and self.handover.is_eager:
             await self.leave(ReplicaState.DRAINED)
         elif self._is_subscribed:
-            if (
-                plan is not None
-                and plan.epoch > self.assignor.last_assignment.epoch
-                and not self.coordinator.is_joining
-            ):
-                self.coordinator.request_rejoin()  # while joining, `apply_assignment` compares the epochs afterwards
+            is_newer = plan is not None and plan.epoch > self.assignor.last_assignment.epoch
+            if is_newer and not self.coordinator.is_joining:  # else `apply_assignment` compares the epochs afterwards
+                self.coordinator.request_rejoin()
         elif is_named or (self.state is ReplicaState.WARM and not self.handover.is_eager):
             self._join()
         self.on_change()
@@ -174,11 +166,8 @@ class Membership:
         await asyncio.gather(*map(self.coordinator.evict, sorted(new)))
 
     async def _join_if_empty(self) -> None:
-        if (
-            not self._is_subscribed
-            and self.state is not ReplicaState.STOPPING
-            and await self.coordinator.group_is_empty()
-        ):
+        may_join = not self._is_subscribed and self.state is not ReplicaState.STOPPING
+        if may_join and await self.coordinator.group_is_empty():
             log.warning("No plan names this replica, but the group is empty: serving until the next plan")
             self._join()
 
@@ -199,8 +188,7 @@ class Membership:
         is_empty = not owned and not (assignor.handed_over and assignor.last_assignment.rejoin)
         self._stale_rebalances = self._stale_rebalances if is_behind else 0
         if self.state is ReplicaState.DRAINING:
-            # Partitions that are assigned despite the announcement: no other member can take over.
-            if is_empty or (partitions and assignor.has_announced_drain):
+            if is_empty or (partitions and assignor.has_announced_drain):  # no other member can take over
                 self._drained.set()
             elif not assignor.has_announced_drain:
                 self.coordinator.request_rejoin()

@@ -14,9 +14,7 @@ LATENCY: Final = histogram(
     "One bucket bound is the latency target. An event that is served twice counts twice",
     bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-IN_SLA: Final = counter(
-    "tailpack_consumer_in_sla_total", "events", "Events of the histogram done within the latency target"
-)
+IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events done within the latency target")
 TARGET: Final = gauge("tailpack_consumer_latency_target_seconds", "seconds", "Latency target (W)")
 BUDGET: Final = gauge("tailpack_consumer_sla_budget_ratio", "ratio", "Share of events that may be late (1 − q)")
 PAUSE: Final = histogram(
@@ -25,12 +23,8 @@ PAUSE: Final = histogram(
     "For each partition taken over from another replica: time from that replica's stop until this one can start",
     bounds=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
-EVENTS: Final = counter(
-    "tailpack_consumer_events_total", "events", "Events handled, including those that failed for good"
-)
-EVENTS_FAILED: Final = counter(
-    "tailpack_consumer_events_failed_total", "events", "Events that failed for good, after their last attempt"
-)
+EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Handled events, including failed ones")
+EVENTS_FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events that failed for good")
 ATTEMPTS_RETRIED: Final = counter(
     "tailpack_consumer_attempts_retried_total", "attempts", "Failed attempts with a retry"
 )
@@ -54,7 +48,7 @@ class Latencies:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.histogram = LATENCY.histogram(None, target.latency_target_s)
+        self.histogram = LATENCY.kept(None, target.latency_target_s)
         self.events_in_time = 0
         """Number of events done within the latency target."""
 

@@ -11,10 +11,8 @@ from services.common import traces
 from services.consumer.interface import BatchHandler, Completion, Event
 
 MAX_RECORD_BYTES: Final = 1_000_000  # by default a broker accepts 1 MiB, with its own fields
-EARLY_COMMIT_BYTES: Final = 1_000_000
-"""Stored bytes at which a commit is made before its interval is over."""
-MAX_STORED_BYTES: Final = 32_000_000
-"""Stored bytes at which `send` waits for a commit."""
+EARLY_COMMIT_BYTES: Final = 1_000_000  # stored bytes at which a commit is made before its interval is over
+MAX_STORED_BYTES: Final = 32_000_000  # stored bytes at which `send` waits for a commit
 
 
 class Record(NamedTuple):
@@ -30,8 +28,7 @@ _written: ContextVar[list[Record]] = ContextVar("written")
 """Outputs of the current attempt. Tasks that a handler starts inherit the list."""
 
 OwnedPartition = tuple[int, int | None]
-"""Partition, and the generation in which it was taken. If a partition is lost and taken again, its old outputs differ
-in the generation and are discarded."""
+"""Partition, and the generation in which it was taken: outputs of an earlier generation are discarded."""
 
 
 class Outbox:
@@ -53,9 +50,7 @@ class Outbox:
         try:
             written = _written.get()
         except LookupError:
-            raise RuntimeError(
-                "with exactly_once only handlers may send, because an output is committed with its event"
-            ) from None
+            raise RuntimeError("with exactly_once only handlers may send: outputs are committed with events") from None
         if (size := len(key or b"") + len(value)) > MAX_RECORD_BYTES:
             raise MessageSizeTooLargeError(f"the record for {topic} has {size} bytes (maximum {MAX_RECORD_BYTES})")
         await self._has_space.wait()

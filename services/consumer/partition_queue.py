@@ -75,8 +75,7 @@ class OffsetTracker:
 
 PAUSE_FETCH_RECORDS: Final = 200
 """Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
-RESUME_FETCH_RECORDS: Final = 50
-"""Backlog of a partition at which fetching it resumes."""
+RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
 MAX_HEAD_START_S: Final = 1.0
 """How much earlier than its poll an event may count as arrived, by its timestamp. So an old backlog is served before
 new events, and a producer whose clock is wrong gains at most this."""
@@ -170,12 +169,8 @@ class PartitionQueue(OffsetTracker):
             return False
         if self._due:
             return not any(polled.record.key in self._keys for polled in self._due[0].records)
-        if (
-            not self.is_open
-            or self.is_paused
-            or not self.backlog
-            or self.running_handlers + len(self._retried) >= max_handlers
-        ):
+        slots = max_handlers - self.running_handlers - len(self._retried)
+        if not self.is_open or self.is_paused or not self.backlog or slots <= 0:
             return False
         return self._is_free(self.backlog[0].record.key)
 

@@ -32,7 +32,6 @@ def place(
 
     If the plan has an assignment, it is followed. A partition whose planned owner is absent stays with its last owner;
     without one, the member with the fewest partitions takes it. Otherwise all members get even counts, with few moves.
-
     previous: partition → member id of the last owner, if known.
     absent_in_grace: absent replicas whose partitions wait for their return, unless another member still owns them.
     """
@@ -52,10 +51,7 @@ def place(
 
 
 def _eligible(plan: PlanRecord | None, members: Sequence[Member]) -> list[Member]:
-    """Return the members that may own partitions, by name.
-
-    These are the newest process of each name, without draining and unplanned members unless no others exist.
-    """
+    """Return the newest process of each name, without draining and unplanned members unless no others exist."""
     by_name: dict[str, Member] = {}
     for member in sorted(members, key=lambda m: (m.first_generation, m.incarnation, m.member_id)):
         by_name[member.name] = member

@@ -15,15 +15,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Delivery, Guarantee
 from contracts.progress import Progress
-from services.consumer.clients import (
-    CLOSE_DEADLINE_S,
-    CLOSE_WITHOUT_BROKER_S,
-    SILENCE_S,
-    Clients,
-    describe_uncommitted,
-    run_unless,
-    wait_for_silence,
-)
+from services.consumer.clients import SILENCE_S, Clients, describe_uncommitted, run_unless, wait_for_silence
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
@@ -54,8 +46,7 @@ log = logging.getLogger(__name__)
 
 CANCEL_TIMEOUT_S: Final = 1.0  # for tasks that are cancelled at the end
 LEAVE_DEADLINE_S: Final = 4.0
-"""Time limit for leaving after the drain. Events not committed by then are served again: a stop never waits for Kafka
-to return."""
+"""Time limit for leaving after the drain: a stop never waits for Kafka to return."""
 
 
 class PlanConsumer:
@@ -106,7 +97,7 @@ class PlanConsumer:
         self._busy_s = busy_s
         self._latencies = latencies or Latencies(self._options)
         self._handler_reports_latencies = latencies is not None
-        self._close_timeout_s = CLOSE_DEADLINE_S
+        self._has_broker = True
         self._vitals: Vitals | None = None
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
         self._queues = PartitionQueues(
@@ -114,10 +105,9 @@ class PlanConsumer:
         )
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
-        """Serve until `stop` is set; without one, until SIGTERM or SIGINT.
+        """Serve until `stop` is set or, without it, until SIGTERM or SIGINT. Raises ReplicaError.
 
-        Then it serves until other replicas have taken over, commits, and leaves the group. Raises ReplicaError: cannot
-        start or continue.
+        Then it serves until other replicas have taken over, commits, and leaves the group.
         """
         if stop is None:
             stop = asyncio.Event()
@@ -134,7 +124,7 @@ class PlanConsumer:
             raise ReplicaError(f"{self._replica} cannot continue: {error!r}") from error
         finally:
             with _quiet_aiokafka():
-                await self._clients.close(self._close_timeout_s)
+                await self._clients.close(has_broker=self._has_broker)
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Write a record with the replica's producer; the future is done once all in-sync copies have it.
@@ -292,7 +282,7 @@ class PlanConsumer:
             return
         uncommitted = describe_uncommitted(await self._membership.abandon())
         log.warning("No broker answered for %g s: no replica can take over; %s", SILENCE_S, uncommitted)
-        self._close_timeout_s = CLOSE_WITHOUT_BROKER_S
+        self._has_broker = False
 
     async def _leave(self) -> None:
         await self._membership.drain(self._options.drain_s)

@@ -91,9 +91,7 @@ class PlanReader:
     def _read_record(self, offset: int, value: bytes) -> None:
         plan = decode_plan(value)
         if isinstance(plan, str):
-            log.warning(
-                "Skipped a record that is not a plan, at offset %d of %s: %s", offset, self._partition.topic, plan
-            )
+            log.warning("Skipped an invalid plan at offset %d of %s: %s", offset, self._partition.topic, plan)
         else:
             self._replace_if_newer(plan)
 

@@ -66,9 +66,7 @@ class Poller:
                 continue
             except Exception as error:
                 if not self._cut_off_unreadable(error):  # then one of aiokafka's own tasks has failed
-                    raise ReplicaError(
-                        f"the Kafka client has failed ({describe_error(error)}); restart the replica"
-                    ) from error
+                    raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
                 continue
             self._problem_since_s = None
             set_fetch_wait(self._consumer, is_idle=not batches and not self._queues.full_partitions)
@@ -97,9 +95,7 @@ class Poller:
             del fetched[at]
             self._consumer.pause(at)
             if at.partition in self._queues.owned_partitions:
-                reason = (
-                    f"the client cannot read the record at offset {offset}, or one after it ({describe_error(error)})"
-                )
+                reason = f"the client cannot read a record from offset {offset} on ({describe_error(error)})"
                 self._queues.cut_off(at.partition, reason, for_good=True)
         if unreadable:
             for at in self._consumer.assignment() - unreadable.keys():

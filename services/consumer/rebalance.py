@@ -18,9 +18,8 @@ from contracts.progress import RoundKind
 from services.consumer.placement import Member, place
 
 MAX_FOLLOW_UPS: Final = 30
-"""Consecutive rebalances that only wait for an owner to give up a partition. After that the owner asks for the next
-rebalance itself, once it is ready."""
-UNASSIGNED_GENERATION: Final = 2**31 - 1  # greater than any generation
+"""Most consecutive rebalances that only wait for an owner. After that the owner requests the next one when ready."""
+NO_GENERATION: Final = 2**31 - 1  # greater than any generation
 
 
 class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
@@ -32,14 +31,13 @@ class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
     """When it stopped serving (µs since the epoch, its own clock)."""
 
 
-_MEMBER_KEYS: Final = {
+WIRE_NAMES: Final = {
     "newest_epoch": "knows", "first_generation": "since", "handed_over": "given", "is_draining": "draining",
-    "is_eager": "eager", "follow_up_of": "follows",
+    "is_eager": "eager", "follow_up_of": "follows", "rejoin": "again", "requests_plan": "asks",
 }  # fmt: skip
-_ASSIGNMENT_KEYS: Final = {"handed_over": "given", "rejoin": "again", "requests_plan": "asks"}
 
 
-class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=_MEMBER_KEYS):
+class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAMES):
     """User data of a member's subscription. Unknown fields are tolerated."""
 
     name: str
@@ -55,7 +53,7 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=_MEMBER_K
     generation: int = -1
     """Generation of its last assignment. Of two claims to a partition the one with the greater generation is valid."""
     first_generation: int = 0
-    """Generation of its process's first assignment; UNASSIGNED_GENERATION before. It identifies the later one of two
+    """Generation of its process's first assignment; NO_GENERATION before. It identifies the later one of two
     processes with the same name: clocks can be set back and differ between machines, the group's count cannot."""
     handed_over: dict[int, HandedOverOffset] = {}
     """Partitions that it has given up since its last assignment."""
@@ -67,7 +65,7 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=_MEMBER_K
     """Number of consecutive follow-ups so far."""
 
 
-class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=_ASSIGNMENT_KEYS):
+class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAMES):
     """User data of a member's assignment: how the leader decided it, and where the member starts."""
 
     epoch: int = 0
@@ -119,12 +117,9 @@ def decide(
         rejoin=pending_revocations > 0 and (_is_new_plan(plan, metadata) or follow_ups <= MAX_FOLLOW_UPS),
         follow_ups=0 if _is_new_plan(plan, metadata) or not pending_revocations else follow_ups,
     )
-    handed_over = _handed_over_offsets(metadata, generation)
+    starts = _handed_over_offsets(metadata, generation)
     return {
-        id_: Share(
-            grant,
-            msgspec.structs.replace(assignment, handed_over={p: handed_over[p] for p in grant if p in handed_over}),
-        )
+        id_: Share(grant, msgspec.structs.replace(assignment, handed_over={p: starts[p] for p in grant if p in starts}))
         for id_, grant in grants.items()
     }
 

@@ -75,6 +75,4 @@ class RecordSizes:
     async def check(self, topic: str, key: bytes | None, value: bytes) -> None:
         """Raise MessageSizeTooLargeError if the topic does not accept a record of this size."""
         if (size := len(key or b"") + len(value)) > (limit := await self.max_bytes(topic)):
-            raise MessageSizeTooLargeError(
-                f"the record has {size} bytes; topic {topic} accepts at most {limit} (max.message.bytes)"
-            )
+            raise MessageSizeTooLargeError(f"the record has {size} bytes; {topic} accepts {limit} (max.message.bytes)")

@@ -35,8 +35,7 @@ AUTHORIZATION_ERRORS: Final = (
     errors.TopicAuthorizationFailedError,
 )
 STOP_TIMEOUT_S: Final = 1.0  # for a producer that is not used any more
-MAX_CONSECUTIVE_LOSSES: Final = 5
-"""Number of consecutive lost transactions at which the replica ends."""
+MAX_CONSECUTIVE_LOSSES: Final = 5  # lost transactions in a row at which the replica ends
 
 MemberIdentity = tuple[int, str]  # generation and member id
 
@@ -163,9 +162,7 @@ class Transactions:
             node = await client.coordinator_lookup(CoordinationType.TRANSACTION, name)
             await client.send(node, InitProducerIdRequest(name, self._timeout_ms))
         except errors.KafkaError as error:
-            log.warning(
-                "Cannot end a transaction of %s, which may stay open until its time-out: %r", dead.replica, error
-            )
+            log.warning("Cannot end an open transaction of %s; it has to time out: %r", dead.replica, error)
 
     async def _abort(self, producer: AIOKafkaProducer) -> bool:
         """Abort the transaction; return False if that is left to the broker and the producer is discarded."""

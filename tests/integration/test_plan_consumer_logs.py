@@ -138,7 +138,8 @@ async def test_what_was_deleted_before_it_was_served_is_said_and_nothing_else_is
     ground.put(0, *(f"{number:04d}{'x' * 1000}" for number in range(1000)))
     async with running(reader.consumer):
         await until(
-            lambda: reader.consumer._queues.owned_partitions and len(reader.consumer._queues[0].backlog) >= 200, "it is full"
+            lambda: reader.consumer._queues.owned_partitions and len(reader.consumer._queues[0].backlog) >= 200,
+            "it is full",
         )
         deleted = ground.admin.delete_records([TopicPartition(ground.topics.events, 0, 900)])
         await asyncio.gather(*(asyncio.wrap_future(each) for each in deleted.values()))

@@ -11,7 +11,7 @@ from theory.rebalance.processes import Process
 from contracts.events import Timeline
 from services.common.fence import Fence
 
-PASSED_OVER: tuple[str, ...] = ()
+IGNORED_VIOLATIONS: tuple[str, ...] = ()
 """Words of violations that are let pass: a planted fault may break more than one thing."""
 GAP: Final = 1 / 3
 """Share of a session: who stood still for longer asks first whether it is a member."""
@@ -118,7 +118,7 @@ class Checks:
         return f"partitions {held} are not committed" if held else ""
 
     def _fail(self, what: str) -> None:
-        if not any(known in what for known in PASSED_OVER):
+        if not any(known in what for known in IGNORED_VIOLATIONS):
             self.world.broken = self.world.broken or ViolationError(what)
 
     def _answered(self, process: Process, request: Any, answer: Any, sent_s: float) -> None:

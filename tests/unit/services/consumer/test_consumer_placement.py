@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from contracts.plan import PlanRecord
 from services.consumer.placement import Member, place
-from services.consumer.rebalance import UNASSIGNED_GENERATION
+from services.consumer.rebalance import NO_GENERATION
 
 PROPERTY = settings(max_examples=100, deadline=None)  # a busy machine is no error
 NAMES = [f"payment-{number}" for number in range(6)]
@@ -121,7 +121,7 @@ def test_of_two_incarnations_with_one_name_the_later_one_owns():
     """By when it joined; by its own clock only where both joined in the same round."""
     group = [
         Member("b-old", "payment-0", "0009", first_generation=4),
-        Member("a-new", "payment-0", "0002", first_generation=UNASSIGNED_GENERATION),
+        Member("a-new", "payment-0", "0002", first_generation=NO_GENERATION),
     ]
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}
     group = [Member("b-old", "payment-0", "0001"), Member("a-new", "payment-0", "0002")]

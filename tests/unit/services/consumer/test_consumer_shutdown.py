@@ -28,7 +28,7 @@ class Cluster:
             await asyncio.sleep(CHECK_INTERVAL_S / 4)
 
     async def silence(self) -> None:
-        await wait_for_silence(self.nodes, self.ask, check_interval_s=CHECK_INTERVAL_S)  # type: ignore[arg-type]
+        await wait_for_silence(self.nodes, self.ask, pause_s=CHECK_INTERVAL_S)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("brokers", [{"a": "refuses"}, {"a": "hangs"}, {"a": "refuses", "b": "hangs"}, {}])

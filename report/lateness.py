@@ -39,7 +39,7 @@ def explain(
     number = shares.events - shares.in_sla
     if not number:
         return Tail(late=0, causes=(), episodes=())
-    starts = starting(journal.changes, terms.ended_us)
+    starts = starting(journal.changes, terms.started_us + terms.shown_s * SECOND_US)
     moments = [entry.at_us for entry in journal.changes] + [plan.at_us for plan in journal.plans]
     every = max(1, -(-number // MOST_EXPLAINED))
     late = waited(rows, owners, terms)

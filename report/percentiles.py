@@ -116,7 +116,7 @@ def _by(rows: Rows, cells: Table, key: str) -> tuple[Breakdown, ...]:
             late=int(late_of[name]),
             **{f"{rank}_s": int(found[rank][row]) / 1e6 for rank in SHOWN},
         )
-        for name, row in sorted(named, key=_order)
+        for name, row in sorted(named, key=lambda one: (one[0] is None, len(str(one[0])), str(one[0])))
     )
 
 
@@ -125,11 +125,3 @@ def _ranks(events: Table, key: str) -> Table:
     known = latency_us != NONE
     of, ranks = ranked(events[key][known], latency_us[known], SHOWN)
     return Table({key: of, "events": np.unique(events[key][known], return_counts=True)[1], **ranks}, events.names)
-
-
-def _order(named: tuple[str | int | None, int]) -> tuple[bool, str, int]:
-    name = named[0]
-    if not isinstance(name, str):
-        return (name is None, "", -1 if name is None else name)
-    stem = name.rstrip("0123456789")
-    return (False, stem, int(name[len(stem) :] or -1))

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -63,15 +62,6 @@ LONGEST_DAYS: Final = 40
 """A series has an entry for each second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What was promised of events of which no run.json tells it."""
-
-    latency_target_s: float
-    percentile: float
-    """The share that is to be done within it."""
-
-
 class Stored:
     """The event rows of a run, all in memory."""
 
@@ -116,9 +106,8 @@ def load_run(folder: Path) -> RunInfo:
         raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
 
 
-def unknown_run(name: str, source: str, promise: Promise) -> RunInfo:
-    """Return the description of a run that nobody described. Raises ReportError for a promise that is none."""
-    target_s, share = promise.latency_target_s, promise.percentile
+def unknown_run(name: str, source: str, target_s: float, share: float) -> RunInfo:
+    """Return the description of a run without one. Raises ReportError for a target or share that is none."""
     if not (0 < target_s < math.inf and 0 < share <= 1):
         what = "a latency target is more than 0 seconds, a percentile a share of 1, as 0.999"
         raise ReportError(f"{share:g} within {target_s:g} s was never promised: {what}")

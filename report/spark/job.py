@@ -70,13 +70,16 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 
 
-def report_files(folder: Path, files: Files, promise: stored.Promise, cluster: Cluster, *, command: str = "") -> Result:
+def report_files(
+    folder: Path, files: Files, cluster: Cluster, *, latency_target_s: float, percentile: float, command: str = ""
+) -> Result:
     """Report on events of which nothing else is known; write result.json into `folder`.
 
     command: what makes this report. Raises ReportError.
     """
     name = files.events.rstrip("/").rpartition("/")[2] or files.events
-    run = msgspec.structs.replace(stored.unknown_run(name, f"events {files.events}", promise), command=command)
+    run = stored.unknown_run(name, f"events {files.events}", latency_target_s, percentile)
+    run = msgspec.structs.replace(run, command=command)
     return _report_files(folder, run, cluster, files)
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 RESAMPLES: Final = 10_000
-CONFIDENCE: Final = 0.95
-ENDS: Final = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+ENDS: Final = (0.025, 0.975)
 """Quantiles of the draws between which the interval lies."""
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from report.result import STAGES, Breakdown, Breakdowns, Distribution, Lateness, Stage
+from report.result import STAGES, Breakdown, Breakdowns, Distribution, Stage
 from report.seconds import PARTS_PER_MILLION, ranked
 from report.table import NONE, Groups, Ints, Rows, Table, coalesce, joined, minus, nearest_rank
 from report.terms import latency
@@ -77,11 +77,6 @@ def stages(found: Mapping[str, Counted]) -> tuple[Stage, ...]:
         for name, of in ((name, found[name]) for name in STAGES)
         if of.number
     )
-
-
-def lateness(found: Mapping[str, Counted]) -> Lateness:
-    """Return how late the generator was. found: of `measured`."""
-    return Lateness(**{f"{rank}_s": found["lateness"].rank(rank) for rank in ("p50", "p99", "max")})
 
 
 def distribution(latencies: Counted, total: int) -> Distribution:

@@ -96,14 +96,17 @@ def table_of(names: Sequence[str], column: "Callable[[str], pyarrow.ChunkedArray
 
 
 def load_run(folder: Path) -> RunInfo:
-    """Read folder/run.json. Raises ReportError when it is missing or not whole."""
+    """Read folder/run.json. Raises ReportError when it is missing or not whole, or the load never began."""
     try:
-        return RunInfo.load(folder)
+        run = RunInfo.load(folder)
     except OSError as missing:
         said = f"{missing.strerror}; name the folder of a run, as `out/NAME`"
         raise ReportError(f"{folder / RUN_FILE}: {said}") from missing
     except msgspec.DecodeError as broken:
         raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
+    if run.started_us is None:
+        raise ReportError(f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is no report")
+    return run
 
 
 def unknown_run(name: str, source: str, target_s: float, share: float) -> RunInfo:

@@ -15,7 +15,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.journal import JournalEntry
 from report import ReportError, stored
-from report.figures import begun, in_memory, measure, needs_spark, report_stored, save
+from report.figures import measure, needs_spark, report_stored, save
 from report.result import Result
 from report.run_info import EVENTS, RunInfo
 from report.spark import cause
@@ -53,10 +53,9 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     the files made. Raises ReportError, and InvalidSettingsError for a bad client properties file.
     """
     run = stored.load_run(folder)
-    begun(run, folder)
     if files:
         return _report_files(folder, run, cluster, files)
-    if not needs_spark(folder, cluster.master):
+    if not needs_spark(folder / EVENTS, cluster.master):
         return report_stored(folder)
     if stored.is_whole(folder / EVENTS):
         return _report(folder, run, cluster)
@@ -121,13 +120,13 @@ def _report(
     """
     events, asked_us = place or folder / EVENTS, now_us()
     try:
-        number = stored.count(events)
-        if number <= in_memory(cluster.master):
-            rows: Rows = stored.stored_events(events, known)
-        else:
+        rows: Rows
+        if needs_spark(events, cluster.master):
             spark = _session(folder, run, cluster)
-            size_shuffles(spark, number)
+            size_shuffles(spark, stored.count(events))
             rows = HandedOut(spark, events, folder / SCRATCH, known)
+        else:
+            rows = stored.stored_events(events, known)
         if run.started_us is None:
             run = stored.bounded(run, rows, now_us=asked_us)
         entries = stored.stored_journal(folder) if entries is None else entries

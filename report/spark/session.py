@@ -39,7 +39,6 @@ LOCAL: Final = {
     # one machine: every byte stays here, so to compress it is work for nothing; tasks are sized beforehand
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.host": "127.0.0.1",  # where this machine's own name does not resolve, Spark would not start
     "spark.driver.bindAddress": "127.0.0.1",

@@ -16,7 +16,7 @@ from report.integrity import effects, integrity, topics, totals
 from report.lateness import explain
 from report.rebalances import Deaths, rebalances, stays
 from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
-from report.run_info import EVENTS, RunInfo
+from report.run_info import EVENTS, RunInfo, load_run
 from report.table import Rows
 from report.terms import Terms, usual
 from report.wording import duration, several, share
@@ -159,7 +159,7 @@ def needs_spark(events: Path, master: str) -> bool:
 
 def report_stored(folder: Path) -> Result:
     """Report on the run in `folder` and write result.json there. Raises ReportError."""
-    run = stored.load_run(folder)
+    run = load_run(folder)
     try:
         result = measure(run, stored.stored_events(folder / EVENTS), stored.stored_journal(folder), now_us=clock_us())
     except ReportError as refused:

@@ -28,8 +28,7 @@ FIGURES: Final = (
 EXPLAINED: Final = ("partition", "replica", "epoch", "offset", "done_us", "cause", *FIGURES)
 MOST_EXPLAINED: Final = 1_000_000
 """Of more late events each so many-th, by order of completion, is explained."""
-HANDED_OVER, DEAD = 1, 2
-"""How a partition changed hands."""
+HANDED_OVER, DEAD = 1, 2  # how a partition changed hands
 
 
 def explain(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -17,7 +16,7 @@ from contracts.journal import JournalEntry
 from report import ReportError, stored
 from report.figures import measure, needs_spark, report_stored, save
 from report.result import Result
-from report.run_info import EVENTS, RunInfo
+from report.run_info import EVENTS, RunInfo, bounded, load_run, unknown_run
 from report.spark import cause
 from report.spark.rows import HandedOut
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
@@ -52,7 +51,7 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     Its events are those of `files`, else of its Parquet files where they are there; else the run's topics are read and
     the files made. Raises ReportError, and InvalidSettingsError for a bad client properties file.
     """
-    run = stored.load_run(folder)
+    run = load_run(folder)
     if files:
         return _report_files(folder, run, cluster, files)
     if not needs_spark(folder / EVENTS, cluster.master):
@@ -77,8 +76,7 @@ def report_files(
     command: what makes this report. Raises ReportError.
     """
     name = files.events.rstrip("/").rpartition("/")[2] or files.events
-    run = stored.unknown_run(name, f"events {files.events}", latency_target_s, percentile)
-    run = msgspec.structs.replace(run, command=command)
+    run = unknown_run(name, f"events {files.events}", latency_target_s, percentile, command)
     return _report_files(folder, run, cluster, files)
 
 
@@ -128,7 +126,7 @@ def _report(
         else:
             rows = stored.stored_events(events, known)
         if run.started_us is None:
-            run = stored.bounded(run, rows, now_us=asked_us)
+            run = bounded(run, rows, now_us=asked_us)
         entries = stored.stored_journal(folder) if entries is None else entries
         result = measure(run, rows, entries, now_us=asked_us)
     except (PySparkException, Py4JError) as failed:

@@ -29,6 +29,6 @@ class ShadowSettings(Scaling, Target, Guards, ScaledGroup, PolicyOptions, Pages)
     """Environment: TAILPACK_TOPIC, TAILPACK_GROUP, TAILPACK_POLICY, …"""
 
     member_rate: float = setting(0.0, "events/s", least=0)
-    """What one member serves when it is never idle; 0: learned from what members commit while they are behind."""
+    """Service rate of one busy member; 0: learned while members have lag."""
     member_startup_s: float = setting(10.0, "s", least=0)
-    """From the request of a member until it would serve; the pods of the group say best how long that is."""
+    """Start-up time of a member."""

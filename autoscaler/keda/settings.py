@@ -6,9 +6,9 @@ from autoscaler.live.settings import Pages
 from contracts.metrics import gauge
 from contracts.settings import setting
 
-EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest plan that is known")
-PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replicas that this plan wants")
-ANSWERED = gauge("tailpack_keda_metric", "", "Value that KEDA was answered last")
+EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest known plan")
+PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replicas of this plan")
+ANSWERED = gauge("tailpack_keda_metric", "", "Last value reported to KEDA")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from contracts.events import SCHEMA_VERSION
 from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
 from contracts.topics import Topic
 from report import ReportError
-from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
+from report.run_info import JOURNAL, RUN_FILE, RunInfo
 from report.table import NONE, Ints, Rows, T, Table
 
 if TYPE_CHECKING:
@@ -203,17 +203,14 @@ def row_groups(place: Path) -> list[tuple[str, int, int]]:
         return [(file.path, group.id, group.num_rows) for file in files for group in file.row_groups]
 
 
-def stored_events(folder: Path) -> Stored:
-    """Return the events of the run in `folder`. Raises ReportError where columns lack or have another type."""
-    check_events(folder / EVENTS)
-    return events_at(folder / EVENTS)
+def stored_events(place: Path, known: frozenset[str] = EVERY) -> Stored:
+    """Return the events in a run's columns at `place`. Raises ReportError where columns lack or have another type.
 
-
-def events_at(place: Path, known: frozenset[str] = EVERY) -> Stored:
-    """Return the events in a run's columns at `place`. known: of `EVERY`, those that were not filled in."""
+    known: of `EVERY`, the columns that were not filled in.
+    """
+    names = check_events(place)
     with _named(place):
-        found = _parquet(place)
-        return Stored(found.to_table([name for name in COLUMNS if name in found.schema.names]), known)
+        return Stored(_parquet(place).to_table([name for name in COLUMNS if name in names]), known)
 
 
 def check_events(source: str | Path, needed: Sequence[str] = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)) -> list[str]:
@@ -241,8 +238,10 @@ def copy_events(source: str, to: Path) -> frozenset[str]:
     from pyarrow import compute as pc  # noqa: PLC0415
     from pyarrow import parquet as pq  # noqa: PLC0415
 
-    names = {*check_events(source, NEEDED)} & {*COLUMNS, *NEEDED, VERSION}
-    types = dict.fromkeys(COLUMNS, pa.int64()) | dict.fromkeys(YES_OR_NO, pa.bool_()) | {"replica": pa.string()}
+    names = {*check_events(source, NEEDED)} & {*COLUMNS, *TEXTS, VERSION}
+    types = (
+        dict.fromkeys(COLUMNS, pa.int64()) | dict.fromkeys(YES_OR_NO, pa.bool_()) | dict.fromkeys(TEXTS, pa.string())
+    )
     rows, values, versions = 0, Counter[str](), set[int]()
     with _named(source), pq.ParquetWriter(to, pa.schema(list(types.items()))) as writer:
         for batch in _parquet(source).to_batches(columns=sorted(names)):

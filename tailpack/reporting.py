@@ -16,7 +16,7 @@ from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.provenance import new_folder, newest_run
+from tailpack.provenance import newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
@@ -47,14 +47,11 @@ class Asked:
 def reported(
     source: str,
     asked: Asked,
-    out: Path,
     console: Console,
     *,
-    bootstrap_servers: str = "",
-    client_properties: str = "",
     master: str,
 ) -> Path:
-    """Report on what `source` names, a folder or a topic; return the folder of the report. Raises TailpackError."""
+    """Report on the run in the folder `source`; return that folder. Raises TailpackError."""
 
     def write(folder: Path, words: Sequence[str] = ()) -> Path:
         with console.status("Spark computes the report"):
@@ -66,12 +63,7 @@ def reported(
     if asked.journal is not None:
         raise TailpackError("--journal goes with --events")
     if not Path(source).is_dir():
-        address = bootstrap_servers or Broker().address()
-        if os.sep in source or not address:
-            hint = "" if os.sep in source else ", and no Kafka is named whose topic it could be (--bootstrap-servers)"
-            raise TailpackError(f"{source}: no such run{hint}; {_newest()}")
-        servers = ("--bootstrap-servers", address, "--client-properties", client_properties)
-        return write(new_folder(out, "report"), ("--topic", source, *servers, *asked.promise()))
+        raise TailpackError(f"{source}: no such run; {_newest()}")
     if asked.promise():
         raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
     check_run(Path(source))

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.journal import JournalEntry
-from contracts.topics import Topic
 from report import ReportError, stored
 from report.figures import begun, in_memory, measure, needs_spark, report_stored, save
 from report.result import Result
@@ -33,7 +32,7 @@ SCRATCH: Final = "rows.tmp"
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the job runs: a Spark master, and the jars (or folders of jars) of the Kafka connector."""
+    """Where the job runs: a Spark master, and the folders of jars that it needs: its Kafka connector."""
 
     master: str
     jars: Sequence[Path]
@@ -60,7 +59,6 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     if not needs_spark(folder, cluster.master):
         return report_stored(folder)
     if stored.is_whole(folder / EVENTS):
-        stored.check_events(folder / EVENTS)
         return _report(folder, run, cluster)
     where = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
     connection = Connection(**where, namespace=run.run)
@@ -70,20 +68,6 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
         torn = f"; {folder / EVENTS} is not whole: it holds no {stored.WHOLE}" if (folder / EVENTS).exists() else ""
         raise ReportError(f"{away}{torn}") from away
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
-
-
-def report_topic(folder: Path, topic: str, connection: Connection, promise: stored.Promise, cluster: Cluster) -> Result:
-    """Report on a bare timeline topic; write run.json, events.parquet and result.json into `folder`.
-
-    What only a whole run knows (losses against the input, replicas, the schedule) stays empty. Raises ReportError.
-    """
-    run = stored.unknown_run(topic, f"topic {topic}", promise)
-    if topic not in topics_on(connection):
-        raise ReportError(f"{topic}: no such topic at {connection.bootstrap_servers}")
-    folder.mkdir(parents=True, exist_ok=True)
-    where = {"bootstrap_servers": connection.bootstrap_servers, "client_properties": connection.client_properties}
-    run = msgspec.structs.replace(run, **where)
-    return _report_topics(folder, run, cluster, connection, RunTopics({topic: Topic.PAYMENTS_SETTLED}))
 
 
 def report_files(folder: Path, files: Files, promise: stored.Promise, cluster: Cluster, *, command: str = "") -> Result:
@@ -115,8 +99,7 @@ def _report_topics(folder: Path, run: RunInfo, cluster: Cluster, connection: Con
         gather(spark, options, topics, folder)
     except (PySparkException, Py4JError) as failed:
         raise _not_read(folder, failed) from failed
-    unknown = {stored.ASKED, stored.LETTERS} if run.world == "unknown" else set()  # a bare topic holds what was done
-    return _report(folder, run, cluster, known=stored.EVERY - unknown)
+    return _report(folder, run, cluster)
 
 
 def _report(
@@ -137,15 +120,13 @@ def _report(
     try:
         number = stored.count(events)
         if number <= in_memory(cluster.master):
-            rows: Rows = stored.events_at(events, known)
+            rows: Rows = stored.stored_events(events, known)
         else:
             spark = _session(folder, run, cluster)
             size_shuffles(spark, number)
             rows = HandedOut(spark, events, folder / SCRATCH, known)
         if run.started_us is None:
             run = stored.bounded(run, rows, now_us=asked_us)
-            if not place:
-                run.save(folder)
         entries = stored.stored_journal(folder) if entries is None else entries
         result = measure(run, rows, entries, now_us=asked_us)
     except (PySparkException, Py4JError) as failed:

@@ -26,7 +26,7 @@ class HandedOut:
     """Event rows in the Parquet at `place`, in a run's columns. `scratch` takes rows that are put together."""
 
     def __init__(self, spark: SparkSession, place: Path, scratch: Path, known: frozenset[str]) -> None:
-        self.known = known & {*check_events(place, ())}
+        self.known = known & {*check_events(place)}
         self._spark, self._scratch, self._places = spark, scratch, {"": place}
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:

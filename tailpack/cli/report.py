@@ -9,7 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from tailpack.cli.options import AsJson, Master, Properties, Servers
+from tailpack.cli.options import AsJson, Master
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
 from tailpack.reporting import hand_over
@@ -42,9 +42,7 @@ OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv
 
 
 def run(
-    source: Annotated[
-        str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run (by default the newest), or a topic.")
-    ] = "",
+    source: Annotated[str, typer.Argument(metavar="RUN_DIR", help="Folder of a run; by default the newest.")] = "",
     *,
     events: Annotated[
         str | None,
@@ -54,14 +52,9 @@ def run(
         str | None, typer.Option(metavar="URI", help="With --events; by default journal.parquet beside them.")
     ] = None,
     latency_target_s: Annotated[
-        float | None, typer.Option(help="Of a topic, or of --events without a run.json; a run brings its own.")
+        float | None, typer.Option(help="With --events and no run.json; a run brings its own.")
     ] = None,
     percentile: Annotated[float | None, typer.Option(help="Likewise: the share promised; by default 0.999.")] = None,
-    bootstrap_servers: Servers = "",
-    client_properties: Properties = "",
-    out: Annotated[Path, typer.Option("--out", help="Of a topic: folder that takes the report's folder.")] = Path(
-        "out"
-    ),
     master: Master = "local[2]",
     strict: Annotated[
         bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
@@ -75,7 +68,7 @@ def run(
     kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Report on a run, live or simulated, any timeline topic, or your own events; or hand over an earlier report.
+    """Report on a run, live or simulated, or your own events; or hand over an earlier report.
 
     Your own: tailpack report NEW_FOLDER --events URI --latency-target-s SECONDS
     """
@@ -88,9 +81,8 @@ def run(
     asked = Asked(events, journal, latency_target_s, percentile)
     if kept and asked != Asked():
         raise TailpackError("--kept computes nothing: leave out what says how")
-    servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
     source = source or str(newest_in(Path("out")))
-    folder = Path(source) if kept else reported(source, asked, out, console, **servers, master=master)
+    folder = Path(source) if kept else reported(source, asked, console, master=master)
     result = kept_result(folder)
     if not kept and (result.world == "live" if others is None else others and result.world != "unknown"):
         result = with_otherwise(result, folder, console)
@@ -155,7 +147,7 @@ def compare(
         raise TailpackError("name two runs or more, to compare them")
     for run in runs:
         if not (run / RESULT_FILE).exists():
-            reported(str(run), Asked(), Path(), Console(stderr=True), master=master)
+            reported(str(run), Asked(), Console(stderr=True), master=master)
     found = compare(runs)
     if as_json or form is Format.JSON:
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"

@@ -128,10 +128,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (("report", "/"), r"/ is not the folder of a run: it holds no run\.json"),
-        (
-            ("report", "no.such.topic"),
-            r"no\.such\.topic: no such run, and no Kafka is named .*; there is none in out; .*tailpack demo",
-        ),
         (("report", "out/nothing"), r"out/nothing: no such run; there is none in out; make one: tailpack demo"),
         (("report",), r"there is no run in out: .*tailpack demo"),
         (("kafka", "groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),

@@ -31,12 +31,7 @@ LEAST_REPLICAS: Final = 1.5
 """Load of the busiest second, in replicas: where one replica serves everything, there is nothing to decide."""
 
 
-def random_cases(count: int) -> list[Case]:
-    """Return the cases 1 to `count`."""
-    return [_drawn(number) for number in range(1, count + 1)]
-
-
-def _drawn(number: int) -> Case:
+def random_case(number: int) -> Case:
     """Draw until one replica can serve each partition in time, and no replica can serve all of them."""
     from bench.simulation.sent import sent_by  # noqa: PLC0415  compiled code only where it is needed
 

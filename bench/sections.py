@@ -70,8 +70,7 @@ class Load(Bursts):
     key_skew: float = setting(0.0, least=0, most=10)
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
     faults: tuple[str, ...] = setting(())
-    """`burst 120-121 10`: ten times the events of second 120. `hot-key 60-90 0.5`: half of the events have one
-    customer."""
+    """`burst 120-121 10`: ten times the events of second 120. `hot-key 60-90 0.5`: one customer has half of them."""
     entry: Literal["kafka", "http"] = setting("kafka")
     """Live entry of events: records in Kafka, or POST /orders. Pipeline only."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)

@@ -27,8 +27,7 @@ class Membership(Settings):
     delivery: Delivery = setting(Delivery.INCREMENTAL)
     """Rebalance protocol of plans, or the name of a runtime."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
-    """`at_least_once`: a repeated output is dropped by its id. `exactly_once`: outputs become visible with the next
-    commit."""
+    """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""
 
     RULES: ClassVar[Rules] = (
         must(
@@ -42,8 +41,7 @@ class Work(Settings):
     """The cost of an event."""
 
     service_time_s: float = setting(0.005, "s", least=0)
-    """Service time of one event; the service rate μ is 1/service_time_s. The live autoscaler replaces it by
-    measurements."""
+    """Service time of one event; the service rate (μ) is 1/service_time_s. Live, measurements replace it."""
 
     @property
     def service_rate(self) -> float:
@@ -56,8 +54,7 @@ class Speeds(Settings):
     """How machines differ that are as they come, by the number of a replica: from 0 in the order of their requests."""
 
     speeds: tuple[float, ...] = setting((1.0,), above=0)
-    """Relative speeds of replicas 0, 1, …, repeated from the first. Replicas are numbered in the order of their
-    starts."""
+    """Relative speeds of replicas 0, 1, …, repeated from the first. Starts are numbered in their order."""
     slow_from_s: float = setting(0.0, "s", least=0)
     """Start of the slow period."""
     slow_until_s: float = setting(0.0, "s", least=0)

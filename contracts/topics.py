@@ -52,8 +52,7 @@ class KeyedTopics(Settings):
     """How finely the topics between Order, Shipment and Notification are divided."""
 
     pipeline_partitions: int = setting(PIPELINE_PARTITIONS, "partitions", least=1, most=1_000)
-    """Partitions of every topic keyed by order id: the most instances of Order, Shipment or Notification that share
-    work."""
+    """Partitions of every topic keyed by order id: at most so many instances of each stage share the work."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,9 +54,7 @@ def run(
     latency_target_s: Annotated[
         float | None, typer.Option(help="With --events and no run.json; a run brings its own.")
     ] = None,
-    percentile: Annotated[
-        float | None, typer.Option(help="Likewise: the share that must be in time; by default 0.999.")
-    ] = None,
+    percentile: Annotated[float | None, typer.Option(help="Likewise: the share in time; by default 0.999.")] = None,
     master: Master = "local[2]",
     strict: Annotated[
         bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
@@ -127,7 +125,7 @@ def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first is the reference.")],
     *,
-    form: Annotated[Format, typer.Option("--format", help="Format of the table: markdown or json.")] = Format.MARKDOWN,
+    form: Annotated[Format, typer.Option("--format", help="Format of the table.")] = Format.MARKDOWN,
     out: Annotated[Path | None, typer.Option("--out", help="File that takes the table instead of the screen.")] = None,
     master: Master = "local[2]",
     as_json: AsJson = False,

@@ -124,9 +124,7 @@ def load(
     out: Annotated[Path, typer.Option("--out", help="Folder that takes the run's folder, OUT/NAMESPACE.")] = Path(
         "out"
     ),
-    policy: Annotated[
-        str | None, typer.Option(help="Policy of the running autoscaler, if it is not the scenario's.")
-    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy of the autoscaler; default: the scenario's.")] = None,
     web_ui: WebUi = None,
     load_workers: LoadWorkers = 1,
     pipeline_partitions: PipelinePartitions = None,
@@ -157,8 +155,7 @@ def record(
     out: Annotated[Path, typer.Option("--out", help="New Parquet file that takes the trace.")],
     group: Annotated[str, typer.Option(help="Begin where this consumer group has committed, not at the start.")] = "",
     seconds: Annotated[
-        float | None,
-        typer.Option(min=0.1, help="Record new events for this time; default: stop at the present end of the topic."),
+        float | None, typer.Option(min=0.1, help="Record new events this long; default: up to the present end.")
     ] = None,
     client_properties: Properties = "",
     as_json: AsJson = False,

@@ -54,15 +54,6 @@ def _boot() -> str:
         return ""
 
 
-def wait_for_end(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S) -> None:
-    """Wait until it is gone; kill it after `deadline_s` seconds."""
-    try:
-        process.wait(max(0.0, deadline_s))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def how_it_ended(status: int) -> str:
     """Return an exit status in words."""
     return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
@@ -139,7 +130,10 @@ class Child:
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         """Wait until it is gone; kill it after `deadline_s` seconds."""
         if self._process:
-            wait_for_end(self._process, deadline_s)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, deadline_s))
+            self._process.kill()
+            self._process.wait()
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         """Ask it to stop, and kill it after `deadline_s` seconds."""

@@ -63,10 +63,6 @@ class Benchmark:
         Raises BenchError, NotWithinError.
         """
 
-    def figures(self, rows: Sequence[Row]) -> Row:
-        """Return the figures of the whole, which stand beside the rows."""
-        return rows[0]
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -75,7 +71,11 @@ class Outcome:
     rows: list[Row]
     interrupted: bool
     """By Ctrl-C; the finished rows are there."""
-    figures: Row
+
+    @property
+    def figures(self) -> Row:
+        """The first row, whose figures stand for the whole."""
+        return self.rows[0] if self.rows else {}
 
     @property
     def valid(self) -> bool:
@@ -89,17 +89,12 @@ def counts(row: Row) -> bool:
 
 
 def run(
-    benchmark: Benchmark,
-    tools: Tools,
-    *,
-    repeat: int = 1,
-    into: Path | None = None,
-    origin: Row | None = None,
+    benchmark: Benchmark, tools: Tools, *, repeat: int = 1, into: Path | None = None, origin: Row | None = None
 ) -> Outcome:
     """Measure every case `repeat` times, and return what is finished when all is done, or at an interruption.
 
-    into: folder of a file to which each row is appended with its origin. A valid row
-    that the file has for the same case and options is not measured again.
+    into: folder of a file to which each row is appended with its origin. A valid row that the file has for the same
+    case and options is not measured again.
     """
     rows, interrupted = list[Row](), False
     file = into / f"{type(benchmark).__name__.lower()}.jsonl" if into else None
@@ -115,10 +110,7 @@ def run(
         for number, one in enumerate(still_open):
             if len(still_open) > 1:
                 tools.announce(said=one["case"], completed=number, total=len(still_open))
-            try:
-                rows.append(row := benchmark.measure(one["case"], tools))
-            except NotWithinError as wrong:
-                raise BenchError(str(wrong)) from wrong
+            rows.append(row := benchmark.measure(one["case"], tools))
             if row.get("interrupted"):
                 raise KeyboardInterrupt
             if file:
@@ -127,7 +119,9 @@ def run(
                     out.write(msgspec.json.encode(one | {"origin": origin, "row": row}) + b"\n")
     except KeyboardInterrupt:
         interrupted = True
-    return Outcome(rows, interrupted, benchmark.figures(rows) if rows else {})
+    except NotWithinError as wrong:
+        raise BenchError(str(wrong)) from wrong
+    return Outcome(rows, interrupted)
 
 
 def environ_of(connection: Connection | None = None, **settings: object) -> dict[str, str]:

@@ -18,9 +18,8 @@ from bench import BenchError
 from bench.matrix import flat
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
-from bench.simulation.build import delivery_of, settings_of
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
-from bench.simulation.sent import Sent
+from bench.simulation.sent import Sent, delivery_of, settings_of
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
@@ -29,7 +28,7 @@ from report import ReportError
 from report.history import Journal, started_us
 from report.measures import replica_minutes
 from report.result import RESULT_FILE, Otherwise, Result
-from report.run_info import RUN_FILE, RunInfo
+from report.run_info import EVENTS, RUN_FILE, RunInfo
 from report.stored import stored_events, stored_journal
 from report.table import NONE, Table, coalesce
 
@@ -163,11 +162,12 @@ def _under(policy: str, folder: Path, info: RunInfo) -> Otherwise:
     change = {"autoscaler.policy": policy}
     if info.world != "simulated":
         found = replay(folder, change).simulated
-        return Otherwise(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
-    result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
-    if result.events != info.events_scheduled:
-        raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
-    return Otherwise(policy=policy, in_sla=result.in_sla, replica_minutes=result.replica_minutes)
+    else:
+        result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
+        if result.events != info.events_scheduled:
+            raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
+        found = msgspec.structs.asdict(result)
+    return Otherwise(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
 
 def read_run(folder: Path) -> Recorded:
@@ -175,7 +175,7 @@ def read_run(folder: Path) -> Recorded:
     info = _record(folder, RUN_FILE, RunInfo, "not the folder of a run")
     result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
     try:
-        (events,), journal = stored_events(folder).pieces(lambda rows: rows), Journal(stored_journal(folder))
+        (events,), journal = stored_events(folder / EVENTS).pieces(lambda rows: rows), Journal(stored_journal(folder))
     except ReportError as wrong:
         raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
     recorded = Recorded(info, result, _served(events, result.provenance.started_us), journal)

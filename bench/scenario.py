@@ -1,9 +1,8 @@
 """A scenario: the question that a run asks, read from a TOML file. Every mistake in it is named at once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import Speeds
-from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, unknown
+from contracts.settings import Rule, Target, Values, contradictions, picked, unknown
 from contracts.validation import InvalidSettingsError, checked, parse, spelt_out, table_in
 from grouping import Grouping, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
@@ -49,23 +48,9 @@ class Scenario(Heading):
 
     def load_spec(self) -> LoadSpec:
         """Return what the generator needs."""
-        return LoadSpec(
-            topology=self.topology,
-            workload=self.load.workload,
-            trace=self.load.trace,
-            spacing=self.load.spacing,
-            split=self.load.split,
-            grouping=self.load.grouping,
-            key_skew=self.load.key_skew,
-            faults=self.load.faults,
-            seed=self.seed,
-            duration_s=self.duration_s,
-            partitions=self.payment.partitions,
-            pipeline_partitions=self.pipeline_partitions,
-            latency_target_s=self.target.latency_target_s,
-            invalid_share=self.load.invalid_share,
-            **picked(self.load, Bursts),
-        )
+        sections = (self, self.load, self.payment, self.target)
+        names = LoadSpec.__struct_fields__
+        return LoadSpec(**{name: getattr(one, name) for one in sections for name in names if hasattr(one, name)})
 
     def playing(self, trace: Trace | EventTrace) -> "Scenario":
         """Return the scenario with a trace in place of its rate and duration.
@@ -78,26 +63,21 @@ class Scenario(Heading):
         if wrong := wrong_with(trace, self.load.split, self.load.grouping, self.load.faults):
             raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
         scenario = replace(self, duration_s=trace.duration_s)
-        if (partitions := trace.partitions) is None:
+        if trace.partitions is None:
             return scenario
-        limits = {key: getattr(self.autoscaler, key) for key in ("min_replicas", "max_replicas", "initial_replicas")}
-        problems = [
-            f"{trace.name}: it has {partitions} partitions, and autoscaler.{key} = {value} is more; --set {key}=…"
-            for key, value in limits.items()
-            if value > partitions
-        ]
-        if problems:
-            raise InvalidSettingsError(problems)
         load = replace(self.load, split=Split.TABLE)
         if isinstance(trace, EventTrace):  # a grouping may choose anew for events that have keys of their own
             split = Split.TABLE if load.grouping is Grouping.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
-        return replace(
+        scenario = replace(
             scenario,
             load=load,
-            payment=replace(self.payment, partitions=partitions),
+            payment=replace(self.payment, partitions=trace.partitions),
             simulation=replace(self.simulation, split=None),
         )
+        if wrong := [one for one in contradictions(scenario._values(), _RULES) if one[0].startswith("autoscaler.")]:
+            raise InvalidSettingsError([f"{trace.name}: {key}: {said}; --set {key}=…" for key, said in wrong])
+        return scenario
 
     def at_stage(self, number: int) -> "Scenario":
         """Return the question as it is put to stage `number` behind Payment, from 0: as to Payment in its place."""
@@ -144,21 +124,18 @@ class Scenario(Heading):
         }
 
     def _only_simulated(self) -> list[tuple[str, str]]:
-        """Return what live processes cannot be told."""
+        """Return (key, problem) of the settings that live processes do not have."""
+        plain = {one.name: one.default for one in fields(Simulation)}
+        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
+        other += ["startup_s"] if self.simulation.startup_s == "gke" else []
         if self.payment.delivery is Delivery.SHARE:
             return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
             said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
             return [(STAGES, said)]
-        plain = {one.name: one.default for one in fields(Simulation)}
-        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
-        if self.simulation.startup_s == "gke":
-            other.append("startup_s")
         if other:
-            them = ", ".join(_dotted(SIMULATION, name) for name in other)
-            return [
-                (them, "only simulated (tailpack simulate); live, replicas and what is seen of them are as they are")
-            ]
+            said = "only simulated (tailpack simulate); live, replicas and what is seen of them are as they are"
+            return [(", ".join(_dotted(SIMULATION, name) for name in other), said)]
         try:
             make_policy(self.autoscaler.policy, options=self.policy)
         except ValueError as wrong:
@@ -172,10 +149,6 @@ class Scenario(Heading):
         }
 
 
-ALIASES: Final = {"latency": "target.latency_target_s", "max": "autoscaler.max_replicas"}
-"""Short names of settings, for --set."""
-
-
 def scenario_names() -> list[str]:
     """Return the names of the delivered scenarios, the stress scenarios last."""
     return sorted(_delivered().keys() - table_in(STRESS)) + stress_names()
@@ -186,8 +159,8 @@ def stress_names() -> list[str]:
     return sorted(table_in(STRESS))
 
 
-def scenario_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Return name and content of a scenario as its file has it. Names ignore case. Raises InvalidSettingsError."""
+def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Return name and content of a scenario as its file has it. Names ignore case."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
@@ -203,24 +176,17 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     where only one has that key ("policy"). None leaves the file's value.
     Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
     """
-    name, raw = scenario_table(name_or_path)
-    problems = _override(raw, overrides or {})
+    name, raw = _named_table(name_or_path)
+    problems = _make_sections(raw) + _override(raw, overrides or {})
     _add_defaults(raw, name)
-    options = raw.pop(OPTIONS, {})
-    if not isinstance(options, dict):
-        problems.append(
-            f"{OPTIONS} = {options!r}: must be a section, [{OPTIONS}]; the policy's name is autoscaler.policy"
-        )
+    options = raw.pop(OPTIONS)
     stages, wrong_stages = _stages(raw.pop(STAGES, []))
     problems += wrong_stages
     good: dict[str, dict[str, Any]] = {}
-    for section, into, values in _sections(raw):
-        prefix = f"{section}." if section else ""
-        if not isinstance(values, dict):
-            problems.append(f"{section} = {values!r}: must be a section, [{section}]")
-            continue
+    for section, into in SECTIONS.items():
+        values = raw[section] if section else {key: value for key, value in raw.items() if key not in SECTIONS}
         good[section], wrong = checked(values, into)
-        problems += [prefix + one for one in wrong]
+        problems += [_dotted(section, one) for one in wrong]
     dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
     dotted |= {STAGES: stages} if not wrong_stages else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
@@ -248,24 +214,25 @@ def _delivered() -> dict[str, dict[str, Any]]:
     return {name: table for path in FOLDER.glob("*.toml") for name, table in table_in(path).items()}
 
 
+def _make_sections(raw: dict[str, Any]) -> list[str]:
+    """Make every section a table; return a problem for each that is something else in the file."""
+    wrong = [one for one in (*SECTIONS, OPTIONS) if one and not isinstance(raw.setdefault(one, {}), dict)]
+    hint = {OPTIONS: "; the policy's name is autoscaler.policy"}
+    problems = [f"{one} = {raw[one]!r}: must be a section, [{one}]{hint.get(one, '')}" for one in wrong]
+    raw.update({one: {} for one in wrong})
+    return problems
+
+
 def _add_defaults(raw: dict[str, Any], name: str) -> None:
     """Add what follows from the file's name and the workload, where the file leaves it out."""
-    load = raw.get("load")
-    workload = WORKLOADS.get(str(load.get("workload"))) if isinstance(load, dict) else None
+    workload, scaling = WORKLOADS.get(str(raw["load"].get("workload"))), raw["autoscaler"]
     raw.setdefault("name", name)
     if workload:
         raw.setdefault("duration_s", workload.duration_s)
-    partitions = (workload and workload.partitions) or DEFAULT_PARTITIONS
-    for section, key, value in (("payment", "partitions", partitions), ("autoscaler", "policy", DEFAULT_POLICY)):
-        table = raw.setdefault(section, {})
-        if isinstance(table, dict):
-            table.setdefault(key, value)
-    scaling = raw["autoscaler"]
-    policy = scaling.get("policy") if isinstance(scaling, dict) else None
-    if isinstance(policy, str) and FILE in policy:
-        scaling["policy"] = str(Path(policy).absolute())  # other processes load it, too
-    elif isinstance(policy, str):
-        scaling["policy"] = policy.lower()
+    raw["payment"].setdefault("partitions", (workload and workload.partitions) or DEFAULT_PARTITIONS)
+    policy = scaling.setdefault("policy", DEFAULT_POLICY)
+    if isinstance(policy, str):
+        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()  # others load it, too
         if count := fixed_count(policy):
             scaling.setdefault("initial_replicas", count)
 
@@ -280,26 +247,17 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
             problems += _override_stage(raw.get(STAGES), key, value)
             continue
         option = key.removeprefix(f"{OPTIONS}.")
-        matching = [(OPTIONS, option)] if option != key else _matching(ALIASES.get(key, key))
+        matching = [(OPTIONS, option)] if option != key else _matching(key)
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
-            said = f"is ambiguous; known are {', '.join(known)}" if matching else _no_setting(key, known)
-            problems.append(f"--set {key}: {said}")
+            other = f"{unknown(key, known)} `tailpack show setting {key}` lists similar ones"
+            problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
-        table = raw.setdefault(section, {}) if section else raw
-        if isinstance(table, dict):
-            table[name] = value
-        if section != SIMULATION and isinstance(simulation := raw.get(SIMULATION), dict):
-            simulation.pop(name, None)  # what is asked for holds in the simulated world too
+        (raw[section] if section else raw)[name] = value
+        if section != SIMULATION:
+            raw[SIMULATION].pop(name, None)  # the override holds in the simulated world, too
     return problems
-
-
-def _no_setting(key: str, known: list[str]) -> str:
-    names = {one.rpartition(".")[2]: one for one in reversed(known)} | {one: one for one in known} | ALIASES
-    near = [names[one] for one in get_close_matches(key, names, n=1)] or [one for one in known if key in one][:1]
-    meant = f"did you mean {near[0]}? " if near else ""
-    return f"unknown; {meant}`tailpack show setting {key}` lists similar ones"
 
 
 def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
@@ -324,26 +282,12 @@ def _dotted(section: str, name: str) -> str:
     return f"{section}.{name}".lstrip(".")
 
 
-def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[Settings], Any]]:
-    for section, into in SECTIONS.items():
-        if section:
-            yield section, into, raw.get(section, {})
-        else:
-            yield section, into, {key: value for key, value in raw.items() if key not in SECTIONS}
-
-
 AS_ONE: Final = "tail-aware"
 """The policy that uses what it is told of the stages before."""
 
 _LOAD_KEYS: Final = {
-    "topology": "topology",
-    "duration_s": "duration_s",
-    "workload": "load.workload",
-    "trace": "load.trace",
-    "split": "load.split",
-    "grouping": "load.grouping",
-    "invalid_share": "load.invalid_share",
-    "faults": "load.faults",
+    **{name: name for name in ("topology", "duration_s")},
+    **{name: f"load.{name}" for name in ("workload", "trace", "split", "grouping", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""

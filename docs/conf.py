@@ -9,7 +9,7 @@ SECTIONS: Final = {
     "Reference": ["docs/reference"],
     "Explanation": ["docs/explanation", "docs"],
     "Results": ["docs/results"],
-    "Project": ["", "docs/project", "docs/project/decisions", "docs/decisions"],
+    "Project": ["", "docs/project", "docs/project/decisions"],
 }
 """Heading of the navigation → folders whose pages are below it."""
 

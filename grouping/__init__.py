@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Grouping(StrEnum):
-    """The rule that chooses the payment partition of an event. docs/grouping.md has the meaning of each."""
+    """The rule that chooses the payment partition of an event; see docs/explanation/partitioners-and-order.md."""
 
     EXPLICIT = "explicit"
     KG = "kg"

@@ -117,6 +117,8 @@ class DriverSettings(Settings):
     """How long it is awaited."""
     drain_deadline_s: float = setting(120.0, "s", above=0)
     """How long the last acknowledgements are awaited: a killed broker needs tens of seconds to recover."""
+    linger_ms: float = setting(2.0, "ms", least=0)
+    """How long the Kafka client waits for more events before it sends a batch. Adds to the latency of each event."""
     web_port: int = setting(0, least=0, most=65535)
     """Port of Locust's web page; 0: none. The load starts by itself, and the page ends with it."""
     web_host: str = setting("127.0.0.1")

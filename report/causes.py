@@ -1,7 +1,6 @@
-"""The causes of lateness in words: what each means, and a sentence with the figures that tell it of one episode."""
+"""The causes of lateness in words: what each means, and a sentence with figures for each episode of late events."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -36,12 +35,27 @@ MEANINGS: Final[dict[str, str]] = {
     Cause.BURST: "More arrived at once than its replica serves within the target, though on average it keeps up.",
     Cause.OVERLOADED: "Its replica had more to do than it can do, for longer than a burst lasts.",
 }
-"""Cause → one sentence for the page."""
-NEVER_DONE: Final[Mapping[str, str]] = {
+"""Cause → one sentence for the page; a later version may have causes that this one does not know."""
+NEVER_DONE: Final = {
     Cause.UPSTREAM: "It was sent and never reached Payment's topic.",
     Cause.REPLICA_DEAD: "It lay in Payment's topic when a replica died, and nobody ever finished it.",
     Cause.OVERLOADED: "It lay in Payment's topic until the end of the run, and nobody ever finished it.",
 }
+IN_ORDER, OWN_SERVICE = "in Order", "own service"
+SENTENCES: Final[dict[str, str]] = {
+    Cause.GENERATOR: "the generator sent the worst {sent_late} late",
+    IN_ORDER: "Order accepted the worst {sending} after it was placed",
+    Cause.UPSTREAM: "{replica} had nothing else to do, yet received the worst {transit} after {handed_on}",
+    OWN_SERVICE: "the service of the worst took {service} at {owner}, usual are {usual}",
+    Cause.DOWNSTREAM: "services before the worst were slow at {owner} and cost it {slowed}; usual are {usual} each",
+    Cause.REPLICA_DEAD: "{old} was gone, {owner} took over partition {partition}: {unserved}",
+    Cause.GROUP_STOPPED: "no partition finished anything for {stop} before {start}, under epoch {epoch}",
+    Cause.HANDOVER: "partition {partition} went from {old} to {owner}: {unserved}",
+    Cause.REPLICA_STARTING: "{starts}; {ahead}; {load}",
+    Cause.BURST: "all that lay ahead had arrived within the last second; {ahead}; {load}",
+    Cause.OVERLOADED: "{load}{since}; {ahead}",
+}
+"""Cause → what `why` says of an episode; upstream and downstream have two."""
 
 
 def cause_title(cause: str) -> str:
@@ -49,98 +63,68 @@ def cause_title(cause: str) -> str:
     return cause.replace("-", " ").capitalize()
 
 
-def cause_meaning(cause: str) -> str:
-    """Return its sentence; empty for a cause that this version does not know."""
-    return MEANINGS.get(cause, "")
+def why(cause: Cause, worst: Mapping[str, Any], terms: Terms, starts: Iterable[Span]) -> str:
+    """Return one sentence with the figures that show an episode's cause.
+
+    worst: of an episode (partition, replica, epoch) and of its worst event, µs; None where not known. starts: from when
+    a replica was requested until it was ready.
+    """
+    if worst["latency_us"] is None:
+        return NEVER_DONE.get(cause, "Never done.")
+
+    def at(time_us: int) -> str:
+        return moment((time_us - terms.started_us) / 1e6)
+
+    def between(begin: str, end: str) -> str:
+        known = worst[begin] is not None and worst[end] is not None
+        return _length(worst[end] - worst[begin] if known else None)
+
+    sentence, usual_us = SENTENCES[cause], terms.usual.service_us
+    if cause is Cause.UPSTREAM and (worst["accepted_us"] or 0) - (worst["placed_us"] or 0) > terms.target_us // 10:
+        sentence = SENTENCES[IN_ORDER]
+    elif cause is Cause.DOWNSTREAM and worst["service_us"] > SLOW * usual_us:
+        sentence = SENTENCES[OWN_SERVICE]
+    owner = f"{worst['replica'] or 'nobody'} (epoch {'unknown' if worst['epoch'] is None else worst['epoch']})"
+    waited_us = worst["start_us"] - worst["handed_us"]
+    rate = f"μ = {1e6 / usual_us:.0f} events/s" if usual_us else "an unknown μ"
+    events = f", the time of {several(waited_us // usual_us, 'event')}" if usual_us else ""
+    had = "" if worst["load"] is None else f"{worst['load'] / WINDOW_S:.0f} events/s over {WINDOW_S} s at "
+    since = "" if worst["since_us"] is None else f", never done with its work since {at(worst['since_us'])}"
+    over = "" if worst["over_from"] is None else f", more than it can serve since {moment(float(worst['over_from']))}"
+    apart = "it was sent; in a payment-only run the broker's part and the poll's cannot be told apart"
+    met = [one for one in starts if one.from_us < worst["start_us"] and one.until_us > worst["handed_us"]]
+    took = [(one.replica, at(one.from_us), _length(one.until_us - one.from_us)) for one in met[:2]]
+    facts = {
+        "owner": owner,
+        "sent_late": between("intended_us", "placed_us"),
+        "sending": between("placed_us", "accepted_us"),
+        "transit": between("handed_us", "received_us"),
+        "handed_on": "Order had handed it on" if terms.pipeline else apart,
+        "service": _length(worst["service_us"]),
+        "slowed": _length(worst["slowed_us"]),
+        "usual": _length(usual_us),
+        "unserved": _unserved(worst, at),
+        "stop": _length(worst["stop_us"]) if worst["stop_us"] else between("left_us", "came_us"),
+        "start": at(worst["start_us"]),
+        "starts": "; ".join(
+            f"{replica} was asked for at {when} and ready {later} later" for replica, when, later in took
+        ),
+        "ahead": f"the worst waited {_length(waited_us)}{events}",
+        "load": f"{had}{owner} against {rate}",
+        "since": over or since,
+    }
+    text = sentence.format_map({**worst, **facts})
+    return text[0].upper() + text[1:] + "."
 
 
-@dataclass(frozen=True, slots=True)
-class Sentences:
-    """Why an episode was late, in one sentence."""
-
-    terms: Terms
-    starts: Sequence[Span]
-    """From when a replica was requested until it was ready."""
-
-    def why(self, cause: Cause, worst: Mapping[str, Any]) -> str:
-        """Return one sentence.
-
-        worst: of an episode (partition, replica, epoch) and of its worst event, µs; None where not known.
-        """
-        if worst["latency_us"] is None:
-            return NEVER_DONE.get(cause, "Never done.")
-        text = self._said(cause, worst)
-        return text[0].upper() + text[1:] + "."
-
-    def _said(self, cause: Cause, worst: Mapping[str, Any]) -> str:
-        owner = f"{worst['replica'] or 'nobody'} (epoch {'unknown' if worst['epoch'] is None else worst['epoch']})"
-        partition, usual_us = f"partition {worst['partition']}", self.terms.usual.service_us
-        match cause:
-            case Cause.GENERATOR:
-                text = f"the generator sent the worst {_between(worst, 'intended_us', 'placed_us')} late"
-            case Cause.UPSTREAM if (worst["accepted_us"] or 0) - (worst["placed_us"] or 0) > self.terms.target_us // 10:
-                text = f"Order accepted the worst {_between(worst, 'placed_us', 'accepted_us')} after it was placed"
-            case Cause.UPSTREAM:
-                way = "it was sent; in a payment-only run the broker's part and the poll's cannot be told apart"
-                text = f"{worst['replica']} had nothing else to do, yet received the worst "
-                text += f"{_between(worst, 'handed_us', 'received_us')} after "
-                text += "Order had handed it on" if self.terms.pipeline else way
-            case Cause.DOWNSTREAM if worst["service_us"] > SLOW * usual_us:
-                text = f"the service of the worst took {_length(worst['service_us'])} at {owner}, "
-                text += f"usual are {_length(usual_us)}"
-            case Cause.DOWNSTREAM:
-                text = f"services before the worst were slow at {owner} and cost it {_length(worst['slowed_us'])}; "
-                text += f"usual are {_length(usual_us)} each"
-            case Cause.REPLICA_DEAD:
-                text = f"{worst['old']} was gone, {owner} took over {partition}: {self._unserved(worst)}"
-            case Cause.HANDOVER:
-                text = f"{partition} went from {worst['old']} to {owner}: {self._unserved(worst)}"
-            case Cause.GROUP_STOPPED:
-                length = _length(worst["stop_us"]) if worst["stop_us"] else _between(worst, "left_us", "came_us")
-                until = self._at(worst["start_us"])
-                text = f"no partition finished anything for {length} before {until}, under epoch {worst['epoch']}"
-            case _:
-                text = self._too_much(cause, worst, owner)
-        return text
-
-    def _too_much(self, cause: Cause, worst: Mapping[str, Any], owner: str) -> str:
-        usual_us, waited_us = self.terms.usual.service_us, worst["start_us"] - worst["handed_us"]
-        rate = f"μ = {1e6 / usual_us:.0f} events/s" if usual_us else "an unknown μ"
-        had = "" if worst["load"] is None else f"{worst['load'] / WINDOW_S:.0f} events/s over {WINDOW_S} s at "
-        load = f"{had}{owner} against {rate}"
-        ahead = f"the worst waited {_length(waited_us)}"
-        ahead += f", the time of {several(waited_us // usual_us, 'event')}" if usual_us else ""
-        if cause is Cause.REPLICA_STARTING:
-            met = (one for one in self.starts if worst["handed_us"] < one.until_us and one.from_us < worst["start_us"])
-            named = [
-                f"{one.replica} was asked for at {self._at(one.from_us)} and ready "
-                f"{_length(one.until_us - one.from_us)} later"
-                for one in met
-            ]
-            return f"{'; '.join(named[:2])}; {ahead}; {load}"
-        if cause is Cause.BURST:
-            return f"all that lay ahead had arrived within the last second; {ahead}; {load}"
-        since = "" if worst["since_us"] is None else f", never done with its work since {self._at(worst['since_us'])}"
-        if worst["over_from"] is not None:
-            since = f", more than it can serve since {moment(float(worst['over_from']))}"
-        return f"{load}{since}; {ahead}"
-
-    def _unserved(self, worst: Mapping[str, Any]) -> str:
-        left_us, came_us = worst["left_us"], worst["came_us"]
-        if left_us is None:
-            return "nobody served it"
-        from_us = max(left_us, min(worst["handed_us"], came_us))
-        from_us = left_us if from_us == came_us else from_us  # the worst came later, into what had piled up
-        return f"nobody served it from {self._at(from_us)} to {self._at(came_us)} ({_length(came_us - from_us)})"
-
-    def _at(self, time_us: int) -> str:
-        return moment((time_us - self.terms.started_us) / 1e6)
+def _unserved(worst: Mapping[str, Any], at: Callable[[int], str]) -> str:
+    left_us, came_us = worst["left_us"], worst["came_us"]
+    if left_us is None:
+        return "nobody served it"
+    from_us = max(left_us, min(worst["handed_us"], came_us))
+    from_us = left_us if from_us == came_us else from_us  # the worst came later, into what had piled up
+    return f"nobody served it from {at(from_us)} to {at(came_us)} ({_length(came_us - from_us)})"
 
 
 def _length(time_us: int | None) -> str:
     return duration(None if time_us is None else time_us / 1e6)
-
-
-def _between(worst: Mapping[str, Any], begin: str, end: str) -> str:
-    known = worst[begin] is not None and worst[end] is not None
-    return _length(worst[end] - worst[begin] if known else None)

@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,15 +9,13 @@ import numpy as np
 from contracts.journal import PlanWritten, TickRecord
 from report import history
 from report.history import Journal
-from report.measures import IntArray, per_second_packing, percentile_us
+from report.measures import IntArray, bin_capacity, bins, percentile_us
 from report.result import Cost, Starts
 from report.run_info import RunInfo
 from report.table import Table
 from report.terms import Usual
 
 MOST_SECONDS: Final = 200_000
-SLICE_S: Final = 20_000
-"""Seconds of which the counts of all partitions are in memory at once."""
 
 
 def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None) -> Cost:
@@ -60,22 +57,15 @@ def packing_of(run: RunInfo, arrived: Table, usual: Usual) -> IntArray | None:
     seconds = int(run.duration_s)
     if service_rate is None or not 0 < seconds <= MOST_SECONDS:
         return None
-    spacing = run.section("load").get("spacing")
-    pack = partial(per_second_packing, service_rate=service_rate, latency_target_s=run.latency_target_s)
-    slices = ((begin, min(begin + SLICE_S, seconds)) for begin in range(0, seconds, SLICE_S))
+    bursts = run.section("load").get("spacing") == "burst"
     try:
-        return np.concatenate([pack(_counts(arrived, *each), bursts=spacing == "burst") for each in slices])
+        capacity = bin_capacity(service_rate=service_rate, latency_target_s=run.latency_target_s, bursts=bursts)
     except ValueError:
         return None  # a replica that cannot serve one event within the target holds no bin
-
-
-def _counts(arrived: Table, begin: int, end: int) -> IntArray:
-    some = arrived.where((arrived["second"] >= begin) & (arrived["second"] < end))
-    second, counts = some["second"] - begin, some["events"]
-    partitions, line = np.unique(some["partition"], return_inverse=True)
-    table = np.zeros((end - begin, max(1, len(partitions))), np.int64)
-    table[second, line] = counts
-    return table
+    some = arrived.where((arrived["second"] >= 0) & (arrived["second"] < seconds))
+    held = np.zeros(seconds, np.int64)
+    np.add.at(held, some["second"], np.minimum(some["events"], capacity))
+    return bins(held, capacity)
 
 
 def rebalance_score(

@@ -163,7 +163,7 @@ def report_stored(folder: Path) -> Result:
     run = stored.load_run(folder)
     begun(run, folder)
     try:
-        result = measure(run, stored.stored_events(folder), stored.stored_journal(folder), now_us=clock_us())
+        result = measure(run, stored.stored_events(folder / EVENTS), stored.stored_journal(folder), now_us=clock_us())
     except ReportError as refused:
         raise ReportError(f"{folder}: {refused}") from refused
     save(result, folder)

@@ -1,4 +1,4 @@
-"""What the journal has of the group: replicas paid for, plans written, lag. Plain Python: a journal is small."""
+"""The group by its journal: replicas paid for, plans written, lag. Plain Python: a journal is small."""
 
 import sys
 from bisect import bisect_right

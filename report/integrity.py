@@ -67,7 +67,7 @@ def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_or
     """Return what is wrong. counts: of `totals`. key_order: whether the events of a customer had to stay in order."""
     placed = rows.known.issuperset(PLACED)
     repeated = sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values())
-    by_key = sum(rows.pieces(_overtaking_customers, by=CUSTOMER)) if placed and rows.customers else None
+    by_key = sum(rows.pieces(_overtaking_customers, by=CUSTOMER)) if placed and CUSTOMER in rows.known else None
     found: dict[str, Any] = {
         "lost": lost,
         "duplicates": repeated if COUNTED in rows.known else None,

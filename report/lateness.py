@@ -1,8 +1,4 @@
-"""Why events were late: each late event gets one cause, the first whose rule holds, in the order of `Cause`.
-
-The last rule holds always. One rule needs the whole group: it stood still when nobody finished anything although
-several partitions had events waiting.
-"""
+"""Why events were late: each late event gets one cause, the first whose rule holds. That of the last holds always."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,14 +7,14 @@ from typing import Any, Final
 import numpy as np
 
 from report import table as cols
-from report.causes import Cause, Sentences
+from report.causes import Cause, why
 from report.history import Journal, Span, starting
-from report.queues import Intervals, group_stops, overlap, owner_loads, placed, waited
+from report.queues import group_stops, overlap, owner_loads, waited
 from report.rebalances import Deaths, takeovers
 from report.result import CauseOfLateness, LateEpisode, Tail
 from report.seconds import Shares, in_seconds
 from report.table import NONE, Groups, Ints, Mask, Rows, Table
-from report.terms import SECOND_US, Terms, accounted
+from report.terms import SECOND_US, Terms, accounted, placed
 
 LISTED: Final = 1_000
 """Most episodes that a report lists: those with most events."""
@@ -32,21 +28,12 @@ FIGURES: Final = (
 EXPLAINED: Final = ("partition", "replica", "epoch", "offset", "done_us", "cause", *FIGURES)
 MOST_EXPLAINED: Final = 1_000_000
 """Of more late events each so many-th, by order of completion, is explained."""
-UPON_ARRIVAL_US: Final = SECOND_US
-"""What arrived within the last second, or the target where that is longer, is a burst."""
 HANDED_OVER, DEAD = 1, 2
 """How a partition changed hands."""
 
 
 def explain(
-    rows: Rows,
-    owners: Table,
-    arrived: Table,
-    terms: Terms,
-    journal: Journal,
-    *,
-    deaths: Deaths,
-    shares: Shares,
+    rows: Rows, owners: Table, arrived: Table, terms: Terms, journal: Journal, *, deaths: Deaths, shares: Shares
 ) -> Tail:
     """Return why events were late. owners, arrived: of `rebalances.stays` and `seconds.owned`."""
     number = shares.events - shares.in_sla
@@ -57,19 +44,14 @@ def explain(
     every = max(1, -(-number // MOST_EXPLAINED))
     late = waited(rows, owners, terms)
     late = late.where(np.lexsort([late["offset"], late["partition"], late["done_us"]])[::every])
-    loads = owner_loads(arrived, terms.usual.service_us)
-    place = cols.places([loads["replica"], loads["second"]], [late["replica"], terms.second(late["intended_us"])])
-    late = late.plus(
-        takeover=_kinds(owners, deaths)[late["stay"]],
-        **{name: cols.taken(loads[name], place) for name in ("load", "over_from")},
-    )
+    late = late.plus(takeover=_kinds(owners, deaths)[late["stay"]], **owner_loads(arrived, late, terms))
     stops = group_stops(rows, terms, moments) if moments else []
     found = attributed(late, terms, stops, starts).only(*EXPLAINED)
     if shares.lost:
         died_us = max((at_us for times in deaths.times.values() for at_us in times), default=NONE)
         lost = rows.pieces(partial(never_done, died_us=died_us, pipeline=terms.pipeline))
         found = cols.joined([found, *lost], *EXPLAINED)
-    largest, left_out = episodes(found, terms, Sentences(terms, starts))
+    largest, left_out = episodes(found, terms, starts)
     return Tail(
         late=number,
         explained=len(found["cause"]) if every > 1 else None,
@@ -89,7 +71,7 @@ def _kinds(owners: Table, deaths: Deaths) -> Ints:
     return kinds
 
 
-def attributed(late: Table, terms: Terms, stops: Intervals, starts: Sequence[Span]) -> Table:
+def attributed(late: Table, terms: Terms, stops: Sequence[tuple[int, int]], starts: Sequence[Span]) -> Table:
     """Return `late` with `cause`, `latency_us`, `slowed_us` (cost of slow services) and `stop_us` (standstills it met).
 
     late: late events with the columns of `queues.waited`, `takeover` (how its partition changed hands), and load,
@@ -99,6 +81,7 @@ def attributed(late: Table, terms: Terms, stops: Intervals, starts: Sequence[Spa
     def in_time(done_us: Ints) -> Mask:
         return np.asarray((done_us != NONE) & (done_us - late["intended_us"] <= terms.target_us))
 
+    unready = [(one.from_us, one.until_us) for one in starts]
     done_us, stop_us = late["done_us"], overlap(stops, late["since_us"], late["start_us"])
     late_by_us = np.maximum(cols.minus(late["placed_us"], late["intended_us"]), 0)
     sending_us = cols.minus(late["accepted_us"], late["placed_us"])
@@ -108,7 +91,7 @@ def attributed(late: Table, terms: Terms, stops: Intervals, starts: Sequence[Spa
     in_stop = (pause_us != NONE) & (overlap(stops, late["left_us"], late["came_us"]) * 2 >= pause_us)
     dead, handover = ((late["takeover"] == kind) & unpaused for kind in (DEAD, HANDED_OVER))
     stopped = (unstalled & (stop_us > 0)) | (unpaused & in_stop)
-    recent = late["since_us"] >= late["handed_us"] - max(UPON_ARRIVAL_US, terms.target_us)
+    recent = late["since_us"] >= late["handed_us"] - max(SECOND_US, terms.target_us)  # busy for no longer than a burst
     rules = {
         Cause.GENERATOR: in_time(done_us - late_by_us),
         Cause.UPSTREAM: in_time(done_us - sending_us) | (unstalled & ~(dead | stopped | handover)),
@@ -116,7 +99,7 @@ def attributed(late: Table, terms: Terms, stops: Intervals, starts: Sequence[Spa
         Cause.REPLICA_DEAD: dead,
         Cause.GROUP_STOPPED: stopped,
         Cause.HANDOVER: handover,
-        Cause.REPLICA_STARTING: _meets(starts, late["handed_us"], late["start_us"]),
+        Cause.REPLICA_STARTING: overlap(unready, late["handed_us"], late["start_us"]) > 0,
         Cause.BURST: recent & (late["over_from"] == NONE),
         Cause.OVERLOADED: np.ones(len(done_us), np.bool_),
     }
@@ -125,18 +108,11 @@ def attributed(late: Table, terms: Terms, stops: Intervals, starts: Sequence[Spa
     return late.plus(cause=cause, latency_us=latency_us, slowed_us=slowed_us, stop_us=stop_us)
 
 
-def _meets(spans: Sequence[Span], from_us: Ints, until_us: Ints) -> Mask:
-    """Return whether some span overlaps with each [from, until)."""
-    begun = np.searchsorted(sorted(one.from_us for one in spans), until_us, side="left")
-    ended = np.searchsorted(sorted(one.until_us for one in spans), from_us, side="right")
-    return np.asarray((from_us < until_us) & (begun > ended))
-
-
 def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
     """Return the events that were never done, with `cause`. died_us: when the last replica died; NONE: none did.
 
     Upstream when it never reached Payment's topic; replica-dead when a replica died after it had been handed over;
-    overloaded otherwise: nobody came to serve it.
+    overloaded otherwise: no replica served it.
     """
     lost = placed(events.where((events["done_us"] == NONE) & accounted(events)))
     reached = (lost["requested_records"] > 0) | (not pipeline)
@@ -148,10 +124,9 @@ def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
     return lost.plus(**columns).only(*EXPLAINED)
 
 
-def episodes(late: Table, terms: Terms, sentences: Sentences) -> tuple[tuple[LateEpisode, ...], int]:
+def episodes(late: Table, terms: Terms, starts: Sequence[Span]) -> tuple[tuple[LateEpisode, ...], int]:
     """Return late events of one cause that follow each other on one partition, by time, and how many are left out."""
-    order = np.lexsort([late[name] for name in ("done_us", "offset", "intended_us", "cause", "partition")])
-    late = late.where(order)
+    late = late.where(np.lexsort([late[name] for name in ("done_us", "offset", "intended_us", "cause", "partition")]))
     apart = np.diff(late["intended_us"], prepend=late["intended_us"][:1]) > APART_US
     number = np.cumsum(cols.begins(late["partition"], late["cause"], late["replica"], late["epoch"]) | apart)
     each = Groups(number)
@@ -175,7 +150,7 @@ def episodes(late: Table, terms: Terms, sentences: Sentences) -> tuple[tuple[Lat
                 until_s=(int(until_us[row]) - terms.started_us) / 1e6,
                 events=int(each.sizes[row]),
                 worst_s=in_seconds(values["latency_us"]),
-                why=sentences.why(cause, {**figures, **where, "old": late.name(values["old"])}),
+                why=why(cause, {**figures, **where, "old": late.name(values["old"])}, terms, starts),
             )
         )
     found.sort(key=lambda one: (one.from_s, -1 if one.partition is None else one.partition, one.cause))

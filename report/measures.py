@@ -75,8 +75,12 @@ def per_second_packing(counts: IntArray, *, service_rate: float, latency_target_
     hysteresis. counts: events, shape (seconds, partitions). service_rate: μ in events/s.
     """
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
-    replicas: IntArray = np.maximum(1, -(-np.minimum(counts, capacity).sum(axis=1, dtype=np.int64) // capacity))
-    return replicas
+    return bins(np.minimum(counts, capacity).sum(axis=1, dtype=np.int64), capacity)
+
+
+def bins(held: IntArray, capacity: int) -> IntArray:
+    """Return the bins of each second. held: Σ min(n, c) over its partitions. capacity: c."""
+    return np.maximum(1, -(-held // capacity))
 
 
 def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) -> int:

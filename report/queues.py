@@ -6,7 +6,7 @@ Dᵢ = Sᵢ + max over j ≤ i of (aⱼ − Sⱼ₋₁), Sᵢ = s₁ + … + s�
 says when the event would have been done.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,7 +15,7 @@ import numpy as np
 from report import table as cols
 from report.seconds import SERVED
 from report.table import NONE, Groups, Ints, Rows, Table
-from report.terms import Terms, done, handed, in_line, ready
+from report.terms import SECOND_US, Terms, done, handed, in_line, placed, ready
 
 SLOW: Final = 3
 """A service that takes longer than this many usual services is slow."""
@@ -25,28 +25,29 @@ PLACE: Final = ("done_us", "partition", "offset", "intended_us")
 """No two events differ in none of these."""
 HANDS: Final = ("stay", "old", "left_us", "came_us")
 """How the event's partition came to its replica; see `rebalances.stays`."""
-TIMES: Final = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us")
-KNOWN: Final = (*PLACE, *HANDS, *TIMES, "placed_us", "accepted_us", "handed_us", "received_us", "replica", "epoch")
+KNOWN: Final = (
+    *PLACE, *HANDS, "replica", "epoch", "placed_us", "accepted_us", "handed_us", "received_us", "start_us",
+    "service_us", "unstalled_us", "unslowed_us", "since_us",
+)  # fmt: skip
 LEAST_SLOT_US: Final = 20_000
 """Resolution of standstills."""
 LONGEST_US: Final = 600_000_000
-"""Of a longer wait or service only the end counts for standstills: a time may be absurd."""
+"""Only the end of a longer wait or service counts for standstills: a time may be absurd."""
 AFTER_CHANGE_US: Final = 5_000_000
 """A standstill is the group's if a plan, or a change of a replica, is within it or at most this long before it."""
-SEVERAL: Final = 2
-Intervals = Sequence[tuple[int, int]]
-"""Disjoint times from … until, µs, in order."""
 
 
 def waited(rows: Rows, stays: Table, terms: Terms) -> Table:
     """Return the late events that were done, with what the queues of their replicas and of their partitions say.
 
-    stays: of `rebalances.stays`. Added to what is known of an event, all in µs:
-    start_us      service began: received, and the replica's event before it done
-    service_us    from there until done
-    unstalled_us  when it would have been done had its replica never been idle while it was there to be served;
-    unslowed_us   … had no service been slow; unpaused_us: … had its partition changed hands in no time
-    since_us      its replica has had something to do ever since
+    stays: of `rebalances.stays`. Added columns, all in µs:
+
+    start_us      start of its service: received, and the replica's event before it done
+    service_us    length of its service
+    unstalled_us  end of its service if its replica had never been idle while the event could be served
+    unslowed_us   … if no service had been slow
+    unpaused_us   … if its partition had changed hands in no time
+    since_us      time since which its replica had never been without work
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVED, *HANDS)
     queued = partial(_queued, stays=changed, terms=terms)
@@ -97,16 +98,11 @@ def _queued(events: Table, *, stays: Table, terms: Terms, line: str) -> Table:
     )
 
 
-def placed(events: Table) -> Table:
-    """Return the events; those without a known place are in one partition of their own."""
-    return events.plus(partition=np.maximum(events["partition"], -1))
+def owner_loads(arrived: Table, late: Table, terms: Terms) -> dict[str, Ints]:
+    """Return load, over_from of `late`: what its replica's partitions got in `WINDOW_S` seconds up to its own.
 
-
-def owner_loads(arrived: Table, usual_us: int) -> Table:
-    """Return replica, second, load, over_from: what its partitions got in the `WINDOW_S` seconds up to this one.
-
-    load: events in the window, of the partitions whose events of this second it served. over_from: the second since
-    which it has been more than it can serve (NONE: it is not). arrived: of `seconds.owned`.
+    load: events in the window, of the partitions whose events of the last second it served. over_from: the second
+    since which it has been more than it can serve (NONE: it is not). arrived: of `seconds.owned`.
     """
     each = arrived.where(arrived["owner"] >= 0)
     second, upto = each["second"], np.cumsum(each["events"])
@@ -116,19 +112,18 @@ def owner_loads(arrived: Table, usual_us: int) -> Table:
     groups = Groups(each["owner"], second)
     replica, second = groups.keys
     load = groups.sum(window)
-    over = load * usual_us > WINDOW_S * 1_000_000
+    over = load * terms.usual.service_us > WINDOW_S * SECOND_US
     fresh = cols.begins(replica, second - np.arange(len(second)), over)  # in a row seconds grow as rows do
     since = cols.running_max(np.where(over & fresh, second, NONE), cols.begins(replica))
-    return Table(
-        {"replica": replica, "second": second, "load": load, "over_from": np.where(over, since, NONE)}, arrived.names
-    )
+    found = cols.places(groups.keys, [late["replica"], terms.second(late["intended_us"])])
+    return {"load": cols.taken(load, found), "over_from": cols.taken(np.where(over, since, NONE), found)}
 
 
-def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> Intervals:
+def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> list[tuple[int, int]]:
     """Return the standstills, a tenth of the target or longer, that a change of the group explains, in order.
 
-    The group stands still in a slot of time in which nobody finishes or holds an event, and several partitions have
-    events that wait. moments: times of plans and of changes of replicas, µs.
+    The group stands still in a slot of time in which no replica finishes or holds an event, and several partitions
+    have events that wait. moments: times of plans and of changes of replicas, µs.
     """
     length_us = max(LEAST_SLOT_US, 2 * terms.usual.service_us)
     still = _still_slots(np.concatenate(rows.pieces(partial(_spans, terms=terms, length_us=length_us))))
@@ -153,8 +148,8 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
     rows = rows.where((second >= 0) & (second <= terms.shown_s))
     handed_us, ready_us, done_us = handed(rows), ready(rows), rows["done_us"]
     waits = ready_us - handed_us >= max(terms.target_us // 10, 2 * length_us)
-    served_from_us = np.maximum(ready_us, done_us - LONGEST_US)
     waited_from_us = np.maximum(handed_us, ready_us - LONGEST_US)[waits]
+    served_from_us = np.maximum(ready_us, done_us - LONGEST_US)
     served = (np.full(len(done_us), NONE), served_from_us // length_us, done_us // length_us)
     waited = (rows["partition"][waits], -(-waited_from_us // length_us), ready_us[waits] // length_us - 1)
     line, first, last = (np.concatenate(pair) for pair in zip(served, waited, strict=True))
@@ -171,25 +166,15 @@ def _still_slots(spans: Ints) -> Ints:
         return spans[:0, 0]
     begin, slots = first[valid].min(), int(last.max() - first[valid].min()) + 2
     served, waiting = (
-        np.cumsum(
-            np.bincount(first[some] - begin, minlength=slots) - np.bincount(last[some] + 1 - begin, minlength=slots)
-        )
+        np.cumsum(np.bincount(first[some] - begin, None, slots) - np.bincount(last[some] + 1 - begin, None, slots))
         for some in (valid & (line == NONE), valid & (line != NONE))
     )
-    return np.asarray(np.flatnonzero((served == 0) & (waiting >= SEVERAL)) + begin)
+    return np.asarray(np.flatnonzero((served == 0) & (waiting >= 2)) + begin)
 
 
-def overlap(intervals: Intervals, from_us: Ints, until_us: Ints) -> Ints:
-    """Return how long each [from, until] overlaps `intervals`, µs; 0 where it is not known or ends before it begins."""
-    if not intervals:
-        return np.zeros(len(from_us), np.int64)
-    first_us, last_us = np.array(intervals, np.int64).T
-    covered = np.append(0, np.cumsum(last_us - first_us))
-
-    def upto(at_us: Ints) -> Ints:  # how much of `intervals` lies before each time
-        place = np.searchsorted(first_us, at_us, side="right")
-        inside = np.minimum(at_us, last_us[place - 1]) - first_us[place - 1]
-        return np.where(place > 0, covered[place - 1] + inside, 0)
-
-    known = (from_us != NONE) & (until_us != NONE) & (from_us < until_us)
-    return np.where(known, upto(until_us) - upto(from_us), 0)
+def overlap(intervals: Iterable[tuple[int, int]], from_us: Ints, until_us: Ints) -> Ints:
+    """Return how long each [from, until] overlaps with `intervals`, µs; 0 where it is not known."""
+    total_us = np.zeros(len(from_us), np.int64)
+    for begin_us, end_us in intervals:
+        total_us += np.maximum(np.minimum(until_us, end_us) - np.maximum(from_us, begin_us), 0)
+    return np.where((from_us != NONE) & (until_us != NONE), total_us, 0)

@@ -53,7 +53,7 @@ class Takeover:
 
 
 class Deaths:
-    """What the journal tells of the old owner of a partition: whether it was dead, or handed the partition over."""
+    """The deaths in the journal, and whether the old owner of a partition was dead or handed the partition over."""
 
     def __init__(self, journal: Journal) -> None:
         self.times = _times(journal.changes, {ReplicaChange.DIED})

@@ -12,7 +12,7 @@ from report import history
 from report.history import Journal
 from report.result import HeatMap, Series
 from report.table import NONE, Groups, Ints, Rows, Table, begins, joined, places, running_max, taken
-from report.terms import NOWHERE, SECOND_US, Terms, accounted, latency
+from report.terms import NOWHERE, SECOND_US, Terms, accounted, latency, placed
 
 PARTS_PER_MILLION: Final = {
     "p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p999": 999_000, "p9999": 999_900, "max": 1_000_000,
@@ -58,8 +58,7 @@ def cells(rows: Rows, terms: Terms) -> Table:
 
 def _cells(events: Table, terms: Terms) -> Table:
     done_us = events["done_us"]
-    each = events.plus(
-        partition=np.where(events["partition"] == NONE, NOWHERE, events["partition"]),
+    each = placed(events).plus(
         second=terms.second(done_us),
         intended_second=terms.second(events["intended_us"]),
         events=np.ones(len(done_us), np.int64),

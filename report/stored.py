@@ -1,24 +1,27 @@
-"""A run on disk: its description, its events and its journal from Parquet, read without Spark."""
+"""A run on disk: its description, its events and its journal; and events that lie elsewhere. Parquet without Spark."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
 
+from contracts.events import SCHEMA_VERSION
 from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
 from contracts.topics import Topic
 from report import ReportError
-from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
+from report.run_info import JOURNAL, RUN_FILE, RunInfo
 from report.table import NONE, Ints, Rows, T, Table
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyarrow import dataset, fs
 
 MOST_IN_MEMORY: Final = 999_999
 """Events that one process counts by itself; of more, Spark hands out the rows."""
@@ -39,13 +42,21 @@ PLACED: Final = ("partition", "offset")
 ASKED, COUNTED = (f"{COLUMN_OF[topic]}_records" for topic in (Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED))
 """Columns that tell what was asked for, done or not; and how often the topics carried an event."""
 LETTERS: Final = "dead_letters"
-EVERY: Final = frozenset({*SERVED, *PLACED, ASKED, COUNTED, LETTERS})
+EVERY: Final = frozenset({*SERVED, *PLACED, ASKED, COUNTED, LETTERS, CUSTOMER})
+"""Columns that a file of events may lack. Figures that need one of them are then null."""
+COUNTS: Final = (LETTERS, *(f"{prefix}_records" for prefix in COLUMN_OF.values()))
+DIFFER: Final = tuple(f"{prefix}_differ" for prefix in COLUMN_OF.values())
 WHOLE_NUMBERS: Final = (
     "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us", "partition",
-    "offset", "epoch", LETTERS, *(f"{prefix}_records" for prefix in COLUMN_OF.values()),
+    "offset", "epoch", *COUNTS,
 )  # fmt: skip
-YES_OR_NO: Final = ("accepted", *(f"{prefix}_differ" for prefix in COLUMN_OF.values()))
+YES_OR_NO: Final = ("accepted", *DIFFER)
 TEXTS: Final = ("event_id", "replica")
+COLUMNS: Final = (*WHOLE_NUMBERS, *YES_OR_NO, CUSTOMER, "replica")
+"""Columns that figures are computed from."""
+NEEDED: Final = ("event_id", "intended_us", "done_us")
+"""Columns without which there can be no report; the first two are known of every event."""
+VERSION: Final = "unknown_version"
 EARLIEST_US: Final = 946_684_800_000_000
 """The year 2000: what was intended before has another unit, or another clock."""
 LONGEST_DAYS: Final = 40
@@ -65,7 +76,7 @@ class Stored:
     """The event rows of a run, all in memory."""
 
     def __init__(self, rows: "pyarrow.Table", known: frozenset[str] = EVERY) -> None:
-        self.known, self.customers = known, CUSTOMER in rows.column_names
+        self.known = known & {*rows.column_names}
         self._rows = table_of(rows.column_names, rows.column)
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
@@ -145,66 +156,109 @@ def is_whole(place: Path) -> bool:
     return place.is_file() or (place / WHOLE).exists()
 
 
-def parts(place: Path) -> list[Path]:
-    """Return the files of a Parquet folder, or the file itself."""
-    return [place] if place.is_file() else sorted(place.glob("[!._]*.parquet"))
+def _parquet(source: str | Path) -> "dataset.Dataset":
+    """Return the Parquet file or folder at a path or a URI of a file system that pyarrow has."""
+    from pyarrow import dataset  # noqa: PLC0415
 
-
-def count(place: Path) -> int:
-    """Return how many rows lie in Parquet at `place`, by its footers. Raises ReportError where it cannot be read."""
-    return sum(rows for _, _, rows in row_groups(place))
-
-
-def row_groups(place: Path) -> list[tuple[Path, int, int]]:
-    """Return file, number and rows of each piece that can be read alone. Raises ReportError as `count` does."""
-    from pyarrow import parquet  # noqa: PLC0415
-
-    found = []
-    with _read(place.name):
-        for part in parts(place):
-            meta = parquet.read_metadata(part)
-            found += [(part, group, meta.row_group(group).num_rows) for group in range(meta.num_row_groups)]
+    system, place = _found(source)
+    found = dataset.dataset(place, filesystem=system, format="parquet")
+    if not found.files:
+        raise ReportError("no Parquet file is there, or it is still being written")
     return found
 
 
+def _found(source: str | Path) -> "tuple[fs.FileSystem, str]":
+    from pyarrow import fs  # noqa: PLC0415
+
+    place = str(source).removeprefix("file://")
+    return fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), place)
+
+
 @contextmanager
-def _read(name: str) -> Iterator[None]:
+def _named(source: str | Path) -> Iterator[None]:
+    """Let every error begin with the name of what is read."""
     from pyarrow import ArrowException  # noqa: PLC0415
 
+    name = source.name if isinstance(source, Path) else source
     try:
         yield
     except ReportError as wrong:
         raise ReportError(f"{name}: {wrong}") from wrong
-    except (OSError, IndexError, ArrowException) as wrong:
-        why = "nothing is there" if isinstance(wrong, IndexError) else str(wrong).splitlines()[0]
-        raise ReportError(f"{name}: cannot be read ({why})") from wrong
+    except FileNotFoundError as missing:
+        raise ReportError(f"{name}: no such file or folder") from missing
+    except (OSError, ArrowException) as wrong:
+        raise ReportError(f"{name}: cannot be read ({str(wrong).splitlines()[0]})") from wrong
 
 
-def stored_events(folder: Path) -> Stored:
-    """Return the events of the run in `folder`. Raises ReportError where columns lack or have another type."""
+def count(place: Path) -> int:
+    """Return how many rows lie in Parquet at `place`, by its footers. Raises ReportError where it cannot be read."""
+    with _named(place):
+        return int(_parquet(place).count_rows())
+
+
+def row_groups(place: Path) -> list[tuple[str, int, int]]:
+    """Return file, number and rows of each piece that can be read alone. Raises ReportError as `count` does."""
+    with _named(place):
+        files = _parquet(place).get_fragments()
+        return [(file.path, group.id, group.num_rows) for file in files for group in file.row_groups]
+
+
+def stored_events(place: Path, known: frozenset[str] = EVERY) -> Stored:
+    """Return the events in a run's columns at `place`. Raises ReportError where columns lack or have another type.
+
+    known: of `EVERY`, the columns that were not filled in.
+    """
+    names = check_events(place)
+    with _named(place):
+        return Stored(_parquet(place).to_table([name for name in COLUMNS if name in names]), known)
+
+
+def check_events(source: str | Path, needed: Sequence[str] = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)) -> list[str]:
+    """Return the columns of events. Raises ReportError where one of `needed` lacks, or numbers are not whole."""
+    from pyarrow import types  # noqa: PLC0415
+
+    with _named(source):
+        schema = _parquet(source).schema
+        if missing := sorted(set(needed) - set(schema.names)):
+            raise ReportError(lacks(missing))
+        whole = [schema.field(name) for name in WHOLE_NUMBERS if name in schema.names]
+        if others := [one for one in whole if not (types.is_integer(one.type) or types.is_null(one.type))]:
+            said = ", ".join(f"{one.name} is {one.type} where a whole number should be" for one in others)
+            raise ReportError(f"{said} (times are whole microseconds since 1970)")
+        return list(schema.names)
+
+
+def copy_events(source: str, to: Path) -> frozenset[str]:
+    """Copy events that lie elsewhere to `to`, in a run's columns; return those that are known and not filled in.
+
+    Needed are the columns of `NEEDED`. An event without more counts as requested once, and as settled once if it was
+    done. Raises ReportError.
+    """
     import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import parquet  # noqa: PLC0415
+    from pyarrow import compute as pc  # noqa: PLC0415
+    from pyarrow import parquet as pq  # noqa: PLC0415
 
-    place, columns = folder / EVENTS, check_columns(folder)
-    wanted = [name for name in (*WHOLE_NUMBERS, *YES_OR_NO, CUSTOMER, "replica") if name in columns]
-    with _read(EVENTS):
-        return Stored(pa.concat_tables([parquet.read_table(part, columns=wanted) for part in parts(place)]))
-
-
-def check_columns(folder: Path) -> list[str]:
-    """Return the columns of the run's events. Raises ReportError where one lacks, or holds no whole numbers."""
-    from pyarrow import parquet, types  # noqa: PLC0415
-
-    with _read(EVENTS):
-        schema = parquet.read_schema(parts(folder / EVENTS)[0])
-    every = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)
-    if missing := sorted(set(every) - set(schema.names)):
-        raise ReportError(f"{EVENTS}: {lacks(missing)}")
-    whole = (schema.field(name) for name in WHOLE_NUMBERS)
-    if others := [one for one in whole if not (types.is_integer(one.type) or types.is_null(one.type))]:
-        said = ", ".join(f"{one.name} is {one.type} where a whole number should be" for one in others)
-        raise ReportError(f"{EVENTS}: {said} (times are whole microseconds since 1970)")
-    return list(schema.names)
+    names = {*check_events(source, NEEDED)} & {*COLUMNS, *TEXTS, VERSION}
+    types = (
+        dict.fromkeys(COLUMNS, pa.int64()) | dict.fromkeys(YES_OR_NO, pa.bool_()) | dict.fromkeys(TEXTS, pa.string())
+    )
+    rows, values, versions = 0, Counter[str](), set[int]()
+    with _named(source), pq.ParquetWriter(to, pa.schema(list(types.items()))) as writer:
+        for batch in _parquet(source).to_batches(columns=sorted(names)):
+            assumed: dict[str, Any] = dict.fromkeys(DIFFER, False) | dict.fromkeys(COUNTS, 0)
+            assumed |= {ASKED: 1, COUNTED: pc.is_valid(batch["done_us"]).cast(pa.int64())}
+            given = {name: batch[name] if name in names else pa.nulls(len(batch)) for name in types}
+            columns = {name: pc.cast(given[name], kind) for name, kind in types.items()}
+            columns |= {name: pc.coalesce(columns[name], value) for name, value in assumed.items()}
+            writer.write_batch(pa.record_batch(columns, schema=writer.schema))
+            rows += len(batch)
+            values.update({name: len(batch) - batch[name].null_count for name in names})
+            versions |= {*batch[VERSION].to_pylist()} - {None} if VERSION in names else set()
+        if versions:
+            raise ReportError(other_version(versions))
+        if short := [name for name in NEEDED[:2] if values[name] < rows]:
+            raise ReportError(f"{rows - values[short[0]]:,} of {rows:,} rows have no {short[0]}")
+    return frozenset(name for name in EVERY if values[name])
 
 
 def lacks(missing: Sequence[str]) -> str:
@@ -212,21 +266,37 @@ def lacks(missing: Sequence[str]) -> str:
     return f"it lacks {', '.join(missing)}; is it the file of another program?"
 
 
-def stored_journal(folder: Path) -> list[JournalEntry]:
-    """Return the journal of the run in `folder`; none where it wrote none. Raises ReportError as `journal_entries`."""
-    from pyarrow import parquet  # noqa: PLC0415
+def other_version(versions: Iterable[int]) -> str:
+    """Return what is said of records of schema `versions`, which are not ours."""
+    others = ", ".join(map(str, sorted(versions)))
+    way = f"this report reads {SCHEMA_VERSION} only, so read each part with the release that wrote it"
+    return f"records of schema version {others} beside {SCHEMA_VERSION}; {way}"
 
-    if not is_whole(folder / JOURNAL):
-        return []
-    with _read(JOURNAL):
-        rows: list[tuple[int, str]] = []
-        for part in parts(folder / JOURNAL):
-            columns = set(parquet.read_schema(part).names)
-            if missing := sorted({"position", "entry"} - columns):
-                raise ReportError(lacks(missing))
-            table = parquet.read_table(part, columns=["position", "entry"])
-            rows += zip(table["position"].to_pylist(), table["entry"].to_pylist(), strict=True)
-        return journal_entries(sorted(rows))
+
+def stored_journal(folder: Path) -> list[JournalEntry]:
+    """Return the journal of the run in `folder`; none where it wrote none. Raises ReportError as `journal_at`."""
+    return journal_at(folder / JOURNAL) if is_whole(folder / JOURNAL) else []
+
+
+def journal_beside(events: str) -> str | None:
+    """Return the journal in the folder of events that lie elsewhere; None where there is none."""
+    from pyarrow import fs  # noqa: PLC0415
+
+    folder, slash, _ = events.rstrip("/").rpartition("/")
+    beside = f"{folder}{slash}{JOURNAL}"
+    with _named(beside):
+        system, place = _found(beside)
+        return None if system.get_file_info(place).type == fs.FileType.NotFound else beside
+
+
+def journal_at(source: str | Path) -> list[JournalEntry]:
+    """Return the entries of the journal in Parquet at a path or URI. Raises ReportError as `journal_entries`."""
+    with _named(source):
+        found = _parquet(source)
+        if missing := sorted({"position", "entry"} - set(found.schema.names)):
+            raise ReportError(lacks(missing))
+        rows = found.to_table(["position", "entry"])
+        return journal_entries(sorted(zip(*(rows[name].to_pylist() for name in ("position", "entry")), strict=True)))
 
 
 def journal_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:

@@ -76,7 +76,6 @@ class Rows(Protocol):
 
     known: frozenset[str]
     """Of the columns of `report.stored.EVERY`: those that are known and not filled in."""
-    customers: bool
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
         """Return what `make` finds in each piece. by: column whose equal values lie in one piece; a minute: of intent.

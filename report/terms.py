@@ -72,6 +72,11 @@ def accounted(events: Table) -> Mask:
     return np.asarray((events["done_us"] != NONE) | (events["dead_letters"] == 0))
 
 
+def placed(events: Table) -> Table:
+    """Return the events; those of which nobody knows where they lay are in the partition `NOWHERE`."""
+    return events.plus(partition=np.maximum(events["partition"], NOWHERE))
+
+
 def handed(events: Table) -> Ints:
     """Return when an event was handed on: accepted by Order, in payment-only runs placed."""
     return least(coalesce(events["accepted_us"], events["placed_us"], events["intended_us"]), events["done_us"])

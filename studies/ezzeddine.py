@@ -142,7 +142,7 @@ def closer() -> Iterator[Printed]:
         yield from _pair("Rebalances made longer, W1", "w1", rows, f"{what}: algorithm-2 > algorithm-1")
     for what, published, why in (
         ("start-up of a replica", "88 % within 10 to 50 s", "`tailpack compare w1 --axis startup` sweeps it"),
-        ("99th percentile of the rebalance time", "50 ms", "what ours takes is measured live (docs/handover.md)"),
+        ("99th percentile of the rebalance time", "50 ms", "ours is measured live (docs/explanation/handover.md)"),
     ):
         yield Statement(**told("Measured on their cluster", what), published=published, why=f"needs theirs; {why}")
 

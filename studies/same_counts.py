@@ -23,9 +23,8 @@ def done(job: Job) -> Row:
     if job.how not in (SAME_COUNTS, BY_CHANCE):
         return simulated(job)
     from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.simulation.build import settings_of  # noqa: PLC0415
     from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent import sent_by, settings_of  # noqa: PLC0415
 
     began_s, question = time.perf_counter(), job.question()
     sent = sent_by(question)

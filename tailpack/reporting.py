@@ -16,7 +16,7 @@ from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.provenance import new_folder, newest_run
+from tailpack.provenance import newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ class Asked:
     """What a person may say about what is reported on; None and empty: it was not said."""
 
     events: str | None = None
-    """Path that Hadoop knows, of events that lie elsewhere."""
+    """Path or URI of events that lie elsewhere."""
     journal: str | None = None
-    jars: tuple[Path, ...] = ()
-    """Jars, or folders of jars, that Spark gets beside its Kafka connector."""
     latency_target_s: float | None = None
     percentile: float | None = None
 
@@ -42,21 +40,18 @@ class Asked:
 
     def files(self) -> list[str]:
         """Return where the input lies, as words for the job."""
-        said = (("--events", self.events), ("--journal", self.journal), *(("--jars", jar) for jar in self.jars))
+        said = (("--events", self.events), ("--journal", self.journal))
         return [word for name, value in said if value is not None for word in (name, str(value))]
 
 
 def reported(
     source: str,
     asked: Asked,
-    out: Path,
     console: Console,
     *,
-    bootstrap_servers: str = "",
-    client_properties: str = "",
     master: str,
 ) -> Path:
-    """Report on what `source` names, a folder or a topic; return the folder of the report. Raises TailpackError."""
+    """Report on the run in the folder `source`; return that folder. Raises TailpackError."""
 
     def write(folder: Path, words: Sequence[str] = ()) -> Path:
         with console.status("Spark computes the report"):
@@ -65,15 +60,10 @@ def reported(
 
     if asked.events is not None:
         return write(Path(source), _events_elsewhere(Path(source), asked))
-    if asked.journal is not None or asked.jars:
-        raise TailpackError("--journal and --jars go with --events")
+    if asked.journal is not None:
+        raise TailpackError("--journal goes with --events")
     if not Path(source).is_dir():
-        address = bootstrap_servers or Broker().address()
-        if os.sep in source or not address:
-            hint = "" if os.sep in source else ", and no Kafka is named whose topic it could be (--bootstrap-servers)"
-            raise TailpackError(f"{source}: no such run{hint}; {_newest()}")
-        servers = ("--bootstrap-servers", address, "--client-properties", client_properties)
-        return write(new_folder(out, "report"), ("--topic", source, *servers, *asked.promise()))
+        raise TailpackError(f"{source}: no such run; {_newest()}")
     if asked.promise():
         raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
     check_run(Path(source))
@@ -113,8 +103,6 @@ def _newest() -> str:
 
 def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
     """Make the folder, and return what the job is told: of the run in it, or of somebody's own events."""
-    if missing := [jar for jar in asked.jars if not jar.exists()]:
-        raise TailpackError(f"--jars {missing[0]}: no jar is there, and no folder of jars")
     words = [*asked.files(), *asked.promise()]
     if (folder / RUN_FILE).exists():
         if asked.promise():

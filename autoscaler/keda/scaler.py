@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from operator import methodcaller
 from typing import Any, Final
 
 import grpc
@@ -101,7 +102,9 @@ class Scaler:
         return grpc.method_handlers_generic_handler(
             f"{PACKAGE}.ExternalScaler",
             {
-                name: kind(call, request_deserializer=request.FromString, response_serializer=_serialized)
+                name: kind(
+                    call, request_deserializer=request.FromString, response_serializer=methodcaller("SerializeToString")
+                )
                 for name, (kind, call, request) in calls.items()
             },
         )
@@ -131,15 +134,9 @@ class Scaler:
         return MESSAGE["GetMetricsResponse"](metricValues=[answer])
 
 
-def _serialized(message: Any) -> bytes:
-    return message.SerializeToString()  # type: ignore[no-any-return]
-
-
 def listening(scaler: Scaler, host: str, port: int) -> tuple[grpc.aio.Server, int]:
     """Return a server that is bound and not started, and its port (0: any that is free). Raises PortTakenError."""
-    server = grpc.aio.server(
-        options=(("grpc.so_reuseport", 0),)
-    )  # a second one on the port is an error, it does not share
+    server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))  # a second one on the port is an error
     server.add_generic_rpc_handlers((scaler.handlers(),))
     bound = 0
     with suppress(RuntimeError):

@@ -7,11 +7,12 @@ from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import REPAIR, Publisher, grown, round_robin
+from autoscaler.live.publisher import REPAIR, Publisher, grown
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, first_few
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
+from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import steady_s
@@ -92,13 +93,15 @@ class LiveGroup:
     def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
         found = self._publisher.in_force
         if found is None or not found.replicas:
-            return round_robin(initial, partitions), "first plan: nothing is known yet"
+            return Plan(initial, round_robin(initial, partitions)), "first plan: nothing is known yet"
         kept = Plan(found.replicas, found.assignment)
         planned = partitions if found.assignment is None else len(found.assignment)
         if planned == partitions:
             return kept, f"plan {found.epoch} stays in force"
         reason = f"plan {found.epoch} was made for {planned} partitions, now {partitions}"
-        return grown(kept, partitions, {}) if planned < partitions else round_robin(found.replicas, partitions), reason
+        if planned < partitions:
+            return grown(kept, partitions, {}), reason
+        return Plan(found.replicas, round_robin(found.replicas, partitions)), reason
 
     def observe(self) -> GroupObservation:
         """Read offsets and reports; what is unknown is the worst that may be, and marked.

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.model import Action, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
+from autoscaler.packing.owners import round_robin
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from contracts.clock import steady_s, wall_ahead_s
@@ -110,7 +111,7 @@ def rehearse(
             at_s=tick * interval_s,
             partitions=tuple(PartitionLoad(number, events / interval_s, events) for number, events in loads),
             replicas=tuple(Replica(name, ready=True) for name in plan.replicas),
-            assignment=plan.assignment or {number: plan.replicas[number % plan.count] for number in range(partitions)},
+            assignment=plan.assignment or round_robin(plan.replicas, partitions),
             service_rate=service_rate,
             rebalance_time_s=0.0,
             recent=RecentArrivals(SLOT_S, slots.copy()),

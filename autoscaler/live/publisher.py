@@ -8,7 +8,7 @@ from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import Uptake
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
-from autoscaler.packing.owners import spread_by_count
+from autoscaler.packing.owners import moved, spread_by_count
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
@@ -197,18 +197,6 @@ def grown(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
             owners[partition] = min(plan.replicas, key=lambda name: (load[name], plan.replicas.index(name)))
         load[owners[partition]] = load.get(owners[partition], 0.0) + rates.get(partition, typical)
     return Plan(plan.replicas, dict(sorted(owners.items())))
-
-
-def round_robin(replicas: tuple[str, ...], partitions: int) -> Plan:
-    """Return the plan of a group about which nothing is known yet: equal counts."""
-    return Plan(replicas, {partition: replicas[partition % len(replicas)] for partition in range(partitions)})
-
-
-def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> int:
-    """Count the partitions that change their owner; 0 where either side left the owners to the group."""
-    if before is None or after is None:
-        return 0
-    return sum(before.get(partition, owner) != owner for partition, owner in after.items())
 
 
 def _why_partial(

@@ -23,7 +23,7 @@ from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import status_of
-from autoscaler.policies.registry import chained_policies
+from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts.connection import read_settings

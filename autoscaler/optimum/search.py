@@ -54,6 +54,8 @@ class _World(NamedTuple):
     prices: Prices
     states: States
     bins: _Bins
+    edges: Ints
+    """When placements may change, and NEVER."""
 
 
 @compiled
@@ -79,18 +81,11 @@ def _bins(states: States) -> _Bins:
 
 @compiled
 def _serve_all(
-    world: _World,
-    now: Labels,
-    state: int,
-    way: int,
-    target: int,
-    begin_us: int,
-    end_us: int,
-    served: _Served,
-    label: int,
+    world: _World, now: Labels, state: int, way: int, target: int, tick: int, served: _Served, label: int
 ) -> None:
     """Compute, where it is not yet known, what each bin of `target` would do after one label."""
     states, bins = world.states, world.bins
+    begin_us, end_us = world.edges[tick], world.edges[tick + 1]
     for one in range(bins.many[target]):
         mask = bins.mask[target, one]
         for old in range(-1, bins.many[state]):
@@ -176,9 +171,9 @@ def _hope(bins: _Bins, state: int, target: int, served: _Served, made: Labels, h
 
 
 @compiled
-def _begin(world: _World, initial: int, first_us: int, now: Labels) -> bool:
+def _begin(world: _World, initial: int, now: Labels) -> bool:
     """Set the one label of the first tick; return whether the promise can still be kept."""
-    prices, bins = world.prices, world.bins
+    prices, bins, first_us = world.prices, world.bins, world.edges[0]
     now.ways[initial] = 1
     first = now.at[initial, 0]
     first[FOLLOWING] = world.load.first[:-1]
@@ -195,18 +190,10 @@ def _begin(world: _World, initial: int, first_us: int, now: Labels) -> bool:
 
 @compiled
 def _take_over(
-    world: _World,
-    now: Labels,
-    state: int,
-    way: int,
-    target: int,
-    begin_us: int,
-    served: _Served,
-    heirs: Ints,
-    made: Labels,
+    world: _World, now: Labels, state: int, way: int, target: int, tick: int, served: _Served, heirs: Ints, made: Labels
 ) -> int:
     """Fill `made` with what the replicas do that inherit as `heirs` says; return what those that leave still cost."""
-    bins, claimed, rest_us = world.bins, 0, 0
+    bins, begin_us, claimed, rest_us = world.bins, world.edges[tick], 0, 0
     for one in range(bins.many[target]):
         mask, at = bins.mask[target, one], heirs[one] + 1
         claimed |= 1 << heirs[one] if at else 0
@@ -234,7 +221,7 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     count, partitions = states.member.shape
     event_us = int(load.take.mean()) if len(load.take) else 0
     bins = _bins(states)
-    world = _World(load, prices, states, bins)
+    world = _World(load, prices, states, bins, np.append(ticks, NEVER))
     now, then = labels_for(count, keep, partitions), labels_for(count, keep, partitions)
     made = labels_for(1, 1, partitions)
     wide = (1 << partitions, partitions + 1)
@@ -244,13 +231,12 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     tried, heirs = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
     path = np.zeros(len(ticks), np.int64)
     kept = np.full((len(ticks), partitions), NOBODY, np.int64)
-    if not _begin(world, initial, ticks[0], now):
+    if not _begin(world, initial, now):
         return -1, 0, path, kept
 
     label = 0
     for tick in range(len(ticks)):
-        begin_us = ticks[tick]
-        end_us = NEVER if tick == len(ticks) - 1 else ticks[tick + 1]
+        begin_us, end_us = world.edges[tick], world.edges[tick + 1]
         paid_us = min(prices.until_us, end_us) - begin_us
         then.ways[:] = 0
         for carried in range(count * keep):
@@ -265,7 +251,7 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
                 beaten = keep == 1 and then.ways[target] and then.value[target, 0] <= value
                 if too_soon or (beaten and not optimistic):
                     continue
-                _serve_all(world, now, state, way, target, begin_us, end_us, served, label)
+                _serve_all(world, now, state, way, target, tick, served, label)
                 if optimistic:
                     late = _hope(bins, state, target, served, made, heirs)
                 else:
@@ -273,7 +259,7 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
                 if late < 0:
                     continue
                 if not optimistic:
-                    rest_us = _take_over(world, now, state, way, target, begin_us, served, heirs, made)
+                    rest_us = _take_over(world, now, state, way, target, tick, served, heirs, made)
                     value += rest_us if more < 0 else 0
                 made.value[0, 0] = value + prices.late_us * late
                 made.late[0, 0] = now.late[state, way] + late

@@ -49,6 +49,17 @@ def fresh_names(prefix: str, taken: set[str]) -> Iterator[str]:
     return (name for ordinal in count() if (name := f"{prefix}-{ordinal}") not in taken)
 
 
+def round_robin(replicas: Sequence[str], partitions: int) -> dict[int, str]:
+    """Return the owners in a group about which nothing is known yet: equal counts."""
+    return {partition: replicas[partition % len(replicas)] for partition in range(partitions)}
+
+
+def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> int:
+    """Count the partitions that change their owner; 0 where either side leaves the owners to the group."""
+    known = before or {}
+    return sum(known.get(partition, owner) != owner for partition, owner in (after or {}).items())
+
+
 def spread_by_count(
     placed: MutableMapping[int, str],
     homeless: Iterable[int],

@@ -15,6 +15,8 @@ from typing import Final
 import numpy as np
 
 from autoscaler.model import Decision, GroupObservation, RecentArrivals
+from autoscaler.policies.guards import guarded
+from autoscaler.policies.registry import Asked, make_policy
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
 from autoscaler.ports import Policy, PolicyAround
@@ -135,3 +137,21 @@ def shared(targets: Sequence[Target]) -> list[Target]:
     within_s = accumulate(one.latency_target_s for one in targets)
     late = accumulate(1 - one.percentile for one in targets)
     return [Target(latency_target_s=w_s, percentile=1 - share) for w_s, share in zip(within_s, late, strict=True)]
+
+
+def chained_policies(asked: Sequence[Asked]) -> list[Policy]:
+    """Return the policies of a chain's stages, first to last, inside their guards: told of each other, for one promise.
+
+    What each stage is asked to promise by itself adds up. Raises ValueError naming what is wrong.
+    """
+    policies: list[Policy] = []
+    before: Link | None = None
+    before_s = 0.0
+    for one, target in zip(asked, shared([one.target for one in asked]), strict=True):
+        settings, limits = replace(one, target=target).settings()
+        inner = make_policy(one.scaling.policy, settings, options=one.options)
+        link, within_s = Link(), target.latency_target_s
+        chained = None if before is None else Chained(inner, before, within_s=within_s, before_s=before_s)
+        policies.append(Reporting(guarded(chained or inner, settings, limits), link, inner, chained))
+        before, before_s = link, within_s
+    return policies

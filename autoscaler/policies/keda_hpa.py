@@ -63,10 +63,8 @@ class KedaHpa:
         self.options = options or KedaHpaSettings()
         self._threshold = self.options.lag_threshold
         self._next_s = -math.inf
-        self._up, self._down = (
-            Wishes(self.options.scale_up_stabilisation_s),
-            Wishes(self.options.scale_down_stabilisation_s),
-        )
+        self._up = Wishes(self.options.scale_up_stabilisation_s)
+        self._down = Wishes(self.options.scale_down_stabilisation_s)
         self._scalings = Scalings(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
 
     def decide(self, observation: GroupObservation) -> Decision:

@@ -1,10 +1,11 @@
 """Policies by name, as scenarios, the live autoscaler and the command line know them: of tailpack, packages and files.
 
-An installed package offers a policy by an entry point of the group `tailpack.policies`: name → a `PolicyFactory`. A
-file is named by its path: `./mine.py`, or `./mine.py:Mine` if it has several. Either is imported only if it is named.
+An installed package offers a policy by an entry point of the group `tailpack.policies`. A file is named by its path:
+`./mine.py`, or `./mine.py:Mine` if it has several. Each holds a `PolicyFactory`, or a class with a method `decide`, and
+is imported only if it is named.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -15,7 +16,6 @@ from typing import Any, Final
 from autoscaler.policies import references
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
 from autoscaler.policies.bin_packing import BinPacking
-from autoscaler.policies.chain import Chained, Link, Reporting, shared
 from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
@@ -252,24 +252,3 @@ class Asked:
             PolicySettings(**told | {"static_replicas": self.scaling.initial_replicas}),
             GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
         )
-
-
-def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:
-    """Return the policies of a chain's stages, first to last, inside their guards: told of each other, for one promise.
-
-    What each stage is asked to promise by itself adds up. Raises ValueError naming what is wrong.
-    """
-    policies: list[Policy] = []
-    before: Link | None = None
-    before_s = 0.0
-    for one, target in zip(asked, shared([one.target for one in asked]), strict=True):
-        settings, limits = replace(one, target=target).settings()
-        inner, link, within_s = (
-            make_policy(one.scaling.policy, settings, options=one.options),
-            Link(),
-            target.latency_target_s,
-        )
-        chained = None if before is None else Chained(inner, before, within_s=within_s, before_s=before_s)
-        policies.append(Reporting(guarded(chained or inner, settings, limits), link, inner, chained))
-        before, before_s = link, within_s
-    return policies

@@ -111,7 +111,7 @@ class Upstream:
             [index.get(self._serving.get(one, ""), index[name]) for one, name in zip(partitions, planned, strict=True)]
         )
         backlog = np.array([float(load.lag) for load in seen.partitions])
-        shape = np.sum([one.weight * one.factor * one.own for one in self._history.shapes()], axis=0)
+        shape = np.sum([one.weight * one.factor * one.own for one in self._history.shapes], axis=0)
         if seen.recent is None:  # nobody knows how they lie
             shape = np.full_like(shape, 1 / len(shape))
         slot_s = self._history.slot_s

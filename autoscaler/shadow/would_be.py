@@ -7,6 +7,7 @@ import numpy as np
 
 from autoscaler.live.loads import LoadReader
 from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
+from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.shadow.seen import CommittedRates, Floats, LagClock
@@ -141,4 +142,4 @@ class WouldBeGroup:
     def _owners(plan: Plan, partitions: int) -> Mapping[int, str]:
         if plan.assignment is not None and len(plan.assignment) == partitions:
             return plan.assignment
-        return {partition: plan.replicas[partition % plan.count] for partition in range(partitions)}
+        return round_robin(plan.replicas, partitions)

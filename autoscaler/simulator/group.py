@@ -5,13 +5,14 @@ from functools import partial
 from typing import Final
 
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
+from autoscaler.packing.owners import moved
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Cause, StartUp, chance_of
 from autoscaler.simulator.deliveries import PlanDelivery
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.members import Member, Members, aimed_at, first_placement, moved, placed
+from autoscaler.simulator.members import Member, Members, aimed_at, first_placement, placed
 from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
@@ -143,7 +144,7 @@ class SimulatedGroup:
             for member in members if not after_us else ():
                 self.members.make_ready(member, self._engine.now_us)
         self._place()
-        count = moved(before, self._placement)
+        count = moved(before.aim, self._placement.aim)
         at_s = self._engine.now_us / 1e6
         self.changes.append(Change(at_s, decision.action, decision.plan.count, count))
         self._write(decision.action.value, decision.reason, count)
@@ -152,7 +153,7 @@ class SimulatedGroup:
     def release(self) -> None:
         """Let go of every replica that is to be removed and has finished all it was given."""
         now_us = self._engine.now_us
-        for member in self.members.leaving:
+        for member in [*self.members.leaving]:
             until_us = self._delivery.released_us(member.number) if member.ready else now_us
             if until_us is None:
                 continue
@@ -181,7 +182,7 @@ class SimulatedGroup:
         """Place again under the same plan; what a group moves by itself then belongs to the decision that led to it."""
         before = self._placement
         self._place()
-        if self._plan.assignment is None and self.changes and (more := moved(before, self._placement)):
+        if self._plan.assignment is None and self.changes and (more := moved(before.aim, self._placement.aim)):
             last = self.changes[-1]
             self.changes[-1] = Change(last.at_s, last.action, last.replicas, last.moved + more)
 
@@ -222,7 +223,9 @@ class SimulatedGroup:
         self._dead |= {victim.number}
         before = self._placement
         self._place()
-        self._write(REPAIR, f"{victim.name} died: its partitions go to the others", moved(before, self._placement))
+        self._write(
+            REPAIR, f"{victim.name} died: its partitions go to the others", moved(before.aim, self._placement.aim)
+        )
 
     def _write(self, action: str, reason: str, count: int) -> None:
         self.epoch += 1

@@ -25,7 +25,8 @@ class Members:
     def __init__(self, *, keep: bool = True) -> None:
         """keep: off, and no changes are recorded."""
         self._keep = keep
-        self._leaving: list[Member] = []
+        self.leaving: list[Member] = []
+        """Being removed."""
         self._present: dict[str, Member] = {}
         self.names: list[str] = []
         self.requested: list[tuple[int, int]] = []
@@ -45,11 +46,6 @@ class Members:
         """Requested and not being removed, in the order of their requests."""
         return [member for member in self._present.values() if member.planned]
 
-    @property
-    def leaving(self) -> list[Member]:
-        """Being removed."""
-        return [*self._leaving]
-
     def request(self, name: str, number: int, at_us: int) -> Member:
         """Add a replica; from now on it costs money. Its number must be the next one."""
         assert number == len(self.names), f"replica {number} is the {len(self.names) + 1}th"
@@ -63,7 +59,7 @@ class Members:
         wanted = set(names)
         for member in self._present.values():
             member.planned = member.name in wanted
-        self._leaving = [member for member in self._present.values() if not member.planned]
+        self.leaving = [member for member in self._present.values() if not member.planned]
 
     def make_ready(self, member: Member, at_us: int) -> None:
         """Take note that it could serve now."""
@@ -74,7 +70,7 @@ class Members:
         """Take it out: it costs nothing any more. why: LEFT or DIED."""
         del self._present[member.name]
         if not member.planned:
-            self._leaving.remove(member)
+            self.leaving.remove(member)
         self._note(member, why, at_us)
 
     def _note(self, member: Member, change: ReplicaChange, at_us: int) -> None:
@@ -153,11 +149,6 @@ def placed(
         if aim[partition] not in present:
             aim[partition] = serving[partition]
     return Placement(aim, tuple(now))
-
-
-def moved(before: Placement, after: Placement) -> int:
-    """Count the partitions whose owner differs in the end."""
-    return sum(before.aim[partition] != owner for partition, owner in after.aim.items())
 
 
 def assign(partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:

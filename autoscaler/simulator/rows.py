@@ -76,12 +76,6 @@ SERVICE: Final = np.dtype(
 )
 
 
-def service_rows(service: ServiceTimes, poll_events: int = 1) -> Rows:
-    """Return what loops need to know of how work is done: in the first row all, in others the later shared limits."""
-    common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
-    return np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Served:
     """Outcome of events first … first + len − 1, by event number."""
@@ -162,7 +156,9 @@ class EventServer(ABC):
         self._late = np.zeros(0, np.int64)
         """Of the events whose outcomes were put aside, by replica."""
         self._times = service
-        self._service = service_rows(service, poll_events)
+        common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
+        self._service: Rows = np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
+        """In the first row all that loops need to know of how work is done; in others the later shared limits."""
         self._partitions: Rows = np.zeros(partitions, PARTITION)
         for name in ("owner", "first", "last"):
             self._partitions[name] = NONE

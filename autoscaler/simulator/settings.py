@@ -1,4 +1,4 @@
-"""What a simulated world is told. Defaults are those under which policies are compared (docs/model.md)."""
+"""Settings of a simulated run. See docs/explanation/simulator-and-optimum.md."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

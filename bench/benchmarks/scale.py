@@ -21,7 +21,7 @@ from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
-from contracts.children import python_module
+from contracts.children import python_module, uninterrupted
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.metrics import Declared
@@ -76,7 +76,7 @@ class _Group:
             initial_replicas=members, max_replicas=members,
         )  # fmt: skip
         self._launcher = ProcessLauncher(Path(folder), python_module("services.payment"), environ_of(connection))
-        self._members, self._mover, self._stop = list[ReplicaProcess](), _Mover(), Event()
+        self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Event()
         told = Told(settings, connection, self._mover, {})
         self._autoscaler = LiveAutoscaler(told, self._launcher, self._stop, warn=lambda _: None)
         stack.callback(self._autoscaler.close)
@@ -85,15 +85,16 @@ class _Group:
     def start_members(self, connection: Connection, count: int) -> None:
         """Start so many, a few at a time, and wait until each has reported."""
         with closing(ProgressReader(connection)) as reports:
-            for started in range(1, count + 1):
-                self._members.append(self._launcher.start(f"{REPLICA_PREFIX}-{started - 1}"))
-                fewest = started if started == count else started - AT_ONCE
-                self._until(lambda fewest=fewest: len(reports.poll()) >= fewest, START_S, "members start")  # type: ignore[misc]
+            for name in [f"{REPLICA_PREFIX}-{number}" for number in range(count)]:
+                with uninterrupted():
+                    self._members[name] = self._launcher.start(name)
+                self._until(lambda: len(self._members) - len(reports.poll()) < AT_ONCE, START_S, "members start")
+            self._until(lambda: len(reports.poll()) == count, START_S, "all members start")
 
     def _end_members(self) -> None:
-        for one in self._members:
+        for one in self._members.values():
             one.kill()
-        until(lambda: all(one.exit() for one in self._members), STOP_S, "members end")
+        until(lambda: all(one.exit() for one in self._members.values()), STOP_S, "members end")
 
     def start_controller(self, stack: ExitStack) -> float:
         """Start it, to be ended with the stack; return how long the first plan took, s."""
@@ -125,8 +126,9 @@ class _Group:
 
     def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         def done() -> bool:
-            if ends := [f"a member ended: {found.how}" for one in self._members if (found := one.exit())]:
-                raise BenchError(ends[0])
+            for name, one in self._members.items():
+                if found := one.exit():
+                    raise BenchError(f"{name} ended: {found.how}: {self._launcher.last_log_line(name)}")
             return condition()
 
         until(done, within_s, what)
@@ -138,7 +140,7 @@ class _Group:
             "ticks_s": self._value(TICK, "_sum"),
             "broker_cores": sum(broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
-            "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._members)),
+            "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._members.values())),
             "journal_bytes": self._value(JOURNAL_BYTES),
         }
 

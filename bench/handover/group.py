@@ -12,9 +12,10 @@ from typing import Annotated, Final
 
 import msgspec
 import numpy as np
+from confluent_kafka import Producer
 
-from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
-from autoscaler.live.publisher import round_robin
+from autoscaler.live.kafka import client
+from autoscaler.packing.owners import round_robin
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import AHEAD_US, START_FILE, EvenLoad
@@ -24,9 +25,9 @@ from contracts.children import Child, python_module, signals_noted
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import OUR_DELIVERIES, Delivery
-from contracts.plan import Eviction
+from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
-from contracts.topics import Group, qualified
+from contracts.topics import Group, Topic, qualified
 from contracts.waiting import NotWithinError, until
 from loadgen.result import READY_FILE, GeneratorResult, all_exist
 
@@ -102,13 +103,18 @@ class ServedGroup:
     def __init__(self, setup: GroupBenchmark, connection: Connection, stack: ExitStack) -> None:
         self.setup, self.connection, self.began_s = setup, connection, time.monotonic()
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        self._plans = PlanLog(connection, qualified(connection.namespace, Group.PAYMENT), write_deadline_s=WRITE_S)
+        self._producer = Producer(client(connection, linger_ms=0, enable_idempotence=True))
+        self.assignment: dict[int, str] = {}
+        """Partition → replica under the newest plan."""
+        self.replicas: tuple[str, ...] = ()
+        """Replicas of the newest plan."""
+        self._epoch = 0
         self.seen = Seen(connection, setup.partitions, stack)
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
         """Replicas that were started and that no signal has ended."""
         seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
-        self._load = EvenLoad(setup.rate, seconds, setup.partitions).generators(connection, self._folder)
+        self._load = EvenLoad(setup.rate, seconds, setup.partitions, linger_ms=0).generators(connection, self._folder)
         stack.callback(self._stop_all)
         self.interruptions: list[int] = stack.enter_context(signals_noted())
         """Signals: the next wait ends with KeyboardInterrupt, never a start or a fetch."""
@@ -122,18 +128,8 @@ class ServedGroup:
         """Whether the quick form begins no further step."""
         return self.setup.quick and time.monotonic() > self.began_s + QUICK_STEPS_S
 
-    @property
-    def replicas(self) -> tuple[str, ...]:
-        """Those of the newest plan."""
-        return self._plans.newest.replicas if self._plans.newest else ()
-
-    @property
-    def assignment(self) -> dict[int, str]:
-        """Partition → replica under the newest plan."""
-        return (self._plans.newest and self._plans.newest.assignment) or {}
-
     def held_by(self, replica: str) -> list[int]:
-        """Return the partitions of `replica`, ascending."""
+        """Return the partitions that the newest plan gives to `replica`, ascending."""
         return sorted(partition for partition, owner in self.assignment.items() if owner == replica)
 
     def write_plan(
@@ -143,14 +139,17 @@ class ServedGroup:
 
         Raises BenchError if the broker does not take it.
         """
-        before = self.assignment
-        try:
-            plan = self._plans.write(
-                replicas or self.replicas, {**before, **changes}, "a step of the benchmark", evictions
-            )
-        except PlanNotWrittenError as refused:
-            raise BenchError(str(refused)) from refused
-        return plan.at_us, {one: target for one, target in changes.items() if before.get(one, target) != target}
+        before, self.assignment = self.assignment, {**self.assignment, **changes}
+        self.replicas, self._epoch, at_us = replicas or self.replicas, self._epoch + 1, now_us()
+        plan = PlanRecord(
+            epoch=self._epoch, at_us=at_us, replicas=self.replicas, assignment=self.assignment,
+            reason="a step of the benchmark", evictions=evictions,
+        )  # fmt: skip
+        topic, group = (qualified(self.connection.namespace, one) for one in (Topic.PLANS, Group.PAYMENT))
+        self._producer.produce(topic, msgspec.json.encode(plan), group)
+        if self._producer.flush(WRITE_S):
+            raise BenchError(f"plan {self._epoch} was not taken by the broker within {WRITE_S:g} s")
+        return at_us, {one: target for one, target in changes.items() if before.get(one, target) != target}
 
     def start(self) -> str:
         """Start one more replica; return its name at once."""
@@ -178,7 +177,8 @@ class ServedGroup:
         self._stopping[name] = child
         if kill:
             child.wait(0)
-        child.terminate()
+        else:
+            child.terminate()
         return at_us
 
     def gone(self, name: str) -> bool:
@@ -200,7 +200,7 @@ class ServedGroup:
         setup = self.setup
         names = tuple(f"payment-{number}" for number in range(setup.replicas))
         if setup.takes_plan:
-            self.write_plan(round_robin(names, setup.partitions).assignment or {}, names)
+            self.write_plan(round_robin(names, setup.partitions), names)
         for _ in names:
             self.start()
         if setup.takes_plan:

@@ -1,11 +1,10 @@
 """A simulated run on disk, as a live one leaves its own: run.json, every event, the journal of every decision.
 
-The report reads both alike. Parquet folders appear whole or not at all, with the columns and types that Spark writes.
+The report reads both alike. Parquet folders have the columns and types that Spark writes.
 """
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
@@ -17,11 +16,9 @@ from autoscaler.simulator.run import Run
 from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
-from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
+from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.stored import TEXTS, WHOLE, WHOLE_NUMBERS, YES_OR_NO
 
-JUDGED: Final = ("result.json", "report.html")
-"""What a report leaves in the folder of a run."""
 BLOCK: Final = 5_000
 """Entries of the journal that are text at once: with many partitions each has kilobytes."""
 
@@ -41,17 +38,16 @@ JOURNAL_TYPES: Final = {
 
 
 def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
-    """Write run.json, events and journal into `folder`; return it. A simulated run in it is replaced.
+    """Write run.json, events and journal into `folder`, which holds no run; return it.
 
-    Raises InvalidSettingsError if the folder holds a live run, files cannot be written, or pyarrow is missing.
+    Raises InvalidSettingsError if files cannot be written, or pyarrow is missing.
     """
     if find_spec("pyarrow") is None:
         raise InvalidSettingsError(["keeping a run takes pyarrow: pip install '.[bench]'"])
-    began_us = info.started_us or 0
     try:
-        _make_room(folder)
-        _write(folder / EVENTS, EVENT_TYPES, [timeline(run, began_us)])
-        _write(folder / JOURNAL, JOURNAL_TYPES, _journal_blocks(_entries(run, began_us)))
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / EVENTS, EVENT_TYPES, [timeline(run)])
+        _write(folder / JOURNAL, JOURNAL_TYPES, _journal_blocks(map(_before_the_start, run.entries())))
         info.save(folder)
     except OSError as refused:
         why = refused.strerror or refused
@@ -59,22 +55,8 @@ def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
     return folder
 
 
-def _make_room(folder: Path) -> None:
-    """Make the folder, and remove what identifies the simulated run in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        try:
-            world = RunInfo.load(folder).world
-        except msgspec.DecodeError:
-            world = "unknown"
-        if world != "simulated":
-            raise InvalidSettingsError([f"{folder} holds a live run; choose another folder"])
-    for name in (RUN_FILE, *JUDGED):
-        (folder / name).unlink(missing_ok=True)
-
-
 def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, Any]]) -> None:
-    """Write a Parquet folder next to `place` and rename it, so that a reader never sees half of it.
+    """Write a Parquet folder; readers wait for the file that is written last.
 
     Values are lists with None, or arrays, masked where nothing is known.
     """
@@ -82,26 +64,23 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
     from pyarrow import parquet  # noqa: PLC0415
 
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types.items()])
-    temporary = place.with_name(place.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
     try:
-        with parquet.ParquetWriter(temporary / "part-00000.parquet", schema) as writer:
+        with parquet.ParquetWriter(place / "part-00000.parquet", schema) as writer:
             for block in blocks:
                 columns = [pyarrow.array(block[field.name], type=field.type) for field in schema]
                 writer.write_table(pyarrow.table(columns, schema=schema))
-        (temporary / WHOLE).touch()
+        (place / WHOLE).touch()
+    except OSError:
         shutil.rmtree(place, ignore_errors=True)
-        place.unlink(missing_ok=True)
-        temporary.rename(place)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        raise
 
 
-def _entries(run: Run, began_us: int) -> Iterator[JournalEntry]:
-    for entry in run.entries(began_us):
-        first = isinstance(entry, PlanWritten) and entry.action == "start" and entry.at_us == began_us
-        yield msgspec.structs.replace(entry, at_us=began_us - 1) if first else entry
+def _before_the_start(entry: JournalEntry) -> JournalEntry:
+    """Return the entry; the first plan is moved before second 0, where a live run has it."""
+    first = isinstance(entry, PlanWritten) and entry.action == "start" and entry.at_us == 0
+    return msgspec.structs.replace(entry, at_us=-1) if first else entry
 
 
 def _journal_blocks(entries: Iterator[JournalEntry]) -> Iterator[dict[str, list[Any]]]:

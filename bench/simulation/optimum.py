@@ -19,8 +19,7 @@ from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, ticks_of
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.build import CLAIRVOYANT, asked_delivery, settings_of
-from bench.simulation.sent import Sent
+from bench.simulation.sent import CLAIRVOYANT, Sent, asked_delivery, settings_of
 from contracts.delivery import Delivery
 from contracts.validation import InvalidSettingsError, cache_folder
 from report import replace_file

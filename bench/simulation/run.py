@@ -1,7 +1,7 @@
 """Simulate a scenario, and compute its figures by the measures of live runs."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,9 +14,8 @@ from autoscaler.policies.registry import Asked, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of, true_service_rate
 from bench.simulation.optimum import find_optimum
-from bench.simulation.sent import Sent, sent_by
+from bench.simulation.sent import CLAIRVOYANT, Sent, delivery_of, sent_by, settings_of, true_service_rate
 from contracts.delivery import OUR_DELIVERIES
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
@@ -80,16 +79,11 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_scenario(
-    scenario: Scenario,
-    sent: Sent | None = None,
-    *,
-    keep_events: bool = True,
-    passed: Callable[[int], None] | None = None,
+    scenario: Scenario, sent: Sent | None = None, *, keep_events: bool = True
 ) -> tuple[Run, SimulationResult]:
     """Simulate a scenario; return what happened and its figures. The time of compiling is not counted.
 
     sent: the events, if they are not simply the scenario's. keep_events: off, only latencies are kept.
-    passed: called with the number of further events that the simulation has reached.
     Raises InvalidSettingsError for what cannot be simulated.
     """
     if scenario.stages:
@@ -99,7 +93,7 @@ def run_scenario(
     sent = sent_by(scenario) if sent is None else sent
     settings = settings_of(scenario)
     policy = policy_of(scenario, sent)
-    run = simulate(sent.workload(passed), policy, settings, keep_events=keep_events, clock=_clock_s)
+    run = simulate(sent.workload(), policy, settings, keep_events=keep_events, clock=_clock_s)
     return run, analyse(scenario, sent, run, wall_s=_clock_s() - began_s)
 
 

@@ -1,4 +1,4 @@
-"""What a simulated run sends: the scenario's workload or a trace, as events in chunks and as a table."""
+"""The input of a simulated run: the settings of the simulator, and events in chunks and as a table."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,8 +9,12 @@ from typing import Final
 import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.settings import DeliverySettings, Failure, Observing, ServiceSettings, SimulationSettings
 from bench.scenario import Scenario
+from contracts.delivery import Delivery
+from contracts.membership import Work
 from contracts.settings import picked
+from contracts.validation import InvalidSettingsError
 from loadgen.faults import HOT_KEY, multiplied, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, Split, schedule_chunks
@@ -18,7 +22,9 @@ from loadgen.shapes import IntArray
 from loadgen.spec import counts_of
 from loadgen.trace import EventTrace, Trace, read_trace
 from loadgen.workloads import WORKLOADS
+from report.measures import bin_capacity
 
+CLAIRVOYANT: Final = "clairvoyant"
 NO_KEYS: Final = Keys(0)
 CHUNK_EVENTS: Final = 200_000
 """Events that are in memory before their time: a few megabytes, and a hundredth of a second of simulation."""
@@ -50,15 +56,10 @@ class Sent:
         """Events in all."""
         return int(self.counts.sum())
 
-    def workload(self, passed: Callable[[int], None] | None = None) -> Workload:
-        """Return what the simulator takes. passed: told how many more events it has asked for."""
-        return Workload(self.partitions, float(self.duration_s), self._arrivals(passed))
-
-    def _arrivals(self, passed: Callable[[int], None] | None) -> Iterator[Arrivals]:
-        for chunk in self.chunks():
-            yield Arrivals(chunk.offset_us, chunk.partition)
-            if passed is not None:
-                passed(len(chunk))
+    def workload(self) -> Workload:
+        """Return the events as the simulator takes them."""
+        arrivals = (Arrivals(chunk.offset_us, chunk.partition) for chunk in self.chunks())
+        return Workload(self.partitions, float(self.duration_s), arrivals)
 
     def chunks(self) -> Iterator[Schedule]:
         """Yield the events in parts of whole seconds; those of a trace as they are read."""
@@ -115,3 +116,50 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
     counts = multiplied(counts, scenario.load.faults)
     return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)
+
+
+def delivery_of(scenario: Scenario) -> Delivery:
+    """Return how plans are carried out, by either of the two keys; for a clairvoyant it is incremental."""
+    return Delivery.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else asked_delivery(scenario)
+
+
+def asked_delivery(scenario: Scenario) -> Delivery:
+    """Return how plans are carried out under any policy but clairvoyant."""
+    return Delivery(scenario.payment.runtime or scenario.payment.delivery)
+
+
+def settings_of(scenario: Scenario) -> SimulationSettings:
+    """Return the world that the scenario describes. Raises InvalidSettingsError, also where W is too short to serve."""
+    world, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
+    try:
+        bin_capacity(
+            service_rate=true_service_rate(scenario),
+            latency_target_s=scenario.target.latency_target_s,
+            bursts=scenario.load.spacing is Spacing.BURST,
+        )
+        return SimulationSettings(
+            service=ServiceSettings(**picked(world, ServiceSettings), **picked(payment, Work)),
+            delivery=DeliverySettings(
+                delivery=delivery_of(scenario),
+                pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
+                rebalance_time_s=scaling.rebalance_time_s,
+                heartbeat_s=payment.heartbeat_s,
+            ),
+            **picked(world, Observing),
+            startup_s=None if world.startup_s == "gke" else world.startup_s,
+            latency_target_s=scenario.target.latency_target_s,
+            decision_interval_s=scaling.decision_interval_s,
+            tick_offset_s=scaling.tick_offset_s,
+            initial_replicas=scaling.initial_replicas,
+            planned_rebalance_time_s=None if scaling.learn_rebalance_time else scaling.rebalance_time_s,
+            failures=tuple(Failure(at_s, world.failures_known) for at_s in world.failures_s),
+            session_s=payment.session_s,
+            seed=scenario.seed,
+        )
+    except ValueError as wrong:
+        raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
+
+
+def true_service_rate(scenario: Scenario) -> float:
+    """Return μ in events/s of a replica of speed 1."""
+    return 1 / (scenario.payment.service_time_s + scenario.simulation.overhead_s)

@@ -11,11 +11,11 @@ from generators import BREAK, bullets, head, joined, wrapped
 from tailpack.cli.main import app
 
 
-def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield (path, command with its options) of every command; former names are left out."""
     for name, one in command.commands.items():
         if hasattr(one, "commands"):
-            yield from _leaves(one, f"{path} {name}".strip())
+            yield from leaves(one, f"{path} {name}".strip())
         elif hasattr(one, "load"):
             yield f"{path} {name}".strip(), one.load()
 
@@ -33,7 +33,7 @@ def _parameter(one: Any) -> tuple[str, str]:
 
 def page() -> str:
     """Return the page. An option that several commands have in the same form is listed once."""
-    commands = dict(_leaves(typer.main.get_command(app)))
+    commands = dict(leaves(typer.main.get_command(app)))
     for_all = {path: one for path, one in commands.items() if not path.startswith("dev ")}
     uses = Counter(_parameter(one) for command in for_all.values() for one in command.params)
     shared = [one for one, count in uses.items() if count > 1]

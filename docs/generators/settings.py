@@ -82,7 +82,7 @@ READERS: Final[dict[str, Groups]] = {
 
 
 @cache
-def _places() -> dict[tuple[type, str], list[str]]:
+def places() -> dict[tuple[type, str], list[str]]:
     """Return (declaring record, setting) → where it can be set: sections, policies, processes, the library."""
     given: dict[str, tuple[type[Settings], ...]] = {
         **{f"`[{name}]`" if name else "top level": (one,) for name, one in sections.SECTIONS.items()},
@@ -108,16 +108,16 @@ def page() -> str:
         parts.append(f"## {reader}")
         for title, records in groups.items():
             own = {(record, name): words for record in records for name, *words in described(record)}
-            own = {key: words for key, words in own.items() if key in _places() and key not in listed}
+            own = {key: words for key, words in own.items() if key in places() and key not in listed}
             if own:
                 listed |= own.keys()
-                where = dict.fromkeys(place for key in own for place in _places()[key])
+                where = dict.fromkeys(place for key in own for place in places()[key])
                 rows = [(f"`{name}`", *words) for (_, name), words in own.items()]
                 parts += [f"### {title}", f"Set in: {', '.join(where)}."]
                 parts.append(table(("setting", "default (range)", "meaning"), rows))
         if reader == "For operators":
             parts += ["### Properties of Kafka clients", _properties()]
-    if missing := _places().keys() - listed:
+    if missing := places().keys() - listed:
         raise ValueError(f"no reader has {', '.join(f'{one.__name__}.{name}' for one, name in missing)}")
     return joined(parts)
 

@@ -22,7 +22,6 @@ MESSAGE_TIMEOUT_MS: Final = 600_000
 PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,  # order per partition, and no duplicates, across retries
-    "linger.ms": 2,
     "partitioner": "murmur2_random",  # as the Java clients, aiokafka and Faust place keys
     "message.timeout.ms": MESSAGE_TIMEOUT_MS,
     "queue.buffering.max.messages": 1_000_000,
@@ -76,13 +75,14 @@ class Entry(ABC):
 class Sender(Entry):
     """Sends records to one topic."""
 
-    def __init__(self, connection: Connection, topic: str, *, pause: Pause, settled: Settled) -> None:
+    def __init__(self, connection: Connection, topic: str, linger_ms: float, *, pause: Pause, settled: Settled) -> None:
         super().__init__(pause, settled)
         self._topic = topic
         self._address = connection.bootstrap_servers
         self._fatal: KafkaError | None = None
         try:
-            self._producer = Producer(PRODUCER | connection.librdkafka() | {"error_cb": self._on_error})
+            own = {"linger.ms": linger_ms, "error_cb": self._on_error}
+            self._producer = Producer(PRODUCER | connection.librdkafka() | own)
         except KafkaException as wrong:
             raise GeneratorError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
 

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from report.causes import cause_meaning, cause_title
+from report.causes import MEANINGS, cause_title
 from report.result import STAGES, CauseOfLateness, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
@@ -96,7 +96,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     allowed = int((1 - result.percentile) * result.events + 1e-6)
     if result.kept:
         by = late_by_cause(tail)
-        told = f"{by[0].upper()}{by[1:]}. {cause_meaning(tail.causes[0].cause)}" if by else "Not one was late."
+        told = f"{by[0].upper()}{by[1:]}. {MEANINGS.get(tail.causes[0].cause, '')}" if by else "Not one was late."
         return Answer(question, f"{count(tail.late)} late of {count(allowed)} allowed", told)
     needed: list[CauseOfLateness] = []
     for one in tail.causes:
@@ -108,7 +108,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     names = " and no ".join(cause_title(one.cause).lower() for one in needed)
     so_many = " and ".join(count(one.events) for one in needed)
     told = f"{count(tail.late)} were late, {count(allowed)} are allowed; {so_many} for that. "
-    told += cause_meaning(needed[0].cause)
+    told += MEANINGS.get(needed[0].cause, "")
     if others:
         least = min(others, key=lambda one: (one.replica_minutes, one.policy))
         told += f" On these events {least.policy} keeps it, for {minutes(least.replica_minutes)} replica-minutes."

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from contracts.journal import AlternativeWeighed
 from report import replace_file
-from report.causes import cause_meaning, cause_title
+from report.causes import MEANINGS, cause_title
 from report.page import chart_data as charts
 from report.page.answers import answers, key_figures
 from report.page.sheets import laid_out, over_time, sheets
@@ -81,7 +81,7 @@ def html(result: Result) -> str:
     )  # fmt: skip
     environment.filters.update(
         cause=cause_title, count=count, duration=lambda value: tied(duration(value)), kind=kind, latency=latency,
-        meaning=cause_meaning, moment=moment, place=place, share=lambda value: tied(share(value)), span=span,
+        moment=moment, place=place, share=lambda value: tied(share(value)), span=span,
         tied=tied, weighed_as=weighed_as,
     )  # fmt: skip
     return environment.get_template("page.html.jinja").render(
@@ -95,6 +95,7 @@ def html(result: Result) -> str:
         sections=[(name, words) for name, words in SECTIONS.items() if name not in absent],
         panels=[(panel, list(lines)) for panel, lines in known.items() if lines],
         late=[(cause, cause_title(cause)) for cause in charts.late_by_cause(result, 1)],
+        meanings=MEANINGS,
         happened=bool(result.decisions or result.failures),
         unknown=", ".join(panel.lower() for panel, lines in known.items() if not lines),
         step=step_s,

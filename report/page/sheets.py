@@ -11,7 +11,7 @@ import msgspec
 
 from report import replace_file
 from report import result as of
-from report.causes import cause_meaning
+from report.causes import MEANINGS
 from report.result import STAGES, CauseOfLateness, LateEpisode, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, moment, over, share
 
@@ -120,13 +120,11 @@ def sheets(result: Result) -> list[Sheet]:
     curve = zip(result.distribution.share, result.distribution.latency_s, strict=True)
     return [
         of_records("run", "The run", Result, [result]),
-        _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), cause_meaning),
+        _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), MEANINGS),
         of_records("episodes", "Late events, episode by episode", LateEpisode, tail.episodes),
         of_records("cost", "Cost", of.Cost, [result.cost]),
         of_records("otherwise", "What other policies would have come to", of.Otherwise, result.otherwise or ()),
-        _with_meaning(
-            of_records("stages", "Latency by stage", of.Stage, result.stages), lambda one: STAGES.get(one, "")
-        ),
+        _with_meaning(of_records("stages", "Latency by stage", of.Stage, result.stages), STAGES),
         of_records("partitions", "By partition", of.Breakdown, by.partitions),
         of_records("replicas", "By replica", of.Breakdown, by.replicas),
         of_records("epochs", "By plan", of.Breakdown, by.epochs),
@@ -161,8 +159,8 @@ def _sheet(name: str, title: str, columns: tuple[str, ...], rows: Any) -> Sheet:
     return Sheet(name, title, columns, tuple(map(tuple, rows)))
 
 
-def _with_meaning(named: Sheet, mean: Any) -> Sheet:
-    rows = tuple((*row, mean(str(row[0]))) for row in named.rows)
+def _with_meaning(named: Sheet, meanings: Mapping[str, str]) -> Sheet:
+    rows = tuple((*row, meanings.get(str(row[0]), "")) for row in named.rows)
     return Sheet(named.name, named.title, (*named.columns, "meaning"), rows)
 
 

@@ -4,14 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
 from report import ReportError
 from report.page import page
 from report.result import Result
 from report.run_info import RUN_FILE
-from report.spark.files import Files
-from report.spark.job import Cluster, report_files, report_run, report_topic
+from report.spark.job import Cluster, Files, report_files, report_run
 from report.spark.session import end_jvm
 from report.stored import Promise
 
@@ -41,13 +39,9 @@ def main() -> int:
 
 def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
     folder, promise = arguments.folder, Promise(arguments.latency_target_s, arguments.percentile)
-    if arguments.topic is not None:
-        servers, properties = arguments.bootstrap_servers, arguments.client_properties
-        connection = Connection(bootstrap_servers=servers, client_properties=properties)
-        return report_topic(folder, arguments.topic, connection, promise, cluster)
     files = None if arguments.events is None else Files(arguments.events, arguments.journal)
     if files is None or (folder / RUN_FILE).exists():
-        return report_run(folder, cluster, files=files, reread=arguments.reread)
+        return report_run(folder, cluster, files=files)
     return report_files(folder, files, promise, cluster, command=arguments.command)
 
 
@@ -56,14 +50,10 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or where the result goes")
     add("--master", default="local[2]", help="Spark master (default: %(default)s)")
-    add("--jars", type=Path, action="append", default=[], help="jar, or folder of jars, of Spark's Kafka connector")
-    add("--reread", action="store_true", help="read the topics again although events.parquet is there")
-    add("--events", metavar="URI", help="events of the run, or without run.json of a stranger: Parquet or JSON lines")
+    add("--jars", type=Path, action="append", default=[], help="folder of Spark's Kafka connector")
+    add("--events", metavar="URI", help="Parquet with the events of the run, or without run.json of a stranger")
     add("--journal", metavar="URI", help="with --events (default: journal.parquet beside them, if it is there)")
     add("--command", default="", help="with --events and no run.json: what the report says it was made by")
-    add("--topic", help="report on this bare timeline topic instead of a run")
-    add("--bootstrap-servers", default="127.0.0.1:9092", help="with --topic: Kafka's address (default: %(default)s)")
-    add("--client-properties", default="", help="with --topic: properties file for TLS and SASL")
     add("--latency-target-s", type=float, default=0.5, help="without run.json (default: %(default)s)")
     add("--percentile", type=float, default=0.999, help="without run.json: share promised (default: %(default)s)")
     return parser

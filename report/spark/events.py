@@ -29,9 +29,6 @@ JOURNAL: Final = (
     "epoch long, moved int, replica string, change string"
 )
 
-COUNTS: Final = ", ".join(f"{prefix}_records long, {prefix}_differ boolean" for prefix in COLUMN_OF.values())
-EVENT: Final = f"event_id string, {TIMELINE}, accepted boolean, dead_letters long, {COUNTS}"
-"""One event: what every file of events must have. Files made here also have `customer_hash` (long)."""
 FIRST_COMPLETION = ("done_us", "received_us", "partition", "offset", "replica", "epoch")
 """What is told by the completion that counts."""
 

@@ -4,19 +4,17 @@ A worker reads its piece from Parquet by pyarrow. Where equal values must lie to
 first, in files beside the run's.
 """
 
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from report.spark.files import Events, local
-from report.stored import CUSTOMER, row_groups, table_of
+from report.stored import CUSTOMER, check_events, row_groups, table_of
 from report.table import T, Table
 
-SCRATCH: Final = "rows.tmp"
 MINUTE_US: Final = 60_000_000
 OF_EVERY: Final = (
     "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica", "epoch",
@@ -25,13 +23,11 @@ OF_EVERY: Final = (
 
 
 class HandedOut:
-    """Event rows in Spark. `close` removes what was written."""
+    """Event rows in the Parquet at `place`, in a run's columns. `scratch` takes rows that are put together."""
 
-    def __init__(self, events: Events, folder: Path, stored: Path | None = None) -> None:
-        """Take rows of which `stored` is the Parquet that holds them all; None: they lie elsewhere."""
-        self.known, self.customers = events.known, CUSTOMER in events.rows.columns
-        self._rows, self._scratch = events.rows, folder / SCRATCH
-        self._places = {} if stored is None else {"": stored}
+    def __init__(self, spark: SparkSession, place: Path, scratch: Path, known: frozenset[str]) -> None:
+        self.known = known & {*check_events(place)}
+        self._spark, self._scratch, self._places = spark, scratch, {"": place}
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
         """Return what `make` finds in each piece of the rows; equal values of `by` lie in one."""
@@ -40,22 +36,22 @@ class HandedOut:
         found = row_groups(self._places[by])
         if by:  # a file holds all rows of its values
             found = [(part, -1, 1) for part in dict.fromkeys(part for part, _, rows in found if rows)]
-        units = [(str(part), group) for part, group, rows in found if rows]
-        context = self._rows.sparkSession.sparkContext
+        units = [(part, group) for part, group, rows in found if rows]
+        context = self._spark.sparkContext
         return list(context.parallelize(units, max(1, len(units))).map(partial(_piece, make)).collect())
 
-    def close(self) -> None:
-        """Remove what was written to put rows together."""
-        shutil.rmtree(self._scratch, ignore_errors=True)
-
     def _together(self, by: str) -> Path:
-        place, rows, also = self._scratch / (by or "all"), self._rows, [CUSTOMER] if by == CUSTOMER else []
-        if by:
-            key = f.floor(f.col("intended_us") / MINUTE_US) if by == "minute" else f.col(by)
-            rows = rows.where(f.col(CUSTOMER).isNotNull()) if also else rows
-            rows = rows.select(*OF_EVERY, *also).repartition(key)
-        rows.write.mode("overwrite").parquet(local(place))
+        place, also = self._scratch / by, [CUSTOMER] if by == CUSTOMER else []
+        rows = self._spark.read.parquet(local(self._places[""]))
+        rows = rows.where(f.col(CUSTOMER).isNotNull()) if also else rows
+        key = f.floor(f.col("intended_us") / MINUTE_US) if by == "minute" else f.col(by)
+        rows.select(*OF_EVERY, *also).repartition(key).write.mode("overwrite").parquet(local(place))
         return place
+
+
+def local(place: Path) -> str:
+    """Return the path by which Hadoop finds a file of this machine, whatever its own file system is."""
+    return f"file://{place.resolve()}"
 
 
 def _piece(make: Callable[[Table], T], unit: tuple[str, int]) -> T:

@@ -56,15 +56,11 @@ QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 room for what is compiled, and eight jobs in one process fill that."""
 
 
-def jar_files(places: Sequence[Path]) -> list[Path]:
-    """Return the jars named by `places`, each a jar or a folder of jars. Raises ReportError when there are none."""
-    found: list[Path] = []
-    for place in places:
-        jars = sorted(place.glob("*.jar")) if place.is_dir() else [place]
-        if not jars or not all(jar.is_file() for jar in jars):
-            raise ReportError(f"--jars {place}: no jar is there; name the folder that holds Spark's Kafka connector")
-        found += jars
-    return found
+def jar_files(folders: Sequence[Path]) -> list[Path]:
+    """Return the jars in `folders`. Raises ReportError for a folder without one."""
+    if missing := [folder for folder in folders if not any(folder.glob("*.jar"))]:
+        raise ReportError(f"--jars {missing[0]}: no jar is there; name the folder of Spark's Kafka connector")
+    return [jar for folder in folders for jar in sorted(folder.glob("*.jar"))]
 
 
 def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -> SparkSession:

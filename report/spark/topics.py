@@ -16,8 +16,8 @@ from contracts.topics import Topic, qualified
 from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.spark.events import event_rows, journal_entries, refused_records, typed_records
-from report.spark.files import local, other_version
-from report.stored import COLUMN_OF
+from report.spark.rows import local
+from report.stored import COLUMN_OF, other_version
 
 ANSWER_WITHIN_S: Final = 10.0
 POLL_WITHIN_MS: Final = 30_000
@@ -150,4 +150,4 @@ def _refuse(written: DataFrame, names: str) -> None:
     if not events:
         raise ReportError(f"{names}: empty; nothing was produced, so there is nothing to report on")
     if versions:
-        raise ReportError(f"{names}: {other_version(', '.join(map(str, sorted(versions))))}")
+        raise ReportError(f"{names}: {other_version(versions)}")

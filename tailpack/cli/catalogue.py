@@ -38,7 +38,7 @@ def sentences(record: type) -> dict[str, str]:
 
 
 def described(record: type) -> Iterator[tuple[str, str, str]]:
-    """Yield (name, default with its range, meaning) of each setting of a record."""
+    """Yield (name, default with its range, meaning) of each setting of a record. Raises KeyError without a meaning."""
     texts, types = sentences(record), get_type_hints(record)
     for one in fields(record):
         declared = declaration(one)
@@ -46,7 +46,7 @@ def described(record: type) -> Iterator[tuple[str, str, str]]:
         choice = f" One of {', '.join(map(str, filter(None, words)))}." if words else ""
         default = "required" if is_required(one) else _default(one.default)
         limits = _range(declared)
-        yield one.name, f"{default} ({limits})" if limits else default, texts.get(one.name, "") + choice
+        yield one.name, f"{default} ({limits})" if limits else default, texts[one.name] + choice
 
 
 def _default(value: object) -> str:

@@ -9,7 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from tailpack.cli.options import AsJson, Master, Properties, Servers
+from tailpack.cli.options import AsJson, Master
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
 from tailpack.reporting import hand_over
@@ -42,29 +42,19 @@ OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv
 
 
 def run(
-    source: Annotated[
-        str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run (by default the newest), or a topic.")
-    ] = "",
+    source: Annotated[str, typer.Argument(metavar="RUN_DIR", help="Folder of a run; by default the newest.")] = "",
     *,
     events: Annotated[
         str | None,
-        typer.Option(metavar="URI", help="Events elsewhere: Parquet or JSON lines, file or folder, any Hadoop path."),
+        typer.Option(metavar="URI", help="Parquet elsewhere: a file or folder, as a path, s3://, gs:// or hdfs://."),
     ] = None,
     journal: Annotated[
         str | None, typer.Option(metavar="URI", help="With --events; by default journal.parquet beside them.")
     ] = None,
-    jars: Annotated[
-        list[Path] | None, typer.Option(help="Jar, or folder of jars, of the file system in --events.")
-    ] = None,
     latency_target_s: Annotated[
-        float | None, typer.Option(help="Of a topic, or of --events without a run.json; a run brings its own.")
+        float | None, typer.Option(help="With --events and no run.json; a run brings its own.")
     ] = None,
     percentile: Annotated[float | None, typer.Option(help="Likewise: the share promised; by default 0.999.")] = None,
-    bootstrap_servers: Servers = "",
-    client_properties: Properties = "",
-    out: Annotated[Path, typer.Option("--out", help="Of a topic: folder that takes the report's folder.")] = Path(
-        "out"
-    ),
     master: Master = "local[2]",
     strict: Annotated[
         bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
@@ -78,7 +68,7 @@ def run(
     kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Report on a run, live or simulated, any timeline topic, or your own events; or hand over an earlier report.
+    """Report on a run, live or simulated, or your own events; or hand over an earlier report.
 
     Your own: tailpack report NEW_FOLDER --events URI --latency-target-s SECONDS
     """
@@ -88,12 +78,11 @@ def run(
 
     form = _chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
-    asked = Asked(events, journal, tuple(jars or ()), latency_target_s, percentile)
+    asked = Asked(events, journal, latency_target_s, percentile)
     if kept and asked != Asked():
         raise TailpackError("--kept computes nothing: leave out what says how")
-    servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
     source = source or str(newest_in(Path("out")))
-    folder = Path(source) if kept else reported(source, asked, out, console, **servers, master=master)
+    folder = Path(source) if kept else reported(source, asked, console, master=master)
     result = kept_result(folder)
     if not kept and (result.world == "live" if others is None else others and result.world != "unknown"):
         result = with_otherwise(result, folder, console)
@@ -158,7 +147,7 @@ def compare(
         raise TailpackError("name two runs or more, to compare them")
     for run in runs:
         if not (run / RESULT_FILE).exists():
-            reported(str(run), Asked(), Path(), Console(stderr=True), master=master)
+            reported(str(run), Asked(), Console(stderr=True), master=master)
     found = compare(runs)
     if as_json or form is Format.JSON:
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"

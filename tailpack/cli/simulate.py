@@ -1,15 +1,13 @@
 """`tailpack simulate` and `optimum`: a scenario, a trace or a finished run in the simulator; nothing is started."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.status import Status
 from rich.table import Table
 
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
     from bench.simulation.run import SimulationResult
     from bench.simulation.sent import Sent
 
-LONG_RUN_EVENTS: Final = 500_000
-"""A run of this size takes about a second."""
 COMPILING_S: Final = 20
 """Typical time of compiling what one run needs, on two cores."""
 TRACES: Final = (".csv", ".parquet")
@@ -78,7 +74,7 @@ def simulate(
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for the run: every event, and the journal. A simulated run is replaced."),
+        typer.Option("--out", help="Folder for the run: every event, and the journal."),
     ] = None,
     source: Annotated[
         Path | None,
@@ -116,8 +112,8 @@ def _simulate(chosen: "Question", played: Any, out: Path | None, *, best: bool, 
     if out is not None:
         free_for_run(out)
     sent = sent_by(chosen, played)
-    with _progress(sent.events) as passed:
-        run, result = run_scenario(chosen, sent, keep_events=out is not None, passed=passed)
+    with Console(stderr=True).status(f"simulating {count(sent.events)} events"):
+        run, result = run_scenario(chosen, sent, keep_events=out is not None)
     if best:
         result = _with_optimum(result, chosen, sent)
     if played is not None:
@@ -302,7 +298,7 @@ def _simulate_chain(scenario: "Question", sent: "Sent", out: Path | None, *, as_
 
     if out is not None:
         raise TailpackError(f"--out: {scenario.name} has stages, and a folder takes the run of one group")
-    found = run_chain(scenario, sent)[2]
+    found = run_chain(scenario, sent)[1]
     if as_json:
         print_json(found)
         return
@@ -323,16 +319,3 @@ def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
 
 def _searching(events: int) -> Status:
     return Console(stderr=True).status(f"searching the optimum of {count(events)} events; the result is cached")
-
-
-@contextmanager
-def _progress(events: int) -> Iterator[Callable[[int], None] | None]:
-    """Show the progress of a long run on a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal or events < LONG_RUN_EVENTS:
-        yield None
-        return
-    columns = TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=events)
-        yield lambda more: progress.advance(task, more)

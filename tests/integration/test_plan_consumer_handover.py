@@ -1,7 +1,6 @@
 """Partitions move between PlanConsumers of one process: state goes with them, and nobody waits for a slow one."""
 
 import asyncio
-import re
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import follow
 import pytest
 from kafka_helpers import wait_for
 from plan_consumers import Playground, running, until
@@ -20,7 +20,7 @@ from services.consumer.interface import Told
 
 pytestmark = pytest.mark.kafka
 
-DOC = Path(__file__).parents[2] / "docs" / "reference" / "consumer-api.md"
+DOC = follow.DOCS / "reference" / "consumer-api.md"
 GREETERS = Topics(group="greeters", events="names", plans="greeters.plans", progress="greeters.progress")
 SLOW_S = 8.0
 REBALANCE_TIMEOUT_S = 5.0
@@ -29,8 +29,7 @@ PAUSE_S = 0.02
 
 def blocks(kafka: str) -> list[str]:
     """The Python examples of docs/reference/consumer-api.md, for this Kafka."""
-    found = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
-    return [block.replace("127.0.0.1:9092", kafka) for block in found]
+    return [one.text.replace("127.0.0.1:9092", kafka) for one in follow.blocks(DOC)]
 
 
 class Greeters(Playground):

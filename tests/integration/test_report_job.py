@@ -18,9 +18,8 @@ from contracts.topics import Topic, qualified
 from report import ReportError
 from report.result import Effects, Result
 from report.run_info import EVENTS, RunInfo
-from report.spark.job import Cluster, report_run, report_topic
+from report.spark.job import Cluster, report_run
 from report.spark.topics import read_topics
-from report.stored import Promise
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 
@@ -114,17 +113,6 @@ def test_a_damaged_run_is_judged_to_the_last_event(
     away = msgspec.structs.replace(RunInfo.load(tmp_path), bootstrap_servers="127.0.0.1:1")
     away.save(tmp_path)
     assert report_run(tmp_path, cluster) == result, "the Parquet files tell the same once the broker is gone"
-
-
-def test_a_bare_timeline_topic_is_reported(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
-    damaged_run(kafka, namespace, tmp_path)
-    topic = qualified(namespace, Topic.NOTIFICATIONS_SENT)
-
-    result = report_topic(tmp_path / "out", topic, Connection(bootstrap_servers=kafka), Promise(0.5, 0.99), cluster)
-
-    assert (result.events, result.duration_s, result.replica_minutes) == (97, 2.0, None)
-    assert {stage.stage for stage in result.stages} >= {"sla", "end-to-end"}
-    assert result.valid
 
 
 def test_what_cannot_be_reported_is_refused_in_one_line(

@@ -58,7 +58,7 @@ def greeter_image(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> 
     """The image of docs/own-service.md, which the cluster has."""
     if (tools := _tools()) is None:
         pytest.skip(f"nothing loads images into the cluster; {HOW}")
-    reader = Reader(tmp_path_factory.mktemp("image"), "", "As pods", **{"tailpack:0.1.0": kubernetes})
+    reader = Reader(tmp_path_factory.mktemp("image"), "", "kubernetes", **{"tailpack:0.1.0": kubernetes})
     built = reader.type("docker build -t greeter:1 .")
     assert built.returncode == 0, built.stderr
     _said([str(tools / "cluster"), "load", "greeter:1"])

@@ -25,7 +25,7 @@ def kafka(deployed: Deployed) -> str:
 def reader(deployed: Deployed, kafka: str, greeter_image: str, tmp_path: Path) -> Iterator[Reader]:
     """With a third of the load, and a namespace of the test's own."""
     there = {"namespace: greeters": f"namespace: {deployed.name}", "-n greeters": f"-n {deployed.name}"}
-    follows = Reader(tmp_path, kafka, "As pods", **there, **{"range(5000)": "range(1500)"})
+    follows = Reader(tmp_path, kafka, "kubernetes", **there, **{"range(5000)": "range(1500)"})
     shutil.copytree(MANIFESTS / "base", tmp_path / "pods" / "base")
     yield follows
     follows.close()

@@ -161,8 +161,7 @@ def group(place: str) -> str:
         return "help"
     if GENERATED.fullmatch(place):
         return "docs/generated"
-    folder = place.rpartition("/")[0]
-    return folder if folder == "docs/decisions" else folder.partition("/")[0].strip(".") or "root"
+    return place.rpartition("/")[0].partition("/")[0].strip(".") or "root"
 
 
 def compare(hits: list[Hit], *, lower: bool) -> int:

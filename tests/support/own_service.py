@@ -1,82 +1,37 @@
-"""docs/own-service.md as somebody follows it in a folder: its files written, its lines typed."""
+"""docs/own-service.md, whose test looks at each step."""
 
 import json
-import os
-import re
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
+import follow
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import admin, end_offsets, wait_for
 
 from autoscaler.live.launchers.processes import remembered
-from tailpack.local.ports import free_port
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "own-service.md").read_text(encoding="utf-8")
-FILE = re.compile(r"```(?:python|toml|dockerfile|yaml)\n# (\S+)(, more)?\n(.*?)```", re.DOTALL)
-COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+PAGE = follow.DOCS / "own-service.md"
 PARTITIONS = 8
 
 
-class Reader:
-    """Somebody who follows the page in `folder`; `stands_for` replaces words of it.
+class Reader(follow.Reader):
+    """A user of that page, whose files are written already."""
 
-    at: the heading of what differs from processes; empty: nothing.
-    """
-
-    def __init__(self, folder: Path, kafka: str, at: str = "", **stands_for: str) -> None:
-        self.folder, self.kafka, self.port = folder, kafka, free_port()
-        self._stands_for = {"127.0.0.1:9092": kafka, "8600": str(self.port)} | stands_for
-        general, *others = re.split(r"^## (?=As )", PAGE, flags=re.MULTILINE)
-        sections = {text.partition("\n")[0]: text for text in others}
-        for text in (general, sections.get(at, "")):
-            for name, more, content in FILE.findall(text):
-                (folder / name).parent.mkdir(exist_ok=True)
-                with (folder / name).open("a" if more else "w", encoding="utf-8") as file:
-                    file.write(self._here(content))
-        self.create, self.autoscale, see = self._commands(general)
+    def __init__(self, folder: Path, kafka: str, suite: str = "", **stands_for: str) -> None:
+        super().__init__(PAGE, folder, kafka, suite, **stands_for)
+        for block in self.blocks:
+            self.write(block)
+        self.create, self.autoscale, see, *differs = self.commands()
         self.load, *self.looks = see.splitlines()
-        self.differs = "\n".join(self._commands(sections.get(at, ""))).splitlines()
-        tools = folder / "bin"
-        tools.mkdir()
-        for name, arguments in (("tailpack", "-m tailpack "), ("python", "")):
-            (tools / name).write_text(f'#!/bin/sh\nexec {sys.executable} {arguments}"$@"\n')
-            (tools / name).chmod(0o755)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
-        self.environ = kept | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": f"{ROOT}"}
-        self.started: list[subprocess.Popen[str]] = []
-
-    def _commands(self, text: str) -> list[str]:
-        return [self._here(block).strip() for block in COMMANDS.findall(text)]
-
-    def _here(self, text: str) -> str:
-        for word, instead in self._stands_for.items():
-            text = text.replace(word, instead)
-        return text
-
-    def start(self, line: str) -> "subprocess.Popen[str]":
-        """Type a line; its output is read at the end."""
-        pipe = subprocess.PIPE
-        words = ["bash", "-c", line if "\n" in line else f"exec {line}"]
-        process = subprocess.Popen(words, stdout=pipe, stderr=pipe, cwd=self.folder, env=self.environ, text=True)
-        self.started.append(process)
-        return process
-
-    def type(self, line: str) -> "subprocess.CompletedProcess[str]":
-        """Type a line and wait for its end."""
-        process = self.start(line)
-        said, complained = process.communicate(timeout=120)
-        return subprocess.CompletedProcess(line, process.returncode, said, complained)
+        self.differs = "\n".join(differs).splitlines()
 
     def plan(self) -> list[str]:
-        """Return the replicas of the plan in force, as step 5 looks at it; none while nobody answers."""
+        """Return the replicas of the plan in force, as step 5 looks at it; none without an answer."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/plan", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['8600']}/plan", timeout=10) as answer:
                 return (json.load(answer).get("in_force") or {}).get("replicas", [])
         except OSError:
             return []
@@ -112,9 +67,7 @@ class Reader:
 
     def close(self) -> None:
         """End what was started."""
-        for process in self.started:
-            process.kill()
-            process.communicate()
+        super().close()
         for _, _, process in remembered(self.folder / "state"):
             if process is not None:
                 psutil.Process(process.pid).kill()

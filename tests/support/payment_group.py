@@ -200,7 +200,7 @@ class PaymentGroup:
     def committed(self) -> dict[int, int]:
         """Partition → committed offset, as the group coordinator has it."""
         topic = qualified(self.namespace, Topic.PAYMENTS_REQUESTED)
-        # By a consumer that never joins: the admin client crashes when the coordinator has just moved (decision 4).
+        # By a consumer that never joins: the admin client crashes when the coordinator has just moved.
         asking = Consumer({"bootstrap.servers": self.kafka, "group.id": self.group, "log_level": 0})
         try:
             numbers = asking.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions

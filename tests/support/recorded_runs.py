@@ -10,9 +10,8 @@ from example_report import example
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario, load_scenario
-from bench.simulation.build import settings_of
 from bench.simulation.run import policy_of
-from bench.simulation.sent import sent_by
+from bench.simulation.sent import sent_by, settings_of
 from contracts.journal import PlanWritten
 from report.measures import in_sla_share, replica_minutes
 from report.run_info import RunInfo

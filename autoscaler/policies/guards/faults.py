@@ -44,14 +44,14 @@ class SetStuckAside(PolicyAround):
     def _stuck(self, observation: GroupObservation) -> dict[int, "_Seen"]:
         at_s, passed_s = observation.at_s, observation.at_s - self._seen_s
         ready = {one.name for one in observation.replicas if one.surely_ready}
+        owners = observation.assignment
         seen: dict[int, _Seen] = {}
         for load in observation.partitions:
-            owner, before = observation.assignment.get(load.partition, ""), self._seen.get(load.partition)
-            known = before is not None and before.owner == owner and owner in ready and not load.age_s
-            if before and known and load.lag > 0 and load.arrival_rate * passed_s - (load.lag - before.lag) < 0.5:
-                seen[load.partition] = _Seen(load.lag, owner, before.since_s)
-            else:
-                seen[load.partition] = _Seen(load.lag, owner, at_s)
+            owner, before, since_s = owners.get(load.partition, ""), self._seen.get(load.partition), at_s
+            if before is not None and before.owner == owner and owner in ready and load.lag > 0 and not load.age_s:
+                served = load.arrival_rate * passed_s - (load.lag - before.lag)
+                since_s = before.since_s if served < 0.5 else at_s
+            seen[load.partition] = _Seen(load.lag, owner, since_s)
         self._seen, self._seen_s = seen, at_s
         return {partition: one for partition, one in seen.items() if at_s - one.since_s >= self.after_s}
 

@@ -80,8 +80,9 @@ class ArrivalHistory:
         self._begin_s: deque[float] = deque(maxlen=SHAPES)
         self._bursts: deque[float] = deque(maxlen=COUNTED)
         """In each interval, as many as its largest slot says."""
-        self._shapes: list[Shape] = []
-        """How the interval to come may look."""
+        self.shapes: list[Shape] = []
+        """How events may lie in the interval to come: as in each of the last ones; one shape where they lay alike. They
+        are not averaged: a burst that drifts through the interval would look like a stream."""
         self._seen: list[Shape] = []
         """How those looked that were, with as many events as usual, more or fewer."""
         self.usual = self.surprising = np.zeros((0, 0))
@@ -153,10 +154,10 @@ class ArrivalHistory:
         self._drifting = bool(following)
         factors = self._factors(regular=self._drifting)
         self._seen = self._lying_so() if factors is None else _out_of_step(self._each, factors)
-        self._shapes = self._seen
+        self.shapes = self._seen
         if following:
             each = [Shape.of(one) for one in following]
-            self._shapes = _out_of_step(each, np.array([one.bursts for one in each]) / np.mean(self._bursts))
+            self.shapes = _out_of_step(each, np.array([one.bursts for one in each]) / np.mean(self._bursts))
         self._tell_apart(slots, [1.0] if factors is None else factors.tolist())
         return np.asarray(slots.sum(axis=0))
 
@@ -165,16 +166,9 @@ class ArrivalHistory:
         """The last interval, shape (slots, partitions)."""
         return self._intervals[-1]
 
-    def shapes(self) -> list[Shape]:
-        """Return how events may lie in an interval: as in each of the last ones; one shape where they lay alike.
-
-        They are not averaged: a burst that drifts through the interval would look like a stream.
-        """
-        return self._shapes
-
     def in_bursts(self, share: float) -> bool:
         """Tell whether in each of these ways more than this share of the events lies in one slot."""
-        return all(one.together.max() > share for one in self._shapes)
+        return all(one.together.max() > share for one in self.shapes)
 
     def capacity(self, service_rate: float, target_s: float) -> float:
         """Return how many events per interval a replica serves in time, as events lie."""

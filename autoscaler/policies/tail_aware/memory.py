@@ -138,8 +138,7 @@ class Handovers:
 
     def begin(self, observation: GroupObservation, moved: Iterable[int]) -> None:
         """Note those that a decision moves."""
-        for partition in moved:
-            self._until_s[partition] = observation.at_s + observation.rebalance_time_s
+        self._until_s |= dict.fromkeys(moved, observation.at_s + observation.rebalance_time_s)
 
     def remaining_s(self, observation: GroupObservation) -> NDArray[np.float64]:
         """Return how long each partition will still pause, 0 for those that are served."""

@@ -61,7 +61,7 @@ class TailAwareSettings(Settings):
 
 
 class TailAware:
-    """Decides count and assignment together, by predicted late events (docs/model.md).
+    """Decides count and assignment together, by predicted late events (docs/explanation/the-policy.md).
 
     Each tick: learn how events arrive and how many will; think of plans; predict for each which events would be late,
     those that wait already and those that handovers delay included; take the cheapest.
@@ -213,7 +213,7 @@ class TailAware:
         self._demand.observe(history.usual, history.surprising, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
         demand = [self._demand.told(observation.inflow, intervals) for intervals in ahead.intervals]
-        shapes = history.shapes()
+        shapes = history.shapes
         surprises = self._demand.surprises()
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
 

@@ -47,12 +47,12 @@ def test_events_elsewhere_are_judged_by_the_run_or_by_what_was_promised(
         small_result(run="elsewhere").save(place)
 
     monkeypatch.setattr(reporting, "write_report", written)
-    assert json.loads(run(folder, "--json", "--events", "s3a://b/e", "--jars", tmp_path).stdout)["run"] == "elsewhere"
-    assert tuple(asked[folder]) == ("--events", "s3a://b/e", "--jars", str(tmp_path))
+    assert json.loads(run(folder, "--json", "--events", "s3://b/e").stdout)["run"] == "elsewhere"
+    assert tuple(asked[folder]) == ("--events", "s3://b/e")
 
     new = tmp_path / "new folder"
-    run(new, "--events", "e.parquet", "--journal", "j.jsonl", "--latency-target-s", "0.5", "--percentile", "0.99")
-    words = ("--events", "e.parquet", "--journal", "j.jsonl", "--latency-target-s", "0.5", "--percentile", "0.99")
+    run(new, "--events", "e.parquet", "--journal", "j.parquet", "--latency-target-s", "0.5", "--percentile", "0.99")
+    words = ("--events", "e.parquet", "--journal", "j.parquet", "--latency-target-s", "0.5", "--percentile", "0.99")
     assert tuple(asked[new]) == (*words, "--command", f"tailpack report '{new}' {' '.join(words)}")
 
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from pyarrow import parquet
 
@@ -33,19 +32,6 @@ def test_every_event_is_there_with_its_timeline(simulated: tuple[Run, Simulation
     assert (len(events), latency_us.max()) == (figures.events, (figures.max_s or 0) * 1e6)
     assert events["shipped_us"].null_count == len(events), "a simulated run ships nothing"
     assert set(events["replica"].to_pylist()) <= set(run.replica_names)
-
-
-def test_a_simulated_run_is_replaced_with_its_report_and_a_live_one_never(
-    simulated: tuple[Run, SimulationResult], tmp_path: Path
-) -> None:
-    folder = write_run(tmp_path / "kept", simulated[0], INFO)
-    (folder / "result.json").write_text("{}")
-    write_run(folder, simulated[0], INFO)
-    assert sorted(path.name for path in folder.iterdir()) == ["events.parquet", "journal.parquet", "run.json"]
-    msgspec.structs.replace(INFO, world="live").save(folder)
-    with pytest.raises(InvalidSettingsError, match="holds a live run; choose another folder"):
-        write_run(folder, simulated[0], INFO)
-    assert (folder / "events.parquet").exists()
 
 
 def test_what_fails_on_the_way_leaves_nothing_half_written(

@@ -1,0 +1,13 @@
+"""The how-to guides whose blocks need containers, followed from top to bottom on a real Docker engine."""
+
+from pathlib import Path
+
+import pytest
+from follow import follow, pages
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+
+
+@pytest.mark.parametrize("page", pages("containers"), ids=lambda page: page.stem)
+def test_every_block_of_the_page_runs(page: Path, images: None, tmp_path: Path) -> None:
+    follow(page, tmp_path, "kafka:9092", "containers")

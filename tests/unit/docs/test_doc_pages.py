@@ -1,0 +1,56 @@
+"""A page is followed block by block, and no block of a tutorial or guide is left out."""
+
+import re
+from pathlib import Path
+
+import pytest
+from follow import DOCS, TAGS, Reader, blocks
+
+TEXT = """# A page
+
+```toml
+# a.toml
+port = 8600
+```
+
+<!-- sh
+touch there
+-->
+
+1. Look:
+
+```sh
+test -e there && grep -q "port = $(cat port)" a.toml
+```
+
+```python status=3
+raise SystemExit(3)
+```
+
+```sh background
+trap 'exit 0' INT; while true; do sleep 0.1; done
+```
+
+```sh kubernetes
+false
+```
+"""
+
+
+def test_a_page_is_followed_from_top_to_bottom_without_the_blocks_of_another_suite(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(TEXT + "\nhttp://127.0.0.1:8600\n")
+    reader = Reader(tmp_path / "page.md", tmp_path, "kafka.example:1", nothing="")
+    (tmp_path / "port").write_text(reader.ports["8600"])
+    reader.follow(settle_s=0.5)
+    assert (tmp_path / "there").exists()
+
+
+PAGES = [DOCS / "own-service.md", *(DOCS / "tutorials").rglob("*.md"), *(DOCS / "howto").rglob("*.md")]
+LANGUAGES = {"sh", "python", "toml", "yaml", "dockerfile", "properties", "json", "text"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_block_is_left_out_by_its_tag_language_or_indent(page: Path) -> None:
+    assert {tag for one in blocks(page) for tag in one.tags if not TAGS.fullmatch(tag)} == set()
+    assert {one.language for one in blocks(page)} <= LANGUAGES
+    assert re.findall(r"^ +```\w.*", page.read_text("utf-8"), re.MULTILINE) == []

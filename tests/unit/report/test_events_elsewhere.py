@@ -1,0 +1,130 @@
+"""Events that lie elsewhere: the report is that of the run they came from, or one line says why there is none."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from stored_runs import STARTED_US, event_rows, stored_run, write_parquet
+
+from contracts.journal import ReplicaChange, ReplicaChanged
+from report import ReportError
+from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
+from report.spark.job import Cluster, Files, report_files, report_run
+from report.stored import Promise
+
+HERE = Cluster("local[2]", [])
+PROMISE = Promise(0.012, 0.999)
+BARE = ("event_id", "intended_us", "done_us")
+
+
+def uri(place: Path) -> str:
+    return f"file://{place}"
+
+
+def bare_rows(**changes: Any) -> list[dict[str, Any]]:
+    """What somebody else knows of his events; `changes` are of event 7."""
+    rows = [{name: row[name] for name in BARE} for row in event_rows()]
+    rows[7] |= changes
+    return rows
+
+
+def test_a_runs_events_elsewhere_give_the_report_of_the_run(tmp_path: Path) -> None:
+    home, away = tmp_path / "run", tmp_path / "away"
+    home.mkdir()
+    away.mkdir()
+    changes = [
+        ReplicaChanged(at_us=STARTED_US - 1_000_000 * before, replica="payment-0", change=kind)
+        for before, kind in ((2, ReplicaChange.REQUESTED), (1, ReplicaChange.READY))
+    ]
+    stored_run(home, journal_entries=tuple(map(msgspec.json.encode, changes)), done_us=None)
+    msgspec.structs.replace(RunInfo.load(home), latency_target_s=0.012).save(home)
+    expected = report_run(home, HERE)
+    shutil.move(home / EVENTS, away)
+    shutil.move(home / JOURNAL, away)
+
+    assert report_run(home, HERE, files=Files(uri(away / EVENTS))) == expected, "the journal beside them is found"
+    (tmp_path / "alone").mkdir()
+    shutil.move(away / EVENTS, tmp_path / "alone")
+    elsewhere = Files(str(tmp_path / "alone" / EVENTS), str(away / JOURNAL))
+    assert report_run(home, HERE, files=elsewhere) == expected
+    assert (expected.lost, expected.replica_minutes is None) == (1, False)
+    assert expected.tail is not None
+    assert expected.tail.late > 1
+    assert {one.name for one in home.iterdir()} == {RUN_FILE, "result.json"}
+
+
+def test_a_stranger_needs_an_id_and_two_times(tmp_path: Path) -> None:
+    rows = bare_rows(done_us=None)
+    write_parquet(tmp_path / "his events.parquet", rows)
+    (tmp_path / "parts").mkdir()
+    for part in (0, 1):
+        write_parquet(tmp_path / "parts" / f"{part}.parquet", rows[part::2])
+    folder = tmp_path / "new" / "report"
+
+    found = report_files(folder, Files(uri(tmp_path / "his events.parquet")), PROMISE, HERE, command="as I said")
+
+    assert (found.events, found.lost, found.duration_s, found.replica_minutes) == (200, 1, 4.0, None)
+    assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/his events.parquet")
+    late = sum(row["done_us"] is None or row["done_us"] - row["intended_us"] > 12_000 for row in rows)
+    assert round((1 - found.in_sla) * 200) == late
+    assert (found.world, found.tail, found.effects, found.topics) == ("unknown", None, None, ()), "nobody can know"
+    assert found.cost is not None
+    assert found.cost.packing_replica_minutes is None
+    unknown = ("scale_ups", "moved_partitions", "refused", "duplicates", "dead_letters", "order_violations")
+    assert [getattr(found, name) for name in unknown] == [None] * len(unknown)
+    assert found.verdict.endswith("; 1 event lost.")
+    assert found.provenance.command == "as I said"
+    assert not (folder / RUN_FILE).exists(), "asked again with another target it is judged by that"
+    again = report_files(folder, Files(uri(tmp_path / "parts")), PROMISE, HERE, command="as I said")
+    assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("file:///nowhere/events.parquet", "no such file or folder"),
+        ("ftp://host/w1", "cannot be read .Unrecognized filesystem type in URI"),
+    ],
+)
+def test_a_path_that_leads_nowhere(tmp_path: Path, place: str, said: str) -> None:
+    refused(tmp_path, place, said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"done_us": "soon"},
+            "done_us is string where a whole number should be .times are whole microseconds since 1970",
+        ),
+        ({"intended_us": None}, "1 of 200 rows have no intended_us"),
+        ({"intended_us": 1_000_000_000_000_000}, "events lie 8,102 days apart"),
+        ({"unknown_version": 2}, "records of schema version 2 beside 1"),
+    ],
+)
+def test_rows_that_cannot_be_judged(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    rows = bare_rows(**changes)
+    if isinstance(changes.get("done_us"), str):
+        rows = [row | changes for row in rows]  # a column has one type
+    write_parquet(tmp_path / "events.parquet", rows[7:] + rows[:7])
+    refused(tmp_path, uri(tmp_path / "events.parquet"), said)
+
+
+def test_files_that_hold_something_else(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "other.parquet", [{"when": 1}])
+    refused(tmp_path, uri(tmp_path / "other.parquet"), "it lacks done_us, event_id, intended_us; is it the file of")
+    (tmp_path / "half.parquet").write_bytes(b"PAR1 half of it")
+    refused(tmp_path, uri(tmp_path / "half.parquet"), "cannot be read .*Parquet")
+    (tmp_path / "half" / "_temporary").mkdir(parents=True)
+    refused(tmp_path, uri(tmp_path / "half"), "no Parquet file is there, or it is still being written")
+
+
+def refused(folder: Path, place: str, said: str) -> None:
+    """Assert that events at `place` are refused in one line that begins with it, and that nothing is made of them."""
+    with pytest.raises(ReportError, match=said) as error:
+        report_files(folder / "out", Files(place), PROMISE, HERE)
+    assert str(error.value).startswith(f"{place}: ")
+    assert "\n" not in str(error.value)
+    assert not list((folder / "out").iterdir())

@@ -54,9 +54,9 @@ class Connection(Settings):
     bootstrap_servers: str
     """HOST:PORT of brokers, separated by commas."""
     client_properties: str = setting("")
-    """Path of a file of KEY=VALUE lines with the client's security; empty: none."""
+    """File with the client's TLS and SASL properties; empty: none."""
     namespace: str = setting("")
-    """Put before every topic, group and transactional id, so that runs on one broker never meet."""
+    """Prefix of every topic, group and transactional id."""
 
     def security(self) -> Security:
         """Read the properties file (KEY=VALUE lines, # comments).

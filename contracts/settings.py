@@ -100,9 +100,9 @@ class Target(Settings):
     """The promise that everything is measured by: `percentile` of events within `latency_target_s` (W)."""
 
     latency_target_s: float = setting(0.5, "s", above=0)
-    """W: an event is in time if it is processed so long after its intended time; 0.5 in the papers."""
+    """Latency target (W): an event is in time if it is done this long after its scheduled time. The papers use 0.5."""
     percentile: float = setting(0.999, "share", above=0, most=1)
-    """q: the share of events that must be within W."""
+    """Share (q) of events that must be in time."""
 
 
 def declaration(one: "Field[Any]") -> Setting:

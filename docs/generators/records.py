@@ -107,7 +107,8 @@ def report_fields_page() -> str:
     found: list[type[msgspec.Struct]] = [Result]
     for record in found:
         info: Any = msgspec.inspect.type_info(record)
-        found += [one for field in info.fields for one in _inside(field.type) if one not in found]
+        inside = dict.fromkeys(one for field in info.fields for one in _inside(field.type))
+        found += [one for one in inside if one not in found]
         texts = sentences(record)
         parts += [f"## {record.__name__}", wrapped((record.__doc__ or "").partition(BREAK)[0])]
         rows = [(name, *_short(kind), texts.get(name, "")) for name, kind in _fields(record).items()]

@@ -159,8 +159,8 @@ def stress_names() -> list[str]:
     return sorted(table_in(STRESS))
 
 
-def scenario_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Return name and content of a scenario as its file has it. Names ignore case. Raises InvalidSettingsError."""
+def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Return name and content of a scenario as its file has it. Names ignore case."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
@@ -176,7 +176,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     where only one has that key ("policy"). None leaves the file's value.
     Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
     """
-    name, raw = scenario_table(name_or_path)
+    name, raw = _named_table(name_or_path)
     problems = _make_sections(raw) + _override(raw, overrides or {})
     _add_defaults(raw, name)
     options = raw.pop(OPTIONS)
@@ -286,14 +286,8 @@ AS_ONE: Final = "tail-aware"
 """The policy that uses what it is told of the stages before."""
 
 _LOAD_KEYS: Final = {
-    "topology": "topology",
-    "duration_s": "duration_s",
-    "workload": "load.workload",
-    "trace": "load.trace",
-    "split": "load.split",
-    "grouping": "load.grouping",
-    "invalid_share": "load.invalid_share",
-    "faults": "load.faults",
+    **{name: name for name in ("topology", "duration_s")},
+    **{name: f"load.{name}" for name in ("workload", "trace", "split", "grouping", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""

@@ -298,7 +298,7 @@ def _simulate_chain(scenario: "Question", sent: "Sent", out: Path | None, *, as_
 
     if out is not None:
         raise TailpackError(f"--out: {scenario.name} has stages, and a folder takes the run of one group")
-    found = run_chain(scenario, sent)[2]
+    found = run_chain(scenario, sent)[1]
     if as_json:
         print_json(found)
         return

@@ -45,14 +45,7 @@ def pause(pause_s: float) -> None:
 class Job:
     """Sends its part; what became of it can be asked for at any time."""
 
-    def __init__(
-        self,
-        spec: LoadSpec,
-        connection: Connection,
-        settings: DriverSettings,
-        *,
-        settled: Settled,
-    ) -> None:
+    def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: Settled) -> None:
         self._spec = spec
         self.schedule = spec.schedule()
         self._poison = struck(spec.faults, POISON, self.schedule.offset_us, spec.seed)
@@ -66,7 +59,9 @@ class Job:
         self._sender: Entry = (
             _by_http(spec, settings, settled)
             if settings.order_url
-            else Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
+            else Sender(
+                connection, qualified(connection.namespace, topic), settings.linger_ms, pause=pause, settled=settled
+            )
         )
         self._pacer: Pacer | None = None
         self.started_us: int | None = None

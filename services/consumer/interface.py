@@ -60,30 +60,29 @@ class Options(Membership, Target):
     """Options of a consumer. Raises ValueError naming every option that is wrong."""
 
     rebalance_timeout_s: float = setting(10.0, "s", above=0)
-    """A member that does not rejoin within this time is removed from the group."""
+    """Time after which a member that has not rejoined is removed from the group."""
     concurrency: int = setting(1, "events", least=1)
     """Events (or batches) handled at the same time, over all partitions."""
     concurrency_per_partition: int = setting(1, "events", least=1)
-    """Events (or batches) of one partition handled at the same time. Events start in order and, above 1, events with
-    the same key never overlap."""
+    """Events of one partition handled at the same time, never two with the same key. They start in order."""
     batch_size: int = setting(1, "events", least=1)
-    """Most events of one partition that `handle_batch` gets. It never waits for a batch to fill."""
+    """Maximum number of events for `handle_batch`, which never waits for a full batch."""
     attempts: int = setting(5, "attempts", least=1)
-    """Attempts for an event, or a batch, before it counts as failed."""
+    """Attempts before an event or a batch has failed."""
     retry_backoff_s: float = setting(0.1, "s", above=0)
-    """Pause before the second attempt; doubled before each further one. Only the event's own partition waits."""
+    """Pause of the partition before the second attempt, doubled for each further one."""
     retry_backoff_max_s: float = setting(5.0, "s", above=0)
     """Longest pause between two attempts."""
     handler_timeout_s: float = setting(300.0, "s", least=0)
-    """Time limit for a handler and for the awaitable it returned; at the limit the attempt is cancelled and has failed.
-    The default exceeds an output's wait for its broker, so an outage fails no events. 0: no limit."""
+    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit. Longer than a
+    broker's outage."""
 
     http_port: int = setting(0, least=-1, most=65535)
-    """Port of `/healthz` and `/metrics`, one per process. 0: none. -1: any free port, which the replica reports."""
+    """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""
     http_host: str = setting("127.0.0.1")
-    """Address that `/healthz` and `/metrics` listen on."""
+    """Address of these pages."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
-    """Reaction to a log that was re-created, truncated, or deleted before it was served."""
+    """Handling of a partition whose log was re-created, truncated, or deleted before it was served."""
 
     RULES: ClassVar[Rules] = (OBEYS_PLANS, ("retry_backoff_max_s", _backoff_max_error))
 

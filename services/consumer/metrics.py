@@ -25,9 +25,7 @@ PAUSE: Final = histogram(
 )
 EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Handled events, including failed ones")
 EVENTS_FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events that failed for good")
-ATTEMPTS_RETRIED: Final = counter(
-    "tailpack_consumer_attempts_retried_total", "attempts", "Failed attempts with a retry"
-)
+ATTEMPTS_RETRIED: Final = counter("tailpack_consumer_attempts_retried_total", "attempts", "Retried attempts")
 BUSY_SECONDS: Final = counter("tailpack_consumer_busy_seconds_total", "seconds", "Time spent in handlers")
 PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that the replica serves")
 PARTITIONS_TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")

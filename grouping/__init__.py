@@ -4,6 +4,7 @@ Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous C
 """
 
 from enum import StrEnum
+from typing import Self
 
 
 class Grouping(StrEnum):
@@ -20,7 +21,7 @@ class Grouping(StrEnum):
     STICKY_SPLIT = "sticky_split"
 
     @classmethod
-    def _missing_(cls, value: object) -> "Grouping | None":
+    def _missing_(cls, value: object) -> Self | None:
         return cls.KG if value == "key" else None
 
     @property

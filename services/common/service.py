@@ -120,7 +120,8 @@ class Service:
             if self._uncommitted.may_take(source, message.offset, committed):
                 self._held_back = None
                 return True
-            self._held_back = f"nothing is taken of {source.topic}/{source.partition}: {SPAN} records are uncommitted"
+            place = f"{source.topic}/{source.partition}"
+            self._held_back = f"{place} waits for a commit: {SPAN} records are uncommitted"
             await asyncio.sleep(HELD_BACK_S)
 
     async def start(self) -> None:

@@ -57,7 +57,7 @@ class Recording:
         """Records up to the ends: fewer where a topic is compacted."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
-        """Write all records to `into`. seconds: go on with new arrivals for this duration. on_progress: gets the row count.
+        """Write all records to `into`. seconds: go on with new arrivals that long. on_progress: gets the row count.
 
         Raises RecordingError for records without a time, and where the broker goes away; KeyboardInterrupt. What was
         read before has been handed over. The connection is closed in any case.

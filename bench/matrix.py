@@ -290,17 +290,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     scenario: str
     set: dict[str, Any] = {}
+    label: str = ""
+    """The scenario and its changes, except those of the axis."""
     point: str = ""
-    """The place of the case on the matrix's axis …"""
-    axis_of: str = ""
-    """… and the label of the case that is swept."""
-
-    @property
-    def label(self) -> str:
-        """The scenario and its changes, except those of the axis."""
-        return self.axis_of or ", ".join(
-            (self.scenario, *(f"{key}={value}" for key, value in sorted_changes(self.set)))
-        )
+    """The place of the case on the matrix's axis."""
 
     def job(self, contender: Contender, seed: int = 1) -> Job:
         """Return the run of a contender with a seed."""
@@ -395,17 +388,18 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return the cases with all changes; with an axis, each of them at each point."""
         from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
 
+        named = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
+        every = (*named, *map(random_case, range(1, self.random + 1)))
+        changed = [(one.scenario, sorted_changes(one.set, self.set)) for one in every]
         axis = self.over()
-        cases = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
-        cases = [
-            Case(scenario=one.scenario, set=dict(sorted_changes(one.set, self.set)))
-            for one in (*cases, *map(random_case, range(1, self.random + 1)))
-        ]
-        if axis is None:
-            return cases
         return [
-            Case(scenario=one.scenario, set={**one.set, **changes}, point=point, axis_of=one.label)
-            for one, (point, changes) in product(cases, axis.points())
+            Case(
+                scenario=scenario,
+                set={**dict(changes), **more},
+                label=", ".join((scenario, *(f"{key}={value}" for key, value in changes))),
+                point=point,
+            )
+            for (scenario, changes), (point, more) in product(changed, axis.points() if axis else [("", {})])
         ]
 
     def contenders(self) -> list[Contender]:

@@ -1,6 +1,7 @@
 """Random scenarios: number k draws a load curve and all settings, and is the same whenever it is asked for."""
 
 from collections.abc import Mapping
+from functools import cache
 from random import Random
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ LEAST_REPLICAS: Final = 1.5
 """Load of the busiest second, in replicas: where one replica serves everything, there is nothing to decide."""
 
 
+@cache
 def random_case(number: int) -> Case:
     """Draw until one replica can serve each partition in time, and no replica can serve all of them."""
     from bench.simulation.sent import sent_by  # noqa: PLC0415  compiled code only where it is needed

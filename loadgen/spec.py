@@ -97,36 +97,36 @@ class DriverSettings(Settings):
     """What the generator needs beside the connection to Kafka. Environment: TAILPACK_<FIELD>."""
 
     load_file: str = setting("")
-    """A LoadSpec as JSON."""
+    """The load, a LoadSpec as JSON."""
     out_dir: str = setting("")
     """Folder for `generator.ready` and `generator.json`; with several parts `generator-1.json`, …"""
     start_file: str = setting("")
-    """Holds the start of the run (µs since the epoch, decimal text); awaited once the generator is ready. Empty: it
-    starts by itself, with the next whole second but one."""
+    """File with the start of the run, epoch µs; awaited when the generator is ready. Empty: start with the next whole
+    second but one."""
     parts: int = setting(1, least=1, most=1_000)
-    """Processes among which the schedule is split. Each gets the same load file and the same start."""
+    """Number of processes that share the schedule, with the same load file and start."""
     part: int = setting(1, least=1, most=1_000)
-    """Number of this process, from 1: it sends every event whose number is `part` − 1 modulo `parts`."""
+    """Number of this process, from 1."""
     order_url: str = setting("")
-    """Address of the Order service, http://HOST:PORT: orders enter by POST /orders; empty: by Kafka. Pipeline only."""
+    """Address of Order for POST /orders, http://HOST:PORT; empty: events enter by Kafka. Pipeline only."""
     order_token_file: str = setting("")
-    """File that holds the token which that service asks for; empty: it asks for none."""
+    """File with Order's bearer token; empty: none."""
     connect_deadline_s: float = setting(30.0, "s", above=0)
-    """How long the broker and the topic are awaited."""
+    """Longest wait for the broker and the topic."""
     start_deadline_s: float = setting(120.0, "s", above=0)
-    """How long it is awaited."""
+    """Longest wait for the start file."""
     drain_deadline_s: float = setting(120.0, "s", above=0)
-    """How long the last acknowledgements are awaited: a killed broker needs tens of seconds to recover."""
+    """Longest wait for the last acknowledgements. A killed broker needs tens of seconds to recover."""
     linger_ms: float = setting(2.0, "ms", least=0)
     """How long the Kafka client waits for more events before it sends a batch. Adds to the latency of each event."""
     web_port: int = setting(0, least=0, most=65535)
-    """Port of Locust's web page; 0: none. The load starts by itself, and the page ends with it."""
+    """Port of Locust's web page; 0: none."""
     web_host: str = setting("127.0.0.1")
     """Address of that page."""
     http_port: int = setting(0, least=0, most=65535)
     """Port of `/metrics`; 0: none."""
     http_host: str = setting("127.0.0.1")
-    """Address that it listens on."""
+    """Address of `/metrics`."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Self
 
 
-class Grouping(StrEnum):
+class Partitioner(StrEnum):
     """The rule that chooses the payment partition of an event; see docs/explanation/partitioners-and-order.md."""
 
     EXPLICIT = "explicit"
@@ -27,10 +27,10 @@ class Grouping(StrEnum):
     @property
     def keeps_key_order(self) -> bool:
         """Whether all events of a key are in one partition, and so in their order; unknown of `explicit`."""
-        return self is Grouping.KG
+        return self is Partitioner.KG
 
 
-def splits_keys(needs_order: bool, grouping: Grouping) -> str | None:
+def splits_keys(needs_order: bool, grouping: Partitioner) -> str | None:
     """Say what is wrong where a stage needs the events of a key in their order, and the grouping splits keys."""
     if not needs_order or grouping.keeps_key_order:
         return None

@@ -25,8 +25,6 @@ EXPIRED_PROBE_INTERVAL_S: Final = 0.05  # while the lease is expired, all events
 MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have missed anything
 CHECKS_PER_SESSION: Final = 12
 
-Clock = Callable[[], float]
-
 
 class Lease:
     """A lease that every answer proving membership renews, for a session (`session_s`) from when its request was sent.
@@ -42,7 +40,7 @@ class Lease:
     The broker refuses the commits of a removed member; the lease keeps that member from repeating outputs.
     """
 
-    def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Clock = steady_s) -> None:
+    def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = steady_s) -> None:
         self._session_s = session_s
         self._rebalance_timeout_s = rebalance_timeout_s
         self._clock = clock

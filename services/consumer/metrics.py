@@ -31,10 +31,7 @@ PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partiti
 PARTITIONS_TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
 HEALTHY: Final = gauge("tailpack_consumer_well", "", "1: the replica is healthy; 0: /healthz has the reasons")
 PARTITION_AGE: Final = gauge(
-    "tailpack_consumer_partition_lag_seconds",
-    "seconds",
-    "Age of a served partition's oldest event in the backlog; 0: empty backlog",
-    "partition",
+    "tailpack_consumer_partition_lag_seconds", "seconds", "Age of the backlog's oldest event; 0: none", "partition"
 )
 POSITION: Final = gauge(
     "tailpack_consumer_partition_position", "", "First offset of a served partition that is not done", "partition"

@@ -168,5 +168,5 @@ async def unparsable() -> None:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_aiokafka_still_behaves_as_we_rely_on(name):
+def test_aiokafka_behaves_as_the_consumer_relies_on(name):
     asyncio.run(CHECKS[name]())

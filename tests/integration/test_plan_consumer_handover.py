@@ -38,7 +38,7 @@ class Greeters(Playground):
     topics = GREETERS  # type: ignore[assignment]
 
 
-def test_the_service_of_the_documentation_greets_and_stops_when_told(kafka: str, tmp_path: Path) -> None:
+def test_the_documented_service_greets_and_stops_at_sigterm(kafka: str, tmp_path: Path) -> None:
     service, plan, _ = blocks(kafka)
     assert len([line for line in service.splitlines() if line.strip()]) <= 20
     ground = Greeters(kafka, "greeters", 3)
@@ -118,9 +118,7 @@ def test_state_is_handed_over_with_its_partition(kafka: str, namespace: str) -> 
     assert store.counts == {0: 8, 1: 0}
 
 
-def test_a_replica_that_the_group_takes_for_dead_loses_its_partitions_and_takes_them_again(
-    kafka: str, namespace: str
-) -> None:
+def test_a_removed_replica_loses_its_partitions_and_takes_them_again(kafka: str, namespace: str) -> None:
     ground, store = Playground(kafka, namespace, 2), Store()
     one, two = Counting(ground, "one", store), Counting(ground, "two", store)
 
@@ -140,7 +138,7 @@ def test_a_replica_that_the_group_takes_for_dead_loses_its_partitions_and_takes_
     assert ("released", [0]) not in one.calls[:before], "what may be somebody else's is not saved"
 
 
-def test_an_event_longer_than_the_rebalance_time_out_delays_its_own_partition_only(kafka: str, namespace: str) -> None:
+def test_an_event_longer_than_the_rebalance_time_out_delays_only_its_own_partition(kafka: str, namespace: str) -> None:
     ground = Playground(kafka, namespace, 4)
     handled: list[tuple[str, int, str]] = []
     started = asyncio.Event()
@@ -189,7 +187,7 @@ def test_an_event_longer_than_the_rebalance_time_out_delays_its_own_partition_on
     asyncio.run(story())
 
 
-def test_of_two_with_one_name_the_later_one_serves_though_its_clock_was_set_back(
+def test_the_later_of_two_processes_with_one_name_serves_even_if_its_clock_was_set_back(
     kafka: str, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def handle(event: Event) -> None: ...

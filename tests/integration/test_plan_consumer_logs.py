@@ -87,7 +87,7 @@ def values(prefix: str, count: int) -> list[str]:
 
 @pytest.mark.parametrize(("policy", "written"), [(START_OVER, 5), (START_OVER, 60), (FAIL, 60)])
 @in_a_loop
-async def test_a_topic_that_is_created_anew_is_served_from_its_start_or_no_more(ground, policy, written):
+async def test_a_re_created_topic_is_served_from_its_start_or_no_more(ground, policy, written):
     """60 events are more than were there before: every offset can still be fetched, and only the id is another."""
     reader = Reader(ground, policy)
     ground.put(0, *values("old", 40))
@@ -113,7 +113,7 @@ async def test_a_topic_that_is_created_anew_is_served_from_its_start_or_no_more(
 
 @pytest.mark.parametrize("policy", [START_OVER, FAIL])
 @in_a_loop
-async def test_who_begins_beyond_the_end_starts_over_or_says_so_while_others_are_served(ground, policy):
+async def test_a_partition_read_beyond_its_end_starts_over_or_is_reported(ground, policy):
     ground.put(0, *values("a", 10))
     ground.put(1, *values("b", 10))
     offsets = [TopicPartition(ground.topics.events, 0, 500)]
@@ -133,7 +133,7 @@ async def test_who_begins_beyond_the_end_starts_over_or_says_so_while_others_are
 
 @pytest.mark.parametrize("policy", [START_OVER, FAIL])
 @in_a_loop
-async def test_what_was_deleted_before_it_was_served_is_said_and_nothing_else_is_left_out(ground, policy, caplog):
+async def test_events_deleted_before_they_were_served_are_reported(ground, policy, caplog):
     reader = Reader(ground, policy, held_back=True)
     ground.put(0, *(f"{number:04d}{'x' * 1000}" for number in range(1000)))
     async with running(reader.consumer):
@@ -154,7 +154,7 @@ async def test_what_was_deleted_before_it_was_served_is_said_and_nothing_else_is
 
 
 @in_a_loop
-async def test_events_are_served_however_their_producer_compresses_them(ground):
+async def test_events_of_every_compression_codec_are_served(ground):
     kinds = ("gzip", "lz4", "snappy", "zstd")
     for kind in kinds:
         producer = Producer({"bootstrap.servers": ground.connection.bootstrap_servers, "compression.type": kind})

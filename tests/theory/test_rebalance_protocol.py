@@ -41,7 +41,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_plans_alone_repeat_nothing(seed):
+def test_no_event_is_repeated_without_faults(seed):
     story = random_story(seed, most_faults=0).run()
 
     assert sum(story.checks.output.values()) > 20
@@ -50,14 +50,14 @@ def test_plans_alone_repeat_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", range(100, 122))
-def test_what_is_promised_holds_under_random_faults(seed):
+def test_the_guarantees_hold_under_random_faults(seed):
     story = random_story(seed).run()
 
     print(f"{sum(story.checks.output.values())} events, {story.checks.repeated} repeated: {story}")  # noqa: T201
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_each_message_of_a_handover(fault):
+def test_the_guarantees_hold_with_a_fault_at_each_message_of_a_handover(fault):
     """Two replicas exchange their partitions; at each message in turn, to the broker or back, something happens."""
     messages = 22
     assert swap().run().messages > messages
@@ -65,14 +65,14 @@ def test_a_fault_at_each_message_of_a_handover(fault):
         swap(at_messages={number: FAULTS[fault]}).run()
 
 
-def test_a_message_of_a_handover_is_late():
+def test_the_guarantees_hold_if_a_message_of_a_handover_is_late():
     """Later than what others do meanwhile, and, at the end, than the session lasts."""
     for number in range(1, 20, 3):
         swap(late_s={number: 0.3 * SESSION_S}).run()
         swap(late_s={number: 1.2 * SESSION_S}).run()
 
 
-def test_the_same_seed_gives_the_same_story():
+def test_the_same_seed_gives_the_same_run():
     first, second = random_story(104).run(), random_story(104).run()
 
     assert (first.history, first.checks.begun) == (second.history, second.checks.begun)
@@ -150,14 +150,14 @@ def _first_violation(planted):
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_a_planted_fault_is_seen(fault):
+def test_a_planted_fault_is_detected(fault):
     planted, seen = PLANTED[fault]
 
     with pytest.raises(ViolationError, match=seen):
         _first_violation(planted)
 
 
-def test_a_lease_that_runs_from_when_the_answer_is_read_is_seen(monkeypatch):
+def test_a_lease_that_runs_from_the_time_of_the_answer_is_detected(monkeypatch):
     def renew_now(self, sent_s, renew=Lease.renew, **how):
         renew(self, self.now_s(), **how)
 
@@ -176,7 +176,7 @@ def _answers_are_late_and_then_there_are_none():
         swap(rate=20, acts=acts, late_s=late_s).run()
 
 
-def test_partitions_released_before_they_are_committed_are_seen(monkeypatch):
+def test_a_release_before_the_commit_is_detected(monkeypatch):
     async def pretend(self, partitions):
         for queue in (queue for p, queue in self._queues.items() if p in partitions):
             queue.mark_committed(queue.position)
@@ -188,7 +188,7 @@ def test_partitions_released_before_they_are_committed_are_seen(monkeypatch):
         swap(rate=50).run()
 
 
-def test_an_offset_given_up_before_the_last_generation_is_stale(monkeypatch):
+def test_an_offset_handed_over_before_the_last_generation_is_stale(monkeypatch):
     def offsets_of_any_age(metadata, generation):
         return {p: at for each in metadata.values() for p, at in each.handed_over.items()}
 
@@ -205,7 +205,7 @@ def _an_answer_is_missed_and_the_new_owner_dies(answers):
             swap(rate=30, acts=[(0.5 * SESSION_S, kill(other))], at_messages=missed).run()
 
 
-def test_a_broker_that_fences_nobody_lets_committed_offsets_go_back():
+def test_committed_offsets_go_back_without_fencing():
     def accept(self, member_id, generation, offsets):
         self.commit(member_id, offsets)
         return 0

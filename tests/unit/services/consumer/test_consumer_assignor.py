@@ -56,13 +56,13 @@ def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[
     return shares
 
 
-def test_the_leader_carries_out_the_plan_it_has_read_and_says_which_it_was():
+def test_the_leader_carries_out_its_newest_plan_and_names_its_epoch():
     leader, follower = assignor("a", plan(7, {0: "a", 1: "b", 2: "b"})), assignor("b", None)
     assert lead(leader, 3, leader, follower) == {"a": (0,), "b": (1, 2)}
     assert follower.last_assignment == AssignmentMetadata(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
 
 
-def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_at_once():
+def test_a_leader_refreshes_its_metadata_if_the_plan_names_unknown_partitions():
     asked: list[str] = []
     leader = assignor("a", plan(7, {0: "a", 3: "a"}))
     leader.on_unknown_partitions = lambda: asked.append("metadata")
@@ -75,12 +75,12 @@ def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_
 @pytest.mark.parametrize(
     "user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}', b'{"name": "a", "owned": 1}', b'{"name": "\xe4"}']
 )
-def test_a_member_of_another_make_goes_by_its_member_id(user_data):
+def test_a_member_without_readable_metadata_is_named_by_its_member_id(user_data):
     assert decode_metadata("id-x", user_data) == MemberMetadata(name="id-x")
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"range", b'{"epoch": "two"}'])
-def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_without_a_plan(user_data):
+def test_an_assignment_without_readable_metadata_counts_as_one_without_a_plan(user_data):
     one = assignor("a", None)
     one.last_assignment = AssignmentMetadata(epoch=8, rejoin=True)
     one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
@@ -90,7 +90,7 @@ def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_withou
 # Grace
 
 
-def test_what_belongs_to_an_absent_replica_waits_for_it_for_its_grace_and_then_goes_to_others():
+def test_partitions_of_an_absent_replica_wait_for_its_grace_and_then_go_to_others():
     clock = Clock()
     leader = assignor("a", plan(1, {0: "a", 1: "b"}, grace_s=5.0), clock=clock)
     assert lead(leader, 2, leader) == {"a": (0,)}
@@ -103,7 +103,7 @@ def test_what_belongs_to_an_absent_replica_waits_for_it_for_its_grace_and_then_g
     assert lead(leader, 2, leader) == {"a": (0, 1)}
 
 
-def test_a_replica_that_came_back_and_is_missed_again_has_its_whole_grace():
+def test_a_replica_that_is_absent_again_gets_its_whole_grace_again():
     clock = Clock()
     newest = plan(1, {0: "a", 1: "b"}, grace_s=5.0)
     leader, absent = assignor("a", newest, clock=clock), assignor("b", newest)
@@ -131,7 +131,7 @@ class Reader:
         self.plan = passed_on
 
 
-def test_a_leader_that_cannot_read_the_plan_has_it_passed_on_by_one_member():
+def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
     clock = Clock()
     leader, other, third = (Reader(name, clock) for name in "abc")
     group = [each.assignor for each in (leader, other, third)]

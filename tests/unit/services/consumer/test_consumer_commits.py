@@ -33,7 +33,7 @@ class Story:
 
 
 @pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "held", "joining"])
-async def test_nothing_leaves(reason):
+async def test_no_commit_is_sent(reason):
     s = Story()
     if reason == "held":
         s.committer.suspend()
@@ -48,7 +48,7 @@ async def test_nothing_leaves(reason):
 
 
 @pytest.mark.parametrize("answer", output.FENCED_ERRORS)
-async def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
+async def test_a_refused_commit_is_not_confirmed_and_a_later_one_includes_it(answer):
     s = Story()
     s.group.answers = [answer()]
     assert not await s.committer.commit()
@@ -56,21 +56,21 @@ async def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
     assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later one takes it along"
 
 
-async def test_an_error_that_trying_again_cannot_mend_is_raised():
+async def test_a_non_retriable_commit_error_is_raised():
     s = Story()
     s.group.answers = [errors.GroupAuthorizationFailedError("group")]
     with pytest.raises(errors.GroupAuthorizationFailedError):
         await s.committer.commit()
 
 
-async def test_the_commit_before_a_handover_is_tried_again_while_the_coordinator_moves():
+async def test_the_last_commit_is_retried_while_the_coordinator_moves():
     s = Story()
     s.group.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
     assert await s.committer.last_commit([0])
     assert s.group.since() == ["commit {0: 3}"]
 
 
-async def test_it_is_not_tried_again_once_the_group_has_moved_on():
+async def test_the_last_commit_is_not_retried_without_membership():
     s = Story()
 
     class Fenced(FakeCoordinator):
@@ -83,7 +83,7 @@ async def test_it_is_not_tried_again_once_the_group_has_moved_on():
         assert not await s.committer.last_commit([0])
 
 
-async def test_it_is_given_up_at_its_deadline(monkeypatch):
+async def test_the_last_commit_ends_at_its_deadline(monkeypatch):
     s = Story()
     monkeypatch.setattr(output, "LAST_COMMIT_TIMEOUT_S", 0.03)
     monkeypatch.setattr(output, "RETRY_INTERVAL_S", 0.005)
@@ -92,7 +92,7 @@ async def test_it_is_given_up_at_its_deadline(monkeypatch):
         assert not await s.committer.last_commit([0])
 
 
-async def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_nothing_when_it_comes_back():
+async def test_a_commit_in_progress_has_no_effect_on_a_partition_that_was_lost_and_taken_again():
     s = Story()
     under_way = asyncio.ensure_future(s.committer.commit([0]))
     await asyncio.sleep(0)

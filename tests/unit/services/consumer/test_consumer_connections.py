@@ -55,7 +55,7 @@ class World:
         return await asyncio.gather(*(self.client.ready(node, group=group) for node, group in ways))
 
 
-def test_who_wants_another_broker_gets_there_while_a_silent_one_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_broker_does_not_delay_requests_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         world = World(monkeypatch)
         default, coordination = ConnectionGroup.DEFAULT, ConnectionGroup.COORDINATION
@@ -76,7 +76,7 @@ def test_who_wants_another_broker_gets_there_while_a_silent_one_is_tried_once(mo
     asyncio.run(story())
 
 
-def test_a_connection_on_which_nothing_is_answered_is_used_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_answers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         world = World(monkeypatch)
         old = await world.client._get_conn(OTHER)

@@ -15,7 +15,7 @@ from services.consumer import handover as handover_module
 from services.consumer.rebalance import HandedOverOffset
 
 
-async def test_what_is_taken_begins_where_the_last_owner_ended_and_the_rest_where_the_group_has_it():
+async def test_a_taken_partition_starts_at_the_handed_over_offset_or_else_the_committed_one():
     s = Story()
     s.group.group = {1: 40, 2: 50}
     await s.round(1, 0, 1, 2, handed_over={0: HandedOverOffset(17, 0), 2: HandedOverOffset(55, 0)})
@@ -23,7 +23,7 @@ async def test_what_is_taken_begins_where_the_last_owner_ended_and_the_rest_wher
     assert {p: queue.position for p, queue in s.queues.items()} == {0: 17, 1: 40, 2: 55}
 
 
-async def test_what_stays_is_neither_stopped_nor_sought_nor_announced():
+async def test_a_partition_that_stays_is_not_interrupted():
     s = Story()
     await s.round(1, 0)
     queue, taken = s.start(0)
@@ -36,7 +36,7 @@ async def test_what_stays_is_neither_stopped_nor_sought_nor_announced():
     assert queue.committable_offset == 1
 
 
-async def test_what_goes_is_finished_committed_and_released_in_this_order_and_handed_on_with_its_offset():
+async def test_a_removed_partition_is_finished_committed_released_and_handed_over():
     s = Story()
     await s.round(1, 0, 1)
     s.serve(0, 3)
@@ -58,7 +58,7 @@ async def test_what_goes_is_finished_committed_and_released_in_this_order_and_ha
     assert began_us <= handed_over.at_us <= now_us()
 
 
-async def test_offsets_are_handed_on_once():
+async def test_offsets_are_handed_over_once():
     s = Story()
     await s.round(1, 0)
     s.serve(0)
@@ -68,7 +68,7 @@ async def test_offsets_are_handed_on_once():
     assert s.assignor.handed_over == {}
 
 
-async def test_a_slow_event_keeps_its_claim_while_the_round_goes_on_and_asks_for_another_once_it_is_done():
+async def test_a_partition_with_a_slow_event_stays_claimed_until_the_event_is_done():
     s = Story()
     await s.round(1, 0, 1)
     at_work = s.start(0)
@@ -87,7 +87,7 @@ async def test_a_slow_event_keeps_its_claim_while_the_round_goes_on_and_asks_for
     assert s.assignor.handed_over[0].offset == 1
 
 
-async def test_a_slow_event_whose_partition_stays_after_all_asks_for_nothing_and_goes_on_from_where_it_was():
+async def test_a_partition_with_a_slow_event_continues_if_it_stays_after_all():
     s = Story()
     await s.round(1, 0)
     at_work = s.start(0)
@@ -105,7 +105,7 @@ async def test_a_slow_event_whose_partition_stays_after_all_asks_for_nothing_and
     assert queue.position == 1
 
 
-async def test_what_the_group_has_not_confirmed_is_not_released_and_claimed_for_another_round(monkeypatch):
+async def test_a_partition_without_a_confirmed_commit_stays_claimed(monkeypatch):
     s = Story()
     monkeypatch.setattr("services.consumer.output.LAST_COMMIT_TIMEOUT_S", 0.02)
     monkeypatch.setattr("services.consumer.output.RETRY_INTERVAL_S", 0.001)
@@ -128,7 +128,7 @@ async def test_what_the_group_has_not_confirmed_is_not_released_and_claimed_for_
     assert s.assignor.handed_over[0].offset == 2
 
 
-async def test_who_leaves_without_having_committed_tells_that_it_lost_what_was_served(monkeypatch):
+async def test_leaving_without_a_commit_reports_the_partition_as_lost(monkeypatch):
     s = Story()
     monkeypatch.setattr("services.consumer.output.LAST_COMMIT_TIMEOUT_S", 0.02)
     monkeypatch.setattr("services.consumer.output.RETRY_INTERVAL_S", 0.001)
@@ -140,7 +140,7 @@ async def test_who_leaves_without_having_committed_tells_that_it_lost_what_was_s
     assert s.group.since() == ["released [1]", "lost [0]"]
 
 
-async def test_a_loss_while_partitions_are_released_is_told_after_it_and_of_the_others_alone():
+async def test_a_loss_during_a_release_is_announced_afterwards_for_the_other_partitions():
     s = Story()
     await s.round(1, 0, 1)
     gate = asyncio.Event()
@@ -163,7 +163,7 @@ async def test_a_loss_while_partitions_are_released_is_told_after_it_and_of_the_
 # What is reported
 
 
-async def test_a_round_is_noted_with_its_pause_and_how_long_the_plan_took():
+async def test_a_rebalance_is_reported_with_its_pause_and_the_age_of_its_plan():
     s = Story()
     at_us = now_us()
     s.plan_now = PlanRecord(epoch=4, at_us=at_us - 50_000, replicas=("me",), assignment={0: "me"}, reason="")
@@ -181,7 +181,7 @@ async def test_a_round_is_noted_with_its_pause_and_how_long_the_plan_took():
 # The group takes this replica for dead
 
 
-async def test_what_is_lost_is_dropped_at_once_and_never_committed():
+async def test_lost_partitions_are_dropped_at_once_and_never_committed():
     s = Story()
     await s.round(1, 0, 1)
     s.serve(0)
@@ -193,7 +193,7 @@ async def test_what_is_lost_is_dropped_at_once_and_never_committed():
     assert not await s.handover.committer.commit() or s.group.since() == []
 
 
-async def test_losing_everything_while_offsets_are_looked_up_takes_nothing():
+async def test_a_loss_while_offsets_are_queried_takes_no_partition():
     s = Story()
     await s.round(1, 0)
     s.group.since()
@@ -207,7 +207,7 @@ async def test_losing_everything_while_offsets_are_looked_up_takes_nothing():
     assert s.group.since() == ["look up [1]", "lost [0]"], "what was never told as taken is not told as lost"
 
 
-async def test_losing_everything_while_a_listener_loads_what_was_taken_is_told_afterwards():
+async def test_a_loss_while_a_listener_loads_state_is_announced_afterwards():
     s = Story()
     gate = asyncio.Event()
     heard = s.hear("taken")
@@ -230,7 +230,7 @@ async def test_losing_everything_while_a_listener_loads_what_was_taken_is_told_a
 # Another log
 
 
-async def test_what_is_cut_off_serves_what_it_has_commits_nothing_and_is_lost_when_it_goes():
+async def test_a_cut_off_partition_serves_its_backlog_commits_nothing_and_is_lost_at_its_move():
     s = Story()
     s.group.group = {0: 2}
     await s.round(1, 0)
@@ -246,7 +246,7 @@ async def test_what_is_cut_off_serves_what_it_has_commits_nothing_and_is_lost_wh
     assert s.assignor.handed_over == {}, "its offset means nothing to the next owner"
 
 
-async def test_an_offset_of_another_log_is_not_begun_at():
+async def test_a_committed_offset_of_another_log_is_not_used():
     s = Story()
     s.group.group, s.group.foreign = {0: 7, 1: 7}, {0}
     await s.round(1, 0, 1)
@@ -260,7 +260,7 @@ async def test_an_offset_of_another_log_is_not_begun_at():
 # Leaving
 
 
-async def test_before_leaving_everything_is_finished_committed_and_released():
+async def test_leaving_finishes_commits_and_releases_all_partitions():
     s = Story()
     await s.round(1, 0, 1)
     s.serve(0, 2)
@@ -275,7 +275,7 @@ async def test_before_leaving_everything_is_finished_committed_and_released():
     assert s.queues.owned_partitions == frozenset()
 
 
-async def test_an_event_that_is_not_done_in_time_is_left_uncommitted():
+async def test_an_event_that_is_not_done_in_time_stays_uncommitted():
     s = Story()
     await s.round(1, 0)
     s.serve(0)
@@ -290,7 +290,7 @@ async def test_an_event_that_is_not_done_in_time_is_left_uncommitted():
 # Leaving while nobody answers
 
 
-async def test_what_is_left_when_nobody_answers_is_named_and_counts_as_lost():
+async def test_abandoning_returns_the_uncommitted_offsets_and_loses_all_partitions():
     s = Story()
     await s.round(1, 0, 1, 2)
     s.serve(0, 2)
@@ -306,7 +306,7 @@ async def test_what_is_left_when_nobody_answers_is_named_and_counts_as_lost():
 # Eager
 
 
-async def test_eager_everything_stops_before_the_join_and_what_stays_goes_on_from_its_queue():
+async def test_an_eager_replica_stops_before_the_join_and_continues_with_its_backlog():
     s = Story(is_eager=True)
     await s.round(1, 0, 1)
     s.serve(0)
@@ -325,7 +325,7 @@ async def test_eager_everything_stops_before_the_join_and_what_stays_goes_on_fro
 
 
 @pytest.mark.parametrize(("generation", "member_id"), [(3, "me-1"), (2, "me-2")])
-async def test_eager_nothing_is_kept_when_another_may_have_owned_it_in_a_round_that_was_missed(generation, member_id):
+async def test_an_eager_replica_drops_its_backlog_after_a_missed_rebalance(generation, member_id):
     s = Story(is_eager=True)
     await s.round(1, 0)
     s.queues.put(0, records(0, 4), 1)
@@ -342,7 +342,7 @@ async def test_eager_nothing_is_kept_when_another_may_have_owned_it_in_a_round_t
     assert s.queues.take() is None
 
 
-async def test_eager_an_event_that_does_not_end_in_time_is_not_waited_for_any_longer(monkeypatch):
+async def test_an_eager_replica_does_not_wait_for_an_event_beyond_the_time_out(monkeypatch):
     s = Story(is_eager=True)
     monkeypatch.setattr(handover_module, "STOP_TIMEOUT_S", 0.01)
     await s.round(1, 0)

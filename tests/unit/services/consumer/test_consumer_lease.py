@@ -50,7 +50,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_lease_runs_for_a_session_after_each_renewal(clock: Clock) -> None:
+def test_a_lease_is_valid_for_a_session_after_each_renewal(clock: Clock) -> None:
     clock.pass_s(SESSION_S)
     assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
@@ -59,7 +59,7 @@ def test_a_lease_runs_for_a_session_after_each_renewal(clock: Clock) -> None:
     assert not clock.lease.is_expired
 
 
-def test_an_older_answer_takes_nothing_back(clock: Clock) -> None:
+def test_an_older_answer_does_not_shorten_the_lease(clock: Clock) -> None:
     sent_s = clock.now_s
     clock.pass_s(SESSION_S + 1)
     clock.lease.renew(sent_s)
@@ -69,7 +69,7 @@ def test_an_older_answer_takes_nothing_back(clock: Clock) -> None:
     assert not clock.lease.is_expired
 
 
-def test_heartbeats_of_a_round_that_does_not_hear_from_a_member_count_only_until_the_round_must_end(clock) -> None:
+def test_heartbeats_in_a_rebalance_renew_the_lease_only_until_the_rebalance_must_end(clock) -> None:
     for _ in range(round(ROUND_S / STEP_S)):
         clock.pass_s(STEP_S)
         clock.lease.renew(clock.now_s, in_rebalance=True)
@@ -81,7 +81,7 @@ def test_heartbeats_of_a_round_that_does_not_hear_from_a_member_count_only_until
     assert not clock.lease.is_expired
 
 
-def test_after_a_gap_only_an_answer_asked_for_since_counts(clock: Clock) -> None:
+def test_after_a_gap_only_the_answer_to_a_later_request_renews_the_lease(clock: Clock) -> None:
     clock.freeze(SESSION_S / 3)
     assert not clock.lease.is_expired
     sent_s = clock.now_s
@@ -92,7 +92,7 @@ def test_after_a_gap_only_an_answer_asked_for_since_counts(clock: Clock) -> None
     assert not clock.lease.is_expired
 
 
-def test_a_process_that_stands_still_is_noticed_without_any_event(clock: Clock) -> None:
+def test_a_gap_is_detected_without_any_event(clock: Clock) -> None:
     async def story() -> bool:
         watch = asyncio.ensure_future(clock.lease.watch())
         await asyncio.sleep(0)
@@ -103,7 +103,7 @@ def test_a_process_that_stands_still_is_noticed_without_any_event(clock: Clock) 
     assert asyncio.run(story())
 
 
-def test_in_doubt_the_prober_asks_at_once_and_again(clock: Clock) -> None:
+def test_the_prober_sends_heartbeats_until_the_lease_is_renewed(clock: Clock) -> None:
     asked = 0
 
     async def ask() -> None:
@@ -157,7 +157,7 @@ def answer(error: Any) -> SimpleNamespace:
         (OffsetCommitRequest, IllegalGenerationError, False, 0.0),
     ],
 )
-def test_an_answer_renews_the_lease_from_when_it_was_asked_for(
+def test_an_answer_renews_the_lease_from_when_its_request_was_sent(
     kind: Any, error: Any, *, joining: bool, holds_s: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.pass_s(SESSION_S)  # so the round, if one is on, may last 4 s more
@@ -173,7 +173,7 @@ def test_an_answer_renews_the_lease_from_when_it_was_asked_for(
     assert clock.lease.is_expired
 
 
-def test_the_wait_for_a_round_does_not_count(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_rebalance_does_not_extend_the_lease(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     async def answered_late(*_: object) -> Any:
         clock.pass_s(SESSION_S + 1)
         return answer(NoError)
@@ -183,7 +183,7 @@ def test_the_wait_for_a_round_does_not_count(clock: Clock, monkeypatch: pytest.M
     assert clock.lease.is_expired
 
 
-def test_a_round_is_not_waited_for_at_a_coordinator_that_does_not_answer_beside_it(clock: Clock) -> None:
+def test_a_join_is_cancelled_if_its_coordinator_answers_no_heartbeat(clock: Clock) -> None:
     """A host that vanished sends no reset: JoinGroup alone would wait as long as a round may last."""
     asking, cut = coordinator(clock.lease, joining=True), []
 
@@ -201,7 +201,7 @@ def test_a_round_is_not_waited_for_at_a_coordinator_that_does_not_answer_beside_
 @pytest.mark.parametrize(
     ("error", "is_out"), [(RebalanceInProgressError, False), (IllegalGenerationError, True), (NoError, False)]
 )
-def test_while_a_round_is_on_membership_is_proved_on_another_connection(error: Any, is_out: bool, clock: Clock) -> None:
+def test_during_a_rebalance_heartbeats_use_another_connection(error: Any, is_out: bool, clock: Clock) -> None:
     """Taken for an eviction, the answer to an old generation would make a member drop what the round gave it."""
     asking = coordinator(clock.lease, joining=True)
     ways = []

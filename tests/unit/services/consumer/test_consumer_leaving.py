@@ -11,7 +11,7 @@ from contracts.progress import ReplicaState
 # Being drained
 
 
-async def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_and_leaves_when_that_is_done():
+async def test_a_member_that_the_plan_drops_hands_over_its_partitions_and_leaves():
     s = Story()
     await s.plan(1, "me", "other")
     await s.round(1, 1, 0, 1)
@@ -31,7 +31,7 @@ async def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_an
     assert s.since() == ["join"], "it is still warm, and may be named again"
 
 
-async def test_eager_a_member_that_the_plan_drops_leaves_at_once():
+async def test_an_eager_member_that_the_plan_drops_leaves_at_once():
     s = Story(is_eager=True)
     await s.plan(1, "me", "other")
     await s.round(1, 1, 0, 1)
@@ -45,7 +45,7 @@ async def test_eager_a_member_that_the_plan_drops_leaves_at_once():
 # Being told to stop
 
 
-async def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_over():
+async def test_a_stopping_replica_serves_until_others_have_taken_over():
     s = Story()
     await s.plan(1, "me", "other")
     await s.round(1, 1, 0, 1)
@@ -66,7 +66,7 @@ async def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_ove
     assert s.me.state is ReplicaState.STOPPING
 
 
-async def test_where_nobody_can_take_over_it_leaves_after_asking():
+async def test_a_stopping_replica_leaves_if_no_other_can_take_over():
     s = Story()
     await s.me._follow_plan(None)
     await s.round(1, 0, 0)
@@ -78,7 +78,7 @@ async def test_where_nobody_can_take_over_it_leaves_after_asking():
     assert s.since() == ["rejoin", "released [0]", "leave"]
 
 
-async def test_a_round_that_had_begun_before_it_asked_is_followed_by_one_in_which_it_asks():
+async def test_a_drain_during_a_rebalance_is_announced_in_the_next_one():
     s = Story()
     await s.plan(1, "me", "other")
     await s.round(1, 1, 0)
@@ -94,7 +94,7 @@ async def test_a_round_that_had_begun_before_it_asked_is_followed_by_one_in_whic
     await asyncio.wait_for(stopping, 1)
 
 
-async def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
+async def test_a_stopping_replica_leaves_at_the_deadline_after_a_commit():
     s = Story()
     await s.me._follow_plan(None)
     await s.round(1, 0, 0)
@@ -104,7 +104,7 @@ async def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
     assert s.since() == ["rejoin", "commit {0: 2}", "released [0]", "leave"]
 
 
-async def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_ends_late_hands_out_nothing():
+async def test_an_abandoning_replica_gets_no_partitions_from_a_late_rebalance():
     s = Story()
     await s.me._follow_plan(None)
     await s.round(1, 0, 0)
@@ -118,7 +118,7 @@ async def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_
 
 
 @pytest.mark.parametrize("is_eager", [True, False])
-async def test_who_owns_nothing_or_is_eager_asks_nobody(is_eager):
+async def test_a_replica_without_partitions_or_an_eager_one_leaves_at_once(is_eager):
     s = Story(is_eager=is_eager)
     await s.me._follow_plan(None)
     await s.round(1, 0, *([0] if is_eager else []))
@@ -127,7 +127,7 @@ async def test_who_owns_nothing_or_is_eager_asks_nobody(is_eager):
     assert s.since() == (["released [0]", "leave"] if is_eager else ["leave"])
 
 
-async def test_a_replica_that_stops_never_joins_again():
+async def test_a_stopping_replica_never_joins_again():
     s = Story()
     await s.me._follow_plan(None)
     await s.round(1, 0)

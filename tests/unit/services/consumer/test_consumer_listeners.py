@@ -13,7 +13,7 @@ happenings = st.lists(
 
 
 @given(happenings)
-def test_whatever_happens_every_partition_is_taken_and_given_up_by_turns_and_calls_never_overlap(story):
+def test_calls_alternate_for_each_partition_and_never_overlap(story):
     owned: set[int] = set()
     busy = False
 
@@ -46,7 +46,7 @@ def test_whatever_happens_every_partition_is_taken_and_given_up_by_turns_and_cal
     asyncio.run(run())
 
 
-async def test_what_was_lost_is_forgotten_before_it_is_loaded_again():
+async def test_a_lost_partition_is_forgotten_before_it_is_loaded_again():
     state: dict[int, str] = {}
     gate = asyncio.Event()
 

@@ -17,7 +17,7 @@ from services.consumer.interface import ListenerCalls, Listeners
 
 
 @pytest.mark.parametrize("is_eager", [False, True])
-async def test_without_any_plan_a_replica_joins(is_eager):
+async def test_a_replica_joins_without_any_plan(is_eager):
     s = Story(is_eager=is_eager)
     await s.me._follow_plan(None)
     assert s.since() == ["join"]
@@ -26,7 +26,7 @@ async def test_without_any_plan_a_replica_joins(is_eager):
     assert (s.me.member_id, s.me.generation) == ("me-1", 1)
 
 
-async def test_a_replica_that_no_plan_names_joins_warm_and_a_plan_that_names_it_makes_it_a_member():
+async def test_an_unnamed_replica_joins_warm_and_becomes_a_member_once_a_plan_names_it():
     s = Story()
     await s.plan(1, "other")
     assert s.since() == ["join"]
@@ -39,7 +39,7 @@ async def test_a_replica_that_no_plan_names_joins_warm_and_a_plan_that_names_it_
     assert s.me.state is ReplicaState.MEMBER
 
 
-async def test_eager_a_replica_that_no_plan_names_stays_outside_for_its_join_would_stop_everybody():
+async def test_an_eager_replica_joins_only_once_a_plan_names_it():
     s = Story(is_eager=True)
     await s.plan(1, "other")
     assert s.since() == []
@@ -49,7 +49,7 @@ async def test_eager_a_replica_that_no_plan_names_stays_outside_for_its_join_wou
 
 
 @pytest.mark.parametrize(("empty", "asked"), [(True, ["join"]), (False, [])])
-async def test_eager_a_replica_that_was_never_named_serves_only_where_nobody_else_does(empty, asked):
+async def test_an_unnamed_eager_replica_joins_only_an_empty_group(empty, asked):
     s = Story(is_eager=True)
     await s.plan(1, "other")
     s.group.empty = empty
@@ -72,7 +72,7 @@ async def test_a_new_epoch_makes_a_member_rejoin_once():
     assert s.since() == [], "the assignment is from this plan already"
 
 
-async def test_while_joining_a_new_plan_does_not_ask_for_another_round_but_its_end_compares_the_epochs():
+async def test_a_plan_that_arrives_during_a_join_causes_a_rejoin_afterwards():
     s = Story()
     await s.plan(1, "me")
     await s.round(1, 1, 0)
@@ -88,7 +88,7 @@ async def test_while_joining_a_new_plan_does_not_ask_for_another_round_but_its_e
     assert s.since() == ["rejoin"]
 
 
-async def test_a_round_that_withheld_something_is_followed_by_another_at_once():
+async def test_pending_revocations_cause_a_rejoin_at_once():
     s = Story()
     await s.plan(1, "me")
     s.since()
@@ -127,7 +127,7 @@ async def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(mo
 # Lost
 
 
-async def test_a_replica_that_the_group_has_lost_drops_everything_tells_it_and_serves_again_when_it_is_back():
+async def test_a_removed_replica_drops_its_partitions_and_serves_again_after_a_rejoin():
     s = Story()
     await s.me._follow_plan(None)
     await s.round(1, 0, 0, 1)
@@ -141,7 +141,7 @@ async def test_a_replica_that_the_group_has_lost_drops_everything_tells_it_and_s
 
 
 @pytest.mark.parametrize("listener", ["on_partitions_taken", "on_partitions_released", "on_partitions_lost"])
-async def test_a_listener_that_raises_ends_the_replica_instead_of_leaving_it_idle(listener):
+async def test_a_listener_that_raises_ends_the_replica(listener):
     async def raises(partitions: Sequence[int]) -> None:
         raise LookupError("no state for them")
 
@@ -160,7 +160,7 @@ async def test_a_listener_that_raises_ends_the_replica_instead_of_leaving_it_idl
     assert isinstance(s.failure.exception(), LookupError)
 
 
-async def test_eager_a_stop_that_fails_ends_the_replica():
+async def test_an_eager_replica_ends_if_its_stop_fails():
     s = Story(is_eager=True)
     await s.me._follow_plan(None)
     await s.round(1, 0, 0)

@@ -38,7 +38,7 @@ class Desk:
         return await self.outbox.wrap_handler(handler)(events)
 
 
-async def test_what_events_before_an_offset_wrote_is_due_in_their_order_whenever_they_were_done():
+async def test_outputs_before_an_offset_are_in_the_order_of_their_events():
     d = Desk()
     for offset in (12, 10, 11):
         assert await d.handle(event(offset)) is None
@@ -47,7 +47,7 @@ async def test_what_events_before_an_offset_wrote_is_due_in_their_order_whenever
     assert d.outbox.outputs_before(OWNED, 20) == said(12)
 
 
-async def test_of_a_failed_attempt_nothing_is_kept_and_of_the_next_one_its_own():
+async def test_a_failed_attempt_stores_no_output():
     d = Desk()
 
     async def fail(_):
@@ -61,7 +61,7 @@ async def test_of_a_failed_attempt_nothing_is_kept_and_of_the_next_one_its_own()
     assert d.outbox.outputs_before(OWNED, 9) == said(4)
 
 
-async def test_what_is_written_later_is_kept_once_that_is_done():
+async def test_outputs_of_an_awaitable_are_stored_once_it_is_done():
     d = Desk()
     go_on = asyncio.Event()
 
@@ -79,13 +79,13 @@ async def test_what_is_written_later_is_kept_once_that_is_done():
     assert d.outbox.outputs_before(OWNED, 9) == said(4, 99)
 
 
-async def test_a_dead_letter_goes_with_its_event():
+async def test_a_dead_letter_is_stored_under_its_event():
     d = Desk()
     await d.outbox.wrap_on_error(lambda one, wrong: d.write(one))(event(4), ValueError())
     assert d.outbox.outputs_before(OWNED, 5) == said(4)
 
 
-async def test_what_belongs_to_a_partition_that_was_lost_is_forgotten_even_if_it_comes_back():
+async def test_outputs_of_a_lost_partition_are_discarded_even_if_it_is_taken_again():
     d = Desk()
     await d.handle(event(4, generation=6))
     await d.handle(event(5))
@@ -94,7 +94,7 @@ async def test_what_belongs_to_a_partition_that_was_lost_is_forgotten_even_if_it
     assert d.outbox.outputs_before(OWNED, 9) == said(5)
 
 
-async def test_outside_a_handler_nothing_is_taken_nor_is_what_no_broker_takes():
+async def test_an_output_outside_a_handler_or_above_the_size_limit_is_refused():
     d = Desk()
     with pytest.raises(RuntimeError, match="only handlers"):
         await d.write(event(1))
@@ -106,7 +106,7 @@ async def test_outside_a_handler_nothing_is_taken_nor_is_what_no_broker_takes():
         await d.handle(event(1), then=big)
 
 
-async def test_a_full_outbox_asks_to_be_committed_and_keeps_handlers_waiting(monkeypatch):
+async def test_a_full_outbox_requests_a_commit_and_delays_handlers(monkeypatch):
     monkeypatch.setattr(module, "EARLY_COMMIT_BYTES", 4)
     monkeypatch.setattr(module, "MAX_STORED_BYTES", 6)
     d = Desk()

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaTimeoutError
 from services.consumer.output import ACK_TIMEOUT_S, Output
 
 
-def test_an_output_without_acknowledgement_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_without_an_acknowledgement_ends_the_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> int:
         sent: list[asyncio.Future[None]] = []
         looks, pause = 0, asyncio.sleep

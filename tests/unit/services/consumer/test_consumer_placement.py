@@ -57,9 +57,7 @@ def test_every_partition_has_exactly_one_owner_and_every_member_an_entry(the_pla
 
 @PROPERTY
 @given(plans, groups, partition_lists, st.sets(st.sampled_from(NAMES)), st.data())
-def test_only_what_a_planned_absent_replica_should_own_and_nobody_has_waits(
-    the_plan, group, partitions, absent_in_grace, data
-):
+def test_only_unowned_partitions_of_absent_replicas_wait(the_plan, group, partitions, absent_in_grace, data):
     ids = [member.member_id for member in group]
     previous = data.draw(st.dictionaries(st.sampled_from(partitions or [0]), st.sampled_from([*ids, "gone"])))
     owners = place(the_plan, group, partitions, previous, absent_in_grace)
@@ -70,7 +68,7 @@ def test_only_what_a_planned_absent_replica_should_own_and_nobody_has_waits(
 
 @PROPERTY
 @given(plans, groups, partition_lists)
-def test_placement_repeated_moves_nothing(the_plan, group, partitions):
+def test_a_repeated_placement_moves_no_partition(the_plan, group, partitions):
     once = place(the_plan, group, partitions, {})
     previous = {partition: owner for owner, mine in once.items() for partition in mine}
     assert place(the_plan, group, partitions, previous) == once
@@ -78,7 +76,7 @@ def test_placement_repeated_moves_nothing(the_plan, group, partitions):
 
 @PROPERTY
 @given(plans, groups, partition_lists)
-def test_draining_members_own_nothing_while_somebody_else_can(the_plan, group, partitions):
+def test_draining_members_own_nothing_while_others_exist(the_plan, group, partitions):
     newest = {each.name: each for each in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
     owners = place(the_plan, group, partitions, {})
     if not all(member.is_draining for member in newest.values()):
@@ -87,7 +85,7 @@ def test_draining_members_own_nothing_while_somebody_else_can(the_plan, group, p
 
 @PROPERTY
 @given(groups, partition_lists, st.data())
-def test_present_members_own_what_the_plan_gives_them(group, partitions, data):
+def test_present_members_own_their_planned_partitions(group, partitions, data):
     group = [replace(member, is_draining=False) for member in group]
     assignment = data.draw(st.fixed_dictionaries({each: st.sampled_from(NAMES) for each in partitions}))
     by_name = {member.name: member for member in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
@@ -99,7 +97,7 @@ def test_present_members_own_what_the_plan_gives_them(group, partitions, data):
 
 @PROPERTY
 @given(st.integers(1, 6), partition_lists, st.data())
-def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitions, data):
+def test_counts_are_even_and_moves_minimal_without_an_assignment(count, partitions, data):
     group = members(*NAMES[:count])
     ids = [member.member_id for member in group]
     previous = data.draw(st.fixed_dictionaries({each: st.sampled_from(ids) for each in partitions}))
@@ -112,12 +110,12 @@ def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitio
     assert moves(owners, previous) == unavoidable
 
 
-def test_members_that_all_drain_serve_until_they_are_gone():
+def test_members_keep_their_partitions_if_all_are_draining():
     group = [Member("a", "payment-0", is_draining=True), Member("b", "payment-1", is_draining=True)]
     assert place(plan(NAMES[:2], {0: "payment-0", 1: "payment-1"}), group, [0, 1], {}) == {"a": [0], "b": [1]}
 
 
-def test_of_two_incarnations_with_one_name_the_later_one_owns():
+def test_the_later_of_two_processes_with_one_name_owns_the_partitions():
     """By when it joined; by its own clock only where both joined in the same round."""
     group = [
         Member("b-old", "payment-0", "0009", first_generation=4),

@@ -46,14 +46,14 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fatal", FATAL_ERRORS, ids=lambda kind: kind.__name__)
-async def test_what_somebody_has_to_change_ends_the_replica_at_once(fatal):
+async def test_a_fatal_error_ends_the_replica_at_once(fatal):
     consumer = Consumer(fatal())
     with pytest.raises(fatal):
         await asyncio.wait_for(polling(consumer)[0].run(), 1)
     assert consumer.polls == 1
 
 
-async def test_what_passes_is_waited_out_however_long_it_takes():
+async def test_a_retriable_error_is_retried_without_limit():
     now_s = 0.0
 
     def clock() -> float:
@@ -68,7 +68,7 @@ async def test_what_passes_is_waited_out_however_long_it_takes():
     running.cancel()
 
 
-async def test_what_kafka_does_not_call_passing_ends_the_replica_when_it_has_lasted():
+async def test_a_non_retriable_error_that_lasts_ends_the_replica():
     now_s = 0.0
 
     def clock() -> float:
@@ -83,7 +83,7 @@ async def test_what_kafka_does_not_call_passing_ends_the_replica_when_it_has_las
     assert consumer.polls > 5, "a poll that succeeds begins it anew"
 
 
-async def test_a_coordination_that_has_ended_and_an_error_that_is_none_of_kafkas_end_the_replica():
+async def test_an_ended_coordination_task_or_an_error_outside_kafka_ends_the_replica():
     consumer = Consumer(errors.KafkaConnectionError())
     consumer._coordinator._coordination_task.set_result(None)
     with pytest.raises(errors.KafkaConnectionError):

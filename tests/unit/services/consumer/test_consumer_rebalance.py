@@ -39,14 +39,14 @@ def partitions_of(shares: dict[str, Share]) -> dict[str, tuple[int, ...]]:
     return {member_id: share.partitions for member_id, share in shares.items()}
 
 
-def test_what_moves_is_withheld_for_one_round_and_the_rest_is_kept():
+def test_a_moving_partition_is_pending_for_one_rebalance_and_the_others_stay():
     group = {"A": member("a", 0, 1), "B": member("b", 2)}
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
     assert partitions_of(shares) == {"A": (0,), "B": (2,)}
     assert all(share.assignment.rejoin for share in shares.values()), "everybody rejoins, so that nobody waits"
 
 
-def test_what_was_given_up_is_granted_with_its_offset():
+def test_a_handed_over_partition_is_granted_with_its_offset():
     group = {
         "A": member("a", 0, epoch=2, handed_over={1: HandedOverOffset(40, 7)}, follow_up_of=RoundKind.PLAN),
         "B": member("b", 2, epoch=2, follow_up_of=RoundKind.PLAN),
@@ -74,7 +74,7 @@ def test_an_offset_from_another_generation_is_not_passed_on(generation):
     assert shares["B"].assignment.handed_over == {}
 
 
-def test_rounds_that_only_wait_for_a_slow_owner_end_at_the_cap():
+def test_follow_ups_that_only_wait_for_a_slow_owner_end_at_the_maximum():
     group = {"A": member("a", 0, epoch=2, follow_up_of=RoundKind.PLAN, follow_ups=MAX_FOLLOW_UPS), "B": member("b")}
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
     assert not shares["A"].assignment.rejoin
@@ -138,7 +138,7 @@ def groups(draw, *, is_eager: bool = False) -> dict[str, MemberMetadata]:
 
 @PROPERTY
 @given(plans, groups(), st.sets(st.sampled_from(NAMES)))
-def test_nothing_that_somebody_claims_is_granted_to_another(newest, group, absent_in_grace):
+def test_a_claimed_partition_is_never_granted_to_another_member(newest, group, absent_in_grace):
     shares = decide(newest, group, range(10), GENERATION, absent_in_grace)
     owners = last_owners(group)
     granted = [p for share in shares.values() for p in share.partitions]
@@ -149,7 +149,7 @@ def test_nothing_that_somebody_claims_is_granted_to_another(newest, group, absen
 
 @PROPERTY
 @given(plans, groups(), st.sets(st.sampled_from(NAMES), min_size=1))
-def test_a_partition_that_waits_for_an_absent_replica_is_taken_from_nobody(newest, group, absent_in_grace):
+def test_no_owner_loses_a_partition_to_an_absent_replica(newest, group, absent_in_grace):
     """It waits because nobody has it. What somebody still has moves to somebody, or stays."""
     shares = decide(newest, group, range(10), GENERATION, absent_in_grace)
     granted = {p for share in shares.values() for p in share.partitions}
@@ -159,7 +159,7 @@ def test_a_partition_that_waits_for_an_absent_replica_is_taken_from_nobody(newes
 
 @PROPERTY
 @given(plans, groups())
-def test_two_rounds_carry_out_any_plan_and_a_third_changes_nothing(newest, metadata):
+def test_two_rebalances_carry_out_any_plan_and_a_third_changes_nothing(newest, metadata):
     group = Group(dict(metadata))
     rejoin = True
     while rejoin and group.rounds < 5:
@@ -174,7 +174,7 @@ def test_two_rounds_carry_out_any_plan_and_a_third_changes_nothing(newest, metad
 
 @PROPERTY
 @given(plans, groups(is_eager=True))
-def test_eager_grants_everything_in_one_round(newest, group):
+def test_an_eager_group_grants_all_partitions_in_one_rebalance(newest, group):
     shares = decide(newest, group, range(10), GENERATION)
     assert sorted(p for share in shares.values() for p in share.partitions) == list(range(10))
     assert not any(share.assignment.rejoin for share in shares.values())
@@ -182,7 +182,7 @@ def test_eager_grants_everything_in_one_round(newest, group):
 
 @PROPERTY
 @given(plans, groups(), st.randoms())
-def test_the_order_in_which_members_are_listed_changes_nothing(newest, group, random):
+def test_the_order_of_members_does_not_change_the_result(newest, group, random):
     shuffled = list(group.items())
     random.shuffle(shuffled)
     assert decide(newest, dict(shuffled), range(10), GENERATION) == decide(newest, group, range(10), GENERATION)

@@ -45,7 +45,7 @@ class Broker:
         self.kept[way].pop(0).set_result(said)
 
 
-async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_connection(monkeypatch):
+async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connection(monkeypatch):
     broker = Broker(monkeypatch)
     first = await broker.fetch()
     broker.client.recall()
@@ -66,7 +66,7 @@ async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_con
     assert await third == "now"
 
 
-def test_empty_fetches_are_kept_for_long_only_where_nothing_has_come_and_nothing_was_taken():
+def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_was_taken():
     now_s = poller.steady_s()
     consumer = SimpleNamespace(
         _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),

@@ -29,7 +29,7 @@ class Client:
         return SimpleNamespace(resources=[(0, "", 2, one, [(LARGEST, takes.get(one, "50000"))]) for one in topics])
 
 
-async def test_each_topic_is_asked_about_once_and_batches_fit_into_the_smallest():
+async def test_each_limit_is_queried_once_and_batches_obey_the_smallest():
     client, batches = Client(), []
     sizes = RecordSizes(client, batches.append)
     await sizes.query_limits(["large"])
@@ -42,7 +42,7 @@ async def test_each_topic_is_asked_about_once_and_batches_fit_into_the_smallest(
 
 
 @pytest.mark.parametrize(("error", "asked"), [(KafkaConnectionError(), 2), (IncompatibleBrokerVersion(), 1)])
-async def test_without_an_answer_kafkas_default_is_taken_until_there_is_one(error, asked):
+async def test_kafkas_default_limit_is_used_until_a_broker_answers(error, asked):
     client = Client(error)
     sizes = RecordSizes(client, lambda largest: None)
     assert await sizes.max_bytes("small") == DEFAULT_LARGEST - RECORD_OVERHEAD_BYTES

@@ -23,7 +23,7 @@ async def quick(events: Sequence[Event]) -> None:
     """Done at once."""
 
 
-async def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_event_does_not_wait():
+async def test_an_event_is_done_with_its_awaitable_and_the_next_one_does_not_wait():
     acknowledgements: list[asyncio.Future[None]] = []
 
     async def handle(events: Sequence[Event]) -> Any:
@@ -65,7 +65,7 @@ def raised(outcome: Exception) -> None:
 
 
 @pytest.mark.parametrize("fails", [raised, later, failed_future])
-async def test_without_an_error_callback_what_fails_now_or_later_ends_the_consumer_and_is_served_again(fails):
+async def test_a_failure_without_an_error_callback_ends_the_consumer_uncommitted(fails):
     async def handle(events: Sequence[Event]) -> Any:
         return fails(OSError("the broker refused it"))
 
@@ -78,7 +78,7 @@ async def test_without_an_error_callback_what_fails_now_or_later_ends_the_consum
 
 
 @pytest.mark.parametrize("returned", [later, failed_future])
-async def test_with_an_error_callback_what_was_returned_for_later_may_fail_like_the_handler_itself(returned):
+async def test_a_failed_awaitable_reaches_the_error_callback_like_a_failed_handler(returned):
     wrong: list[tuple[int, str]] = []
     gate = asyncio.Event()
 
@@ -102,7 +102,7 @@ async def test_with_an_error_callback_what_was_returned_for_later_may_fail_like_
 
 
 @pytest.mark.parametrize("forgiving", [True, False])
-async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_not_in_flight_for_ever(forgiving):
+async def test_a_cancelled_awaitable_counts_as_a_failure(forgiving):
     wrong: list[str] = []
 
     async def handle(events: Sequence[Event]) -> Any:
@@ -124,7 +124,7 @@ async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_no
 
 
 @pytest.mark.parametrize("how", ["it raises", "it is late", "it waits for what was cancelled", "its awaitable fails"])
-async def test_an_event_that_fails_is_tried_again_in_its_place_and_is_done_once_it_succeeds(how):
+async def test_a_failed_event_is_retried_in_order_until_it_succeeds(how):
     tried: list[int] = []
 
     async def handle(events: Sequence[Event]) -> Any:
@@ -151,7 +151,7 @@ async def test_an_event_that_fails_is_tried_again_in_its_place_and_is_done_once_
 @pytest.mark.parametrize(
     ("wrong", "attempts"), [(ValueError("x"), 3), (Refused("no amount"), 1), (KeyError("\ud800"), 3), (Unsayable(), 3)]
 )
-async def test_after_the_last_attempt_and_after_a_refusal_the_event_is_handed_over(wrong, attempts):
+async def test_an_event_is_handed_over_after_its_last_attempt_or_a_refusal(wrong, attempts):
     tried: list[int] = []
     handed: list[tuple[int, Exception]] = []
 
@@ -171,7 +171,7 @@ async def test_after_the_last_attempt_and_after_a_refusal_the_event_is_handed_ov
     assert (kitchen.server.events_handled, kitchen.server.events_failed) == (2, 2)
 
 
-async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
+async def test_a_handler_that_never_returns_is_cancelled_with_a_reason():
     handed: list[str] = []
 
     async def on_error(event: Event, error: Exception) -> None:
@@ -190,7 +190,7 @@ async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
     ]
 
 
-async def test_when_the_replica_stops_a_handler_is_cancelled_and_its_event_has_not_failed():
+async def test_a_stop_cancels_a_handler_without_failing_its_event():
     async def handle(events: Sequence[Event]) -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -205,7 +205,7 @@ async def test_when_the_replica_stops_a_handler_is_cancelled_and_its_event_has_n
     assert kitchen.queues[0].committable_offset is None
 
 
-async def test_nobody_is_told_of_what_failed_after_its_partition_was_lost():
+async def test_a_failure_after_the_loss_of_its_partition_is_ignored():
     kitchen: Kitchen
 
     async def handle(events: Sequence[Event]) -> None:
@@ -238,7 +238,7 @@ async def test_events_overlap_as_far_as_both_limits_allow(cooks, per_partition, 
     assert peak == most
 
 
-async def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirms_the_membership():
+async def test_no_event_starts_while_the_lease_is_expired():
     kitchen = Kitchen(quick)
     kitchen.now_s += 6.1
     kitchen.queues.put(0, records(0, 1), 1)

@@ -32,12 +32,12 @@ class Cluster:
 
 
 @pytest.mark.parametrize("brokers", [{"a": "refuses"}, {"a": "hangs"}, {"a": "refuses", "b": "hangs"}, {}])
-async def test_when_nobody_answers_the_silence_is_known_after_some_looks(brokers):
+async def test_silence_is_detected_if_no_broker_answers(brokers):
     await Cluster(**brokers).silence()
 
 
 @pytest.mark.parametrize("others", ["refuses", "hangs"])
-async def test_one_broker_that_answers_is_enough(others):
+async def test_one_broker_that_answers_ends_the_silence(others):
     cluster = Cluster(a=others, b="answers", c=others)
     waiting = asyncio.ensure_future(cluster.silence())
     while cluster.asked["b"] < 3 * MAX_SILENT_CHECKS:  # noqa: ASYNC110
@@ -46,7 +46,7 @@ async def test_one_broker_that_answers_is_enough(others):
     waiting.cancel()
 
 
-async def test_a_leave_that_waits_for_kafka_is_cut_short_by_the_silence():
+async def test_silence_cancels_a_leave_that_waits_for_kafka():
     cut: list[str] = []
 
     async def leave() -> None:
@@ -59,6 +59,6 @@ async def test_a_leave_that_waits_for_kafka_is_cut_short_by_the_silence():
     assert cut == ["short"]
 
 
-async def test_while_somebody_answers_the_deadline_holds():
+async def test_a_leave_ends_at_its_deadline_while_a_broker_answers():
     with pytest.raises(TimeoutError):
         await run_unless(asyncio.Event().wait(), Cluster(a="answers").silence(), 0.02)  # type: ignore[arg-type]

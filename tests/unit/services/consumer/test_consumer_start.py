@@ -53,7 +53,7 @@ async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
     await asyncio.wait_for(consumer._queues.wait_until_startable(), 1)
 
 
-async def test_a_broker_that_comes_back_in_time_is_waited_for():
+async def test_an_attempt_is_retried_until_the_broker_is_back():
     answers = [KafkaConnectionError("away"), OSError("refused"), None]
 
     async def attempt() -> str:
@@ -64,7 +64,7 @@ async def test_a_broker_that_comes_back_in_time_is_waited_for():
     assert await retry_until(attempt, "no Kafka", deadline=time.monotonic() + 10) == "connected"
 
 
-async def test_one_that_stays_away_is_one_line_at_the_deadline():
+async def test_an_absent_broker_is_reported_at_the_deadline():
     async def attempt() -> None:
         raise KafkaConnectionError("refused")
 
@@ -90,7 +90,7 @@ def changed(**fields: object) -> bytes:
         (b'{"x":' * 5000, "recursion"),
     ],
 )
-def test_what_is_no_plan_is_refused_with_the_reason(value, problem):
+def test_an_invalid_plan_is_refused_with_the_reason(value, problem):
     refused = decode_plan(value)
     assert isinstance(refused, str)
     assert problem in refused

@@ -65,7 +65,7 @@ class Story:
             queue.finish(taken)
 
 
-async def test_outputs_go_with_the_offsets_in_the_name_of_the_member_and_once():
+async def test_outputs_are_committed_once_with_their_offsets_in_the_members_name():
     s = Story()
     await s.serve(0, 3)
     assert await s.committer.commit()
@@ -74,7 +74,7 @@ async def test_outputs_go_with_the_offsets_in_the_name_of_the_member_and_once():
 
 
 @pytest.mark.parametrize("answer", [errors.RebalanceInProgressError(), errors.RequestTimedOutError()])
-async def test_what_could_not_be_committed_now_is_committed_later(answer):
+async def test_outputs_of_a_failed_commit_are_committed_later(answer):
     s = Story()
     await s.serve(0, 1)
     s.broker.answers = [answer]
@@ -88,7 +88,7 @@ async def test_what_could_not_be_committed_now_is_committed_later(answer):
 @pytest.mark.parametrize(
     "answer", [errors.UnknownMemberIdError(), errors.IllegalGenerationError(), TransactionLostError()]
 )
-async def test_who_is_refused_as_a_member_gives_everything_up(answer):
+async def test_a_refused_member_gives_up_its_membership(answer):
     s = Story()
     await s.serve(0, 1)
     s.broker.answers = [answer]
@@ -96,7 +96,7 @@ async def test_who_is_refused_as_a_member_gives_everything_up(answer):
     assert s.group.asked == ["reset"]
 
 
-async def test_a_refusal_of_the_generation_before_is_no_loss_of_the_present_one():
+async def test_a_refusal_of_an_old_generation_does_not_end_the_current_membership():
     s = Story()
     await s.serve(0, 1)
     s.broker.go_on, s.broker.answers = asyncio.Event(), [errors.IllegalGenerationError()]
@@ -111,7 +111,7 @@ async def test_a_refusal_of_the_generation_before_is_no_loss_of_the_present_one(
     assert s.broker.taken == [([b"0"], {0: 1}, (6, "me"))]
 
 
-async def test_a_replica_whose_transactions_are_ended_again_and_again_ends():
+async def test_a_replica_ends_after_several_lost_transactions():
     s = Story()
     await s.serve(0, 1)
     s.broker.answers = [TransactionLostError("fenced")] * MAX_CONSECUTIVE_LOSSES
@@ -122,7 +122,7 @@ async def test_a_replica_whose_transactions_are_ended_again_and_again_ends():
         await s.committer.commit()
 
 
-async def test_a_transaction_that_nobody_waits_for_any_longer_comes_to_its_end_before_the_next():
+async def test_a_transaction_ends_before_the_next_even_if_its_caller_was_cancelled():
     s = Story()
     await s.serve(0, 1)
     s.broker.go_on = asyncio.Event()
@@ -137,7 +137,7 @@ async def test_a_transaction_that_nobody_waits_for_any_longer_comes_to_its_end_b
     assert [values for values, _, _ in s.broker.taken] == [[b"0"], [b"1"]]
 
 
-async def test_of_a_partition_that_was_lost_and_taken_again_only_the_new_part_is_written():
+async def test_only_new_outputs_of_a_partition_that_was_taken_again_are_written():
     s = Story()
     await s.serve(0, 3)
     s.queues.drop([0])
@@ -154,7 +154,7 @@ def answer(*partitions: tuple[int, int, int], error: int = 0) -> SimpleNamespace
     return SimpleNamespace(topics=[(TOPIC, each, {})], error_code=error)
 
 
-def test_offsets_that_nobody_committed_are_left_out_and_those_of_an_open_transaction_are_asked_for_again():
+def test_missing_offsets_are_left_out_and_unstable_ones_are_retriable():
     assert stable_offsets(answer((0, 7, 0), (1, -1, 0)), "g") == {TopicPartition(TOPIC, 0): OffsetAndMetadata(7, "")}
     with pytest.raises(errors.GroupLoadInProgressError) as again:
         stable_offsets(answer((0, 7, 0), (1, -1, UNSTABLE_OFFSET_COMMIT)), "g")

@@ -51,7 +51,7 @@ class Replica:
 
 
 @pytest.mark.parametrize("partitions", [1, 0])
-def test_a_lease_that_is_out_is_told_for_as_long_as_it_is(partitions):
+def test_a_replica_is_unhealthy_while_its_lease_is_expired(partitions):
     """Also by a member that serves nothing: it would begin nothing of what it is given."""
     one = Replica()
     one.queues.open(dict.fromkeys(range(partitions), 0), epoch=1)
@@ -67,7 +67,7 @@ def test_a_lease_that_is_out_is_told_for_as_long_as_it_is(partitions):
     assert one.metric("well") == 1
 
 
-def test_ready_is_who_is_in_the_group_and_well():
+def test_a_replica_is_ready_if_it_is_a_healthy_member():
     one = Replica()
 
     async def asked() -> list[int]:
@@ -85,7 +85,7 @@ def test_ready_is_who_is_in_the_group_and_well():
     assert asyncio.run(asked()) == [503, 200, 503]
 
 
-def test_a_loop_that_does_not_turn_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_a_blocked_event_loop_is_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(vitals, "ANSWER_TIMEOUT_S", 0.1)
 
     async def asked() -> tuple[int, bytes]:
@@ -109,7 +109,7 @@ def test_a_loop_that_does_not_turn_is_told(monkeypatch: pytest.MonkeyPatch):
     assert (status, b"event loop has been blocked" in body) == (503, True)
 
 
-def test_every_metric_that_is_declared_is_shown_and_no_other():
+def test_exactly_the_declared_metrics_are_exported():
     shown = {(one.name, one.type): one.documentation for one in Replica().vitals.collect()}
     declared = declared_in(metrics)
     assert shown == {(one.name.removesuffix("_total"), one.kind): one.meaning for one in declared}

@@ -23,7 +23,7 @@ def queue(*records: Record, offset: int | None = 0) -> PartitionQueue:
     return one
 
 
-def test_records_that_were_there_before_are_left_out():
+def test_records_that_were_polled_before_are_left_out():
     one = queue(*records(0, 3))
     one.put(records(1, 4), 2, 2.0)
     assert offsets(one.backlog) == [0, 1, 2, 3, 4]
@@ -37,9 +37,7 @@ def test_records_that_were_there_before_are_left_out():
     st.integers(1, 3),
     st.randoms(use_true_random=False),
 )
-def test_whatever_ends_first_only_what_is_done_without_a_gap_is_committed_and_keys_never_overlap(
-    steps, batch, most, random
-):
+def test_only_offsets_below_which_all_events_are_done_are_committed_and_keys_never_overlap(steps, batch, most, random):
     waiting = [Record(sum(step for step, _ in steps[: n + 1]), key=key) for n, (_, key) in enumerate(steps)]
     one = queue(*waiting)
     at_work: list[Batch] = []
@@ -80,7 +78,7 @@ def started(some: PartitionQueues) -> list[int]:
     return served
 
 
-def test_what_arrived_first_of_all_partitions_comes_first_and_each_partition_stays_in_order():
+def test_events_are_served_by_arrival_over_all_partitions_and_in_order_within_one():
     """Polled together at 20 ms: by their timestamps."""
     some = queues(0, 1, clock=lambda: 50.0)
     some.put(0, [Record(10, timestamp=5), Record(11, timestamp=9), Record(12, timestamp=1)], 20_000)
@@ -89,7 +87,7 @@ def test_what_arrived_first_of_all_partitions_comes_first_and_each_partition_sta
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_producer_whose_clock_is_wrong_neither_starves_its_partition_nor_the_others(hours):
+def test_a_producer_with_a_wrong_clock_starves_no_partition(hours):
     """Both partitions get an event every 10 ms, and one is served every 10 ms: half of what comes."""
     now_s, wrong_ms = 5000.0, hours * 3_600_000
     some = queues(0, 1, clock=lambda: now_s)
@@ -118,7 +116,7 @@ def failed(some: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue
     return queue, taken
 
 
-async def test_what_is_to_be_tried_again_holds_back_its_own_partition_alone():
+async def test_a_retry_delays_only_its_own_partition():
     some = queues(0, 1)
     some.put(0, records(0, 2), 1)
     queue, failing = failed(some, 0.0)
@@ -133,7 +131,7 @@ async def test_what_is_to_be_tried_again_holds_back_its_own_partition_alone():
     assert (queue.position, queue.is_idle) == (2, True)
 
 
-async def test_a_partition_that_goes_leaves_what_was_to_be_tried_again_to_its_next_owner():
+async def test_a_closed_partition_leaves_its_retries_to_the_next_owner():
     some = queues(0)
     some.put(0, records(0, 3), 1)
     queue, failing = failed(some)
@@ -145,7 +143,7 @@ async def test_a_partition_that_goes_leaves_what_was_to_be_tried_again_to_its_ne
     assert started(some) == [0, 1, 2]
 
 
-async def test_what_was_begun_behind_a_failed_event_is_not_left_to_be_served_twice():
+async def test_an_event_begun_after_a_failed_one_is_not_served_twice():
     some = queues(0, per_partition=2)
     some.put(0, records(0, 3), 1)
     queue, failing = failed(some)
@@ -162,7 +160,7 @@ async def test_what_was_begun_behind_a_failed_event_is_not_left_to_be_served_twi
     assert (queue.is_idle, queue.position) == (True, 2)
 
 
-def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_when_it_stays():
+def test_a_closed_partition_is_owned_but_not_served_until_it_is_reopened():
     some = queues(0, 1)
     some.put(0, records(0, 3), 1)
     some.close([0])
@@ -174,7 +172,7 @@ def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_w
     assert started(some) == [0, 1, 2]
 
 
-def test_what_is_still_handled_of_a_dropped_partition_counts_for_nothing_when_it_comes_back():
+def test_an_event_in_flight_of_a_dropped_partition_has_no_effect_on_its_new_queue():
     some = queues(0)
     some.put(0, records(0, 3), 1)
     old, taken = some.take()
@@ -187,7 +185,7 @@ def test_what_is_still_handled_of_a_dropped_partition_counts_for_nothing_when_it
     assert started(some) == [], "what waited went with the old queue"
 
 
-def test_fetching_rests_from_enough_until_there_is_room_for_more():
+def test_fetching_pauses_at_a_long_backlog_and_resumes_at_a_short_one():
     some = queues(0)
     said: list[tuple[int, bool]] = []
     some.on_full = lambda partition, full: said.append((partition, full))
@@ -218,7 +216,7 @@ moves = st.one_of(
 @pytest.mark.parametrize(("per_partition", "batch_size"), [(1, 1), (3, 1), (2, 3)])
 @settings(max_examples=40, deadline=None)
 @given(st.lists(moves, max_size=60))
-def test_whatever_happens_every_event_is_served_and_in_the_order_of_its_partition(per_partition, batch_size, story):
+def test_every_event_is_served_in_the_order_of_its_partition(per_partition, batch_size, story):
     """A partition that moves away and back begins where the group has it: nothing is left out, some may repeat."""
     some = queues(0, 1, 2, per_partition=per_partition, batch_size=batch_size)
     written = {0: 0, 1: 0, 2: 0}

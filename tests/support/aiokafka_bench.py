@@ -1,4 +1,4 @@
-"""aiokafka's own coordinator and fetcher, at rest, with a scripted broker behind them: steps are taken by hand."""
+"""aiokafka's own coordinator and fetcher with a scripted broker. Tests run their steps one by one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -53,7 +53,7 @@ class Wire:
         self.sent: list[tuple[str, Any]] = []
         self.answers: dict[str, list[Any]] = {}
         self.at: dict[str, Callable[[], None]] = {}
-        """What else happens while a request is on its way."""
+        """Called while a request is in flight."""
 
     async def send(self, node: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
         kind = type(request).__name__.removesuffix("Request")

@@ -1,4 +1,4 @@
-"""What the consumer's unit tests share: records, a group that answers at once, and replicas told rounds one by one."""
+"""Fakes of the consumer's unit tests: records, a group that answers at once, and replicas in scripted rebalances."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -51,7 +51,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 @dataclass
 class FakeCoordinator:
-    """Notes, in order, what it is asked for. Its group has exactly the offsets in `group`."""
+    """Logs its calls in order. Its group has exactly the committed offsets in `group`."""
 
     generation: int = 5
     member_id: str = "me-1"
@@ -59,15 +59,15 @@ class FakeCoordinator:
     group: dict[int, int] = field(default_factory=dict)
     fetched_partitions: frozenset[int] = frozenset()
     foreign: set[int] = field(default_factory=set)
-    """Partitions whose committed offset is one of another log."""
+    """Partitions whose committed offset belongs to another log."""
     positions: dict[int, int] = field(default_factory=dict)
-    """Where each partition was last sought to."""
+    """Partition → offset of its last seek."""
     answers: list[Exception] = field(default_factory=list)
-    """What the next commits are answered with, before one is accepted."""
+    """Errors of the next commits, before one is accepted."""
     empty: bool = False
     asked: list[str] = field(default_factory=list)
     lookup: asyncio.Event | None = None
-    """Where given, a question for committed offsets waits for it."""
+    """A query of committed offsets waits for it. None: no wait."""
 
     async def _do_commit_offsets(self, assignment: Any, at: Mapping[TopicPartition, Any]) -> None:
         await asyncio.sleep(0)
@@ -103,13 +103,13 @@ class FakeCoordinator:
         return self.empty
 
     def since(self) -> list[str]:
-        """Return what was asked for since the last call."""
+        """Return and clear the logged calls."""
         asked, self.asked = self.asked, []
         return asked
 
 
 class Kitchen:
-    """A server with partition 0 at offset 0, and `cooks` running tasks of it."""
+    """A server with partition 0 at offset 0 and a lease."""
 
     def __init__(
         self, handle: Any, *, on_error: Any = None, per_partition: int = 1, batch_size: int = 1, **options: Any
@@ -140,7 +140,7 @@ class Kitchen:
 
 
 class HandoverStory:
-    """A replica that holds nothing yet, in a group that answers at once; its listeners are noted with its requests."""
+    """A replica without partitions in a group that answers at once. Calls of its listeners are logged with its requests."""
 
     listens_to = ("taken", "released", "lost")
 
@@ -166,7 +166,7 @@ class HandoverStory:
         async def heard(partitions: Sequence[int]) -> None:
             self.group.asked.append(f"{what} {list(partitions)}")
             assert what != "taken" or not set(partitions) & set(self.queues.served_partitions), (
-                "told before any event is handled"
+                "announced before any event is handled"
             )
 
         return heard
@@ -179,7 +179,7 @@ class HandoverStory:
         rejoin: bool = False,
         epoch: int = 1,
     ) -> bool:
-        """One round as the coordinator runs it: stop where it is eager, then carry out."""
+        """Run one rebalance like the coordinator: stop if eager, then apply the assignment."""
         if self.handover.is_eager:
             await self.handover.stop_serving()
         self.group.generation = generation
@@ -189,7 +189,7 @@ class HandoverStory:
         return await self.handover.apply_assignment(frozenset(partitions), generation)
 
     def start(self, partition: int) -> tuple[PartitionQueue, Batch]:
-        """A handler begins with the next event of a partition; the queue's next record is made up."""
+        """Start the next event of a partition, which gets a new record."""
         queue = self.queues[partition]
         queue.put(records(queue.next_fetch_offset or 0, 1), 1, 1.0)
         return queue, queue.start(1)
@@ -204,7 +204,7 @@ class HandoverStory:
 
 
 class MembershipStory(HandoverStory):
-    """A replica that plans make join, rejoin and leave, in a running event loop. Everything but the group is real."""
+    """A replica that follows plans in a running event loop. Only the group is fake."""
 
     listens_to = ("released", "lost")
 
@@ -234,17 +234,17 @@ class MembershipStory(HandoverStory):
         await self.me._follow_plan(self.plans.newest_plan)
 
     async def round(self, generation: int, epoch: int, *partitions: int, rejoin: bool = False) -> None:  # type: ignore[override]
-        """One rebalance as the coordinator runs it: this member has joined and gets `partitions`."""
+        """Run one rebalance like the coordinator: this member has joined and gets `partitions`."""
         await self.me.before_rebalance()
         self.assignor.metadata([TOPIC])
         self.group.member_id, self.group.generation = "me-1", generation
         self.assignor.last_assignment = AssignmentMetadata(epoch=epoch, kind=RoundKind.PLAN, rejoin=rejoin)
         await self.me.apply_assignment(frozenset(partitions), generation)
         for _ in range(5):
-            await asyncio.sleep(0)  # what follows beside the round
+            await asyncio.sleep(0)  # background tasks
         if self.failure.done():
             self.failure.result()
 
     def since(self) -> list[str]:
-        """What was asked of the group and told to listeners since the last look, fetching left out."""
+        """Return and clear the logged calls of group and listeners, without fetches."""
         return [each for each in self.group.since() if not each.startswith(("fetch", "look up"))]

@@ -1,4 +1,4 @@
-"""What members say of themselves, what the leader makes of it, and how long it waits for an absent one."""
+"""The assignor: member metadata, the leader's decision, and the grace of absent replicas."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from services.consumer.rebalance import AssignmentMetadata, MemberMetadata
 
 
 class Cluster:
-    """As much of aiokafka's cluster metadata as an assignor asks for."""
+    """The part of aiokafka's cluster metadata that an assignor uses."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -45,7 +45,7 @@ def over_the_wire(one: PlanAssignor) -> ConsumerProtocolMemberMetadata:
 
 
 def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[str, tuple[int, ...]]:
-    """One round; every member hears its share. Member ids are names. Return name → partitions."""
+    """Run one rebalance, in which member ids are names; return name → partitions."""
     group = {member._replica: over_the_wire(member) for member in members}
     assigned = leader.assign(Cluster(partitions), group)
     shares = {}
@@ -69,7 +69,7 @@ def test_a_leader_refreshes_its_metadata_if_the_plan_names_unknown_partitions():
     assert lead(leader, 3, leader) == {"a": (0, 1, 2)}
     assert asked == ["metadata"]
     assert lead(leader, 4, leader) == {"a": (0, 1, 2, 3)}
-    assert asked == ["metadata"], "it knows them all now"
+    assert asked == ["metadata"], "it knows all partitions now"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_partitions_of_an_absent_replica_wait_for_its_grace_and_then_go_to_other
     assert leader.grace_left_s() == pytest.approx(5.0)
     clock.now_s += 4.0
     assert lead(leader, 2, leader) == {"a": (0,)}
-    assert leader.grace_left_s() == pytest.approx(1.0), "counted from when it was missed first"
+    assert leader.grace_left_s() == pytest.approx(1.0), "counted from the first rebalance without it"
     clock.now_s += 1.0
     assert leader.grace_left_s() == 0.0
     assert lead(leader, 2, leader) == {"a": (0, 1)}
@@ -139,7 +139,7 @@ def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
     other.plan = third.plan = plan(2, {0: "b", 1: "a"})
     for _ in range(3):
         lead(leader.assignor, 2, *group)
-        assert not any(each.last_assignment.requests_plan for each in group), "it may read it any moment"
+        assert not any(each.last_assignment.requests_plan for each in group), "the leader may still read the plan itself"
         clock.now_s += PLAN_REQUEST_DELAY_S / 3 + 0.01
     lead(leader.assignor, 2, *group)
     assert [each.last_assignment.requests_plan for each in group] == [False, True, False]

@@ -1,4 +1,4 @@
-"""Commits are made by the present generation, never while joining, never by a member that has none."""
+"""Commits are sent only under the current generation, never while joining or without membership."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from services.consumer.partition_queue import PartitionQueues
 
 
 class Story:
-    """Partitions 0 and 1 with three events done in each, held by generation 5."""
+    """A member of generation 5 with three done events in each of partitions 0 and 1."""
 
     def __init__(self) -> None:
         self.group = FakeCoordinator(generation=5)
@@ -32,10 +32,10 @@ class Story:
             queue.finish(taken)
 
 
-@pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "held", "joining"])
+@pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "suspended", "joining"])
 async def test_no_commit_is_sent(reason):
     s = Story()
-    if reason == "held":
+    if reason == "suspended":
         s.committer.suspend()
     elif reason == "joining":
         s.group.is_joining = True
@@ -53,7 +53,7 @@ async def test_a_refused_commit_is_not_confirmed_and_a_later_one_includes_it(ans
     s.group.answers = [answer()]
     assert not await s.committer.commit()
     assert await s.committer.commit()
-    assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later one takes it along"
+    assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later commit includes it"
 
 
 async def test_a_non_retriable_commit_error_is_raised():

@@ -1,4 +1,4 @@
-"""A broker's host that is silent holds nobody up who wants another one."""
+"""A silent broker does not delay requests to other brokers."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ SILENT, OTHER = 1, 2
 
 
 class Connection:
-    """What a client keeps of a connection."""
+    """The part of a connection that a client uses."""
 
     def __init__(self) -> None:
         self._requests: deque[Any] = deque()
@@ -33,7 +33,7 @@ class Connection:
 
 
 class World:
-    """A client of two brokers; the host of one of them never answers who connects."""
+    """A client of two brokers, one of which never accepts a connection."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tried: list[int] = []
@@ -65,12 +65,12 @@ def test_a_silent_broker_does_not_delay_requests_to_another(monkeypatch: pytest.
         assert not waiting.done()
         assert await waiting == [False, False, False]
         assert sorted(world.tried) == [SILENT, SILENT, OTHER], "one attempt for each connection"
-        assert world.client._attempts, "which goes on"
-        assert world.client._md_update_waiter.done(), "meanwhile it is seen who leads by now"
+        assert world.client._attempts, "the attempt continues"
+        assert world.client._md_update_waiter.done(), "the metadata is refreshed meanwhile"
         late = asyncio.ensure_future(world.client.ready(SILENT))
         await asyncio.sleep(0)
         await world.client.close()
-        assert await late is False, "a close cancels the attempt, and not who waits for it"
+        assert await late is False, "a close cancels the attempt, but not its waiter"
         assert not world.client._attempts
 
     asyncio.run(story())

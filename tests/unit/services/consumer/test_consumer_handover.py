@@ -1,4 +1,4 @@
-"""What a replica keeps, takes, releases and hands on in a round, and when it is lost, leaves, or stops for all."""
+"""The handover: how a replica takes, keeps, releases and loses partitions in a rebalance and when it leaves."""
 
 import asyncio
 from dataclasses import replace
@@ -47,7 +47,7 @@ async def test_a_removed_partition_is_finished_committed_released_and_handed_ove
     under_way = asyncio.ensure_future(s.round(2, 1))
     await eventually(lambda: s.group.fetched_partitions == {1})
     assert s.queues.served_partitions == (1,)
-    assert s.queues.owned_partitions == {0, 1}, "claimed until it is finished"
+    assert s.queues.owned_partitions == {0, 1}, "claimed until its event is done"
     s.end(*at_work)
     await under_way
 
@@ -75,7 +75,7 @@ async def test_a_partition_with_a_slow_event_stays_claimed_until_the_event_is_do
     s.serve(1)
     s.group.since()
     await s.round(2)
-    assert s.queues.owned_partitions == {0}, "still claimed"
+    assert s.queues.owned_partitions == {0}, "the slow event is not done"
     assert s.assignor.handed_over.keys() == {1}
     assert s.group.since() == ["fetch [] from {}", "commit {1: 1}", "released [1]"]
 
@@ -115,7 +115,7 @@ async def test_a_partition_without_a_confirmed_commit_stays_claimed(monkeypatch)
     s.group.since()
     s.group.answers = [NotCoordinatorForGroupError() for _ in range(1000)]
     await s.round(2)
-    assert s.queues.owned_partitions == {0}, "of partition 1 nothing was to be committed"
+    assert s.queues.owned_partitions == {0}, "partition 1 had nothing to commit"
     assert s.assignor.handed_over.keys() == {1}
     await eventually(lambda: "rejoin" in s.group.asked)
     assert "released [1]" in s.group.asked
@@ -160,7 +160,7 @@ async def test_a_loss_during_a_release_is_announced_afterwards_for_the_other_par
     assert s.group.since() == ["fetch [1] from {}", "released [0]", "lost [1]"]
 
 
-# What is reported
+# Reports
 
 
 async def test_a_rebalance_is_reported_with_its_pause_and_the_age_of_its_plan():
@@ -178,7 +178,7 @@ async def test_a_rebalance_is_reported_with_its_pause_and_the_age_of_its_plan():
     assert noted.at_us >= at_us
 
 
-# The group takes this replica for dead
+# A removed member
 
 
 async def test_lost_partitions_are_dropped_at_once_and_never_committed():
@@ -204,7 +204,7 @@ async def test_a_loss_while_offsets_are_queried_takes_no_partition():
     s.group.lookup.set()
     assert not await under_way
     assert s.queues.owned_partitions == frozenset()
-    assert s.group.since() == ["look up [1]", "lost [0]"], "what was never told as taken is not told as lost"
+    assert s.group.since() == ["look up [1]", "lost [0]"], "only announced partitions are announced as lost"
 
 
 async def test_a_loss_while_a_listener_loads_state_is_announced_afterwards():
@@ -227,7 +227,7 @@ async def test_a_loss_while_a_listener_loads_state_is_announced_afterwards():
     assert s.group.since() == ["look up [0]", "taken [0]", "lost [0]"], "nothing is fetched"
 
 
-# Another log
+# A log that was re-created
 
 
 async def test_a_cut_off_partition_serves_its_backlog_commits_nothing_and_is_lost_at_its_move():
@@ -243,7 +243,7 @@ async def test_a_cut_off_partition_serves_its_backlog_commits_nothing_and_is_los
     s.group.since()
     await s.round(2)
     assert s.group.since() == ["lost [0]", "fetch [] from {}"]
-    assert s.assignor.handed_over == {}, "its offset means nothing to the next owner"
+    assert s.assignor.handed_over == {}, "its offset is useless to the next owner"
 
 
 async def test_a_committed_offset_of_another_log_is_not_used():
@@ -287,7 +287,7 @@ async def test_an_event_that_is_not_done_in_time_stays_uncommitted():
     assert s.group.group == {0: 1}
 
 
-# Leaving while nobody answers
+# Leaving without an answer
 
 
 async def test_abandoning_returns_the_uncommitted_offsets_and_loses_all_partitions():
@@ -299,7 +299,7 @@ async def test_abandoning_returns_the_uncommitted_offsets_and_loses_all_partitio
     s.start(1)
     s.group.since()
     assert await s.handover.abandon() == {0: range(2, 3), 1: range(0, 1)}
-    assert s.group.since() == ["lost [0, 1, 2]"], "no commit is tried, and nothing is released"
+    assert s.group.since() == ["lost [0, 1, 2]"], "no commit is tried, and no partition is released"
     assert s.queues.owned_partitions == frozenset()
 
 
@@ -316,7 +316,7 @@ async def test_an_eager_replica_stops_before_the_join_and_continues_with_its_bac
     assert s.queues.served_partitions == ()
     assert s.group.since() == ["commit {0: 1}", "released [0, 1]"]
     assert not await s.handover.committer.commit() or s.group.since() == []
-    assert s.queues.owned_partitions == {0, 1}, "claimed, so that a sticky leader leaves it here"
+    assert s.queues.owned_partitions == {0, 1}, "claimed, so that a sticky leader leaves them here"
 
     await s.round(2, 1, 2, handed_over={2: HandedOverOffset(9, 0)})
     assert s.group.since()[-2:] == ["taken [1, 2]", "fetch [1, 2] from {2: 9}"]
@@ -348,7 +348,7 @@ async def test_an_eager_replica_does_not_wait_for_an_event_beyond_the_time_out(m
     await s.round(1, 0)
     at_work = s.start(0)
     await s.round(2)
-    assert s.queues.owned_partitions == frozenset(), "it belongs to somebody else now"
+    assert s.queues.owned_partitions == frozenset(), "another member owns it now"
     s.end(*at_work)
     await s.handover.committer.commit()
     assert s.group.group == {}

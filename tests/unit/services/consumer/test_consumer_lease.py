@@ -1,4 +1,4 @@
-"""Who has not heard from the group for a session, or stood still for a third of one, starts nothing new."""
+"""The lease expires a session after the last proof of membership, or when the process stood still."""
 
 import asyncio
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ STEP_S = 0.5
 
 
 class Clock:
-    """Stands still while the process does: `pass_s` is time in which the process looks at the clock."""
+    """A clock: in `pass_s` the process checks its lease regularly, in `freeze` it does not."""
 
     def __init__(self) -> None:
         self.now_s = 50.0
@@ -63,7 +63,7 @@ def test_an_older_answer_does_not_shorten_the_lease(clock: Clock) -> None:
     sent_s = clock.now_s
     clock.pass_s(SESSION_S + 1)
     clock.lease.renew(sent_s)
-    assert clock.lease.is_expired, "it lay unread for a session"
+    assert clock.lease.is_expired, "the answer lay unread for a session"
     clock.lease.renew(clock.now_s)
     clock.lease.renew(sent_s)
     assert not clock.lease.is_expired
@@ -76,7 +76,7 @@ def test_heartbeats_in_a_rebalance_renew_the_lease_only_until_the_rebalance_must
         assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
     clock.lease.renew(clock.now_s, in_rebalance=True)
-    assert clock.lease.is_expired, "the group goes on without it"
+    assert clock.lease.is_expired, "the group continues without this member"
     clock.lease.renew(clock.now_s)
     assert not clock.lease.is_expired
 
@@ -87,7 +87,7 @@ def test_after_a_gap_only_the_answer_to_a_later_request_renews_the_lease(clock: 
     sent_s = clock.now_s
     clock.freeze(SESSION_S / 3 + 0.1)
     clock.lease.renew(sent_s)
-    assert clock.lease.is_expired, "asked before, read after"
+    assert clock.lease.is_expired, "the request was sent before the gap"
     clock.lease.renew(clock.now_s)
     assert not clock.lease.is_expired
 
@@ -123,7 +123,7 @@ def test_the_prober_sends_heartbeats_until_the_lease_is_renewed(clock: Clock) ->
     assert asked == 3
 
 
-# Which answers prove what
+# Answers that renew the lease
 
 
 def request_of(kind: Any) -> Any:
@@ -160,7 +160,7 @@ def answer(error: Any) -> SimpleNamespace:
 def test_an_answer_renews_the_lease_from_when_its_request_was_sent(
     kind: Any, error: Any, *, joining: bool, holds_s: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock.pass_s(SESSION_S)  # so the round, if one is on, may last 4 s more
+    clock.pass_s(SESSION_S)  # so a rebalance may last 4 s more
 
     async def answered(*_: object) -> Any:
         return answer(error)
@@ -184,7 +184,7 @@ def test_waiting_for_a_rebalance_does_not_extend_the_lease(clock: Clock, monkeyp
 
 
 def test_a_join_is_cancelled_if_its_coordinator_answers_no_heartbeat(clock: Clock) -> None:
-    """A host that vanished sends no reset: JoinGroup alone would wait as long as a round may last."""
+    """A host that vanished sends no reset: JoinGroup alone would wait as long as a rebalance may last."""
     asking, cut = coordinator(clock.lease, joining=True), []
 
     async def send(*_: object, **__: object) -> None:
@@ -202,7 +202,7 @@ def test_a_join_is_cancelled_if_its_coordinator_answers_no_heartbeat(clock: Cloc
     ("error", "is_out"), [(RebalanceInProgressError, False), (IllegalGenerationError, True), (NoError, False)]
 )
 def test_during_a_rebalance_heartbeats_use_another_connection(error: Any, is_out: bool, clock: Clock) -> None:
-    """Taken for an eviction, the answer to an old generation would make a member drop what the round gave it."""
+    """If the answer to an old generation counted as an eviction, a member would drop its new partitions."""
     asking = coordinator(clock.lease, joining=True)
     ways = []
 

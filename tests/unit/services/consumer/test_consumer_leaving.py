@@ -1,4 +1,4 @@
-"""How a replica is drained by a plan, and how it stops when it is told to."""
+"""How a plan drains a replica, and how a replica stops."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from consumer_fakes import MembershipStory as Story
 
 from contracts.progress import ReplicaState
 
-# Being drained
+# Drained by a plan
 
 
 async def test_a_member_that_the_plan_drops_hands_over_its_partitions_and_leaves():
@@ -21,14 +21,14 @@ async def test_a_member_that_the_plan_drops_hands_over_its_partitions_and_leaves
     await s.round(2, 2, rejoin=True)
     assert s.since() == ["commit {0: 3}", "released [0, 1]", "rejoin"]
     assert s.assignor.handed_over[0].offset == 3
-    assert s.me.state is ReplicaState.MEMBER, "the offset is handed on in the next round"
+    assert s.me.state is ReplicaState.MEMBER, "the offset is handed over in the next rebalance"
 
     await s.round(3, 2)
     assert s.since() == ["leave"]
     assert s.me.state is ReplicaState.DRAINED
     assert (s.me.member_id, s.me.generation) == ("", -1)
     await s.plan(3, "other", "me")
-    assert s.since() == ["join"], "it is still warm, and may be named again"
+    assert s.since() == ["join"], "a later plan may name it again"
 
 
 async def test_an_eager_member_that_the_plan_drops_leaves_at_once():
@@ -42,7 +42,7 @@ async def test_an_eager_member_that_the_plan_drops_leaves_at_once():
     assert s.me.state is ReplicaState.DRAINED
 
 
-# Being told to stop
+# Stopping
 
 
 async def test_a_stopping_replica_serves_until_others_have_taken_over():
@@ -89,7 +89,7 @@ async def test_a_drain_during_a_rebalance_is_announced_in_the_next_one():
     s.group.generation = 2
     await s.me.apply_assignment(frozenset({0}), 2)
     assert s.since() == ["rejoin"]
-    assert not stopping.done(), "still assigned, but nobody has been asked yet"
+    assert not stopping.done(), "the drain is not announced yet"
     await s.round(3, 1)
     await asyncio.wait_for(stopping, 1)
 

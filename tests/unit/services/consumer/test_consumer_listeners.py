@@ -1,4 +1,4 @@
-"""Listeners hear of each partition by turns, one call at a time, in the order in which things happened."""
+"""Listeners are called one at a time and in order; calls alternate for each partition."""
 
 import asyncio
 

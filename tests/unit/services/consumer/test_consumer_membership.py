@@ -1,4 +1,4 @@
-"""When a replica joins and rejoins: the plan decides; and what happens when the group has lost it."""
+"""When a replica joins and rejoins, by the plan, and what it does after a removal by the group."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ async def test_an_unnamed_replica_joins_warm_and_becomes_a_member_once_a_plan_na
     assert s.since() == ["join"]
     await s.round(1, 1)
     assert s.me.state is ReplicaState.WARM
-    assert s.since() == [], "it stays in the group, owning nothing"
+    assert s.since() == [], "it stays in the group without partitions"
     await s.plan(2, "other", "me")
     assert s.since() == ["rejoin"]
     await s.round(2, 2, 0)
@@ -94,7 +94,7 @@ async def test_pending_revocations_cause_a_rejoin_at_once():
     s.since()
     await s.round(1, 1, rejoin=True)
     assert s.since() == ["rejoin"]
-    assert s.me.state is ReplicaState.MEMBER, "it is named, and its share is on the way"
+    assert s.me.state is ReplicaState.MEMBER, "it is named, and its partitions are granted next"
 
 
 async def test_each_eviction_is_sent_once_and_before_rejoining():
@@ -114,7 +114,7 @@ async def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(mo
     timers: list[tuple[float, Callable[[], None]]] = []
     monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda pause_s, what: timers.append((pause_s, what)))
     await s.plan(1, "me", "absent", grace_s=5.0)
-    s.assignor._absent_in_grace(s.plans.newest_plan, {"me"})  # what leading a round does
+    s.assignor._absent_in_grace(s.plans.newest_plan, {"me"})  # a leader calls it in each rebalance
     s.now_s += 2.0
     await s.round(1, 1, 0)
     s.since()
@@ -124,7 +124,7 @@ async def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(mo
     assert s.since() == ["rejoin"]
 
 
-# Lost
+# A removed member
 
 
 async def test_a_removed_replica_drops_its_partitions_and_serves_again_after_a_rejoin():

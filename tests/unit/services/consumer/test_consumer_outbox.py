@@ -1,4 +1,4 @@
-"""What a handler has written goes with its event; a failed attempt and a partition that was lost leave nothing."""
+"""The outbox stores outputs under their events; a failed attempt or a lost partition leaves none."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""An output that nobody acknowledges ends the replica: nothing of it has been committed, so it is served again."""
+"""An output without an acknowledgement ends the replica. Its event is not committed, so it is served again."""
 
 import asyncio
 

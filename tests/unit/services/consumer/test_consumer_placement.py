@@ -1,4 +1,4 @@
-"""Who owns what: as planned, and sensibly where the plan leaves the choice."""
+"""The placement of partitions: as planned, or even with few moves."""
 
 from dataclasses import replace
 
@@ -116,7 +116,7 @@ def test_members_keep_their_partitions_if_all_are_draining():
 
 
 def test_the_later_of_two_processes_with_one_name_owns_the_partitions():
-    """By when it joined; by its own clock only where both joined in the same round."""
+    """By the generation of its first assignment, and by its own clock if that is equal."""
     group = [
         Member("b-old", "payment-0", "0009", first_generation=4),
         Member("a-new", "payment-0", "0002", first_generation=NO_GENERATION),

@@ -1,4 +1,4 @@
-"""Which of Kafka's errors a replica waits out, and which end it."""
+"""The poller: which Kafka errors a replica retries, and which end it."""
 
 import asyncio
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from services.consumer.poller import FATAL_ERRORS, MAX_PROBLEM_S, Poller
 
 
 class Consumer:
-    """Answers polls in turn, by a batch or an error; the last answer for ever."""
+    """Answers polls in turn with batches or errors; the last answer is repeated."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -80,7 +80,7 @@ async def test_a_non_retriable_error_that_lasts_ends_the_replica():
     consumer = Consumer(strange, strange, {}, strange)
     with pytest.raises(errors.KafkaError, match="UnknownError"):
         await asyncio.wait_for(polling(consumer, clock)[0].run(), 1)
-    assert consumer.polls > 5, "a poll that succeeds begins it anew"
+    assert consumer.polls > 5, "a successful poll restarts the time"
 
 
 async def test_an_ended_coordination_task_or_an_error_outside_kafka_ends_the_replica():

@@ -1,4 +1,4 @@
-"""One round, decided by the leader: who keeps, who waits, who gets, where to go on; and what holds in any group."""
+"""A rebalance as the leader decides it: shares, pending revocations, offsets, and properties of any group."""
 
 from dataclasses import dataclass, field
 
@@ -43,7 +43,7 @@ def test_a_moving_partition_is_pending_for_one_rebalance_and_the_others_stay():
     group = {"A": member("a", 0, 1), "B": member("b", 2)}
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
     assert partitions_of(shares) == {"A": (0,), "B": (2,)}
-    assert all(share.assignment.rejoin for share in shares.values()), "everybody rejoins, so that nobody waits"
+    assert all(share.assignment.rejoin for share in shares.values()), "all members rejoin, so that none waits"
 
 
 def test_a_handed_over_partition_is_granted_with_its_offset():
@@ -62,12 +62,12 @@ def test_a_handed_over_partition_is_granted_with_its_offset():
         rejoin=False,
         follow_ups=0,
     )
-    assert shares["A"].assignment.handed_over == {}, "offsets go to the new owner alone"
+    assert shares["A"].assignment.handed_over == {}, "offsets go only to the new owner"
 
 
 @pytest.mark.parametrize("generation", [GENERATION - 2, GENERATION, -1])
 def test_an_offset_from_another_generation_is_not_passed_on(generation):
-    """Somebody may have owned the partition in the generation that its giver missed."""
+    """Another member may have owned the partition in the generation that the old owner missed."""
     group = {"A": member("a", generation=generation, handed_over={0: HandedOverOffset(40, 7)}), "B": member("b")}
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
     assert partitions_of(shares) == {"A": (), "B": (0,)}
@@ -78,7 +78,7 @@ def test_follow_ups_that_only_wait_for_a_slow_owner_end_at_the_maximum():
     group = {"A": member("a", 0, epoch=2, follow_up_of=RoundKind.PLAN, follow_ups=MAX_FOLLOW_UPS), "B": member("b")}
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
     assert not shares["A"].assignment.rejoin
-    assert partitions_of(shares) == {"A": (), "B": ()}, "withheld all the same"
+    assert partitions_of(shares) == {"A": (), "B": ()}, "still pending revocation"
 
 
 def test_an_older_claim_never_beats_a_newer_one():
@@ -93,7 +93,7 @@ plans = st.none() | st.builds(
 
 @dataclass
 class Group:
-    """A group whose members carry out every assignment at once and completely."""
+    """A group whose members carry out each assignment at once and completely."""
 
     metadata: dict[str, MemberMetadata]
     generation: int = GENERATION
@@ -142,15 +142,15 @@ def test_a_claimed_partition_is_never_granted_to_another_member(newest, group, a
     shares = decide(newest, group, range(10), GENERATION, absent_in_grace)
     owners = last_owners(group)
     granted = [p for share in shares.values() for p in share.partitions]
-    assert len(granted) == len(set(granted)), "one owner at most"
-    assert set(shares) == set(group), "everybody gets an answer"
+    assert len(granted) == len(set(granted)), "at most one owner"
+    assert set(shares) == set(group), "every member gets an answer"
     assert all(owners.get(p, member_id) == member_id for member_id, share in shares.items() for p in share.partitions)
 
 
 @PROPERTY
 @given(plans, groups(), st.sets(st.sampled_from(NAMES), min_size=1))
 def test_no_owner_loses_a_partition_to_an_absent_replica(newest, group, absent_in_grace):
-    """It waits because nobody has it. What somebody still has moves to somebody, or stays."""
+    """Only a partition without an owner waits. An owned one stays, or moves to a present member."""
     shares = decide(newest, group, range(10), GENERATION, absent_in_grace)
     granted = {p for share in shares.values() for p in share.partitions}
     given_up = set(last_owners(group)) - granted

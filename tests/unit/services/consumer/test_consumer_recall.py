@@ -1,4 +1,4 @@
-"""A fetch can be called back: the next one goes out at once, over the other of two connections."""
+"""A recalled fetch: the next one is sent at once, on the other of two connections."""
 
 import asyncio
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ FIRST, SECOND = FETCH_GROUPS
 
 
 class Broker:
-    """Keeps every request until it is told to answer the oldest of a connection."""
+    """Holds all requests until `answer` completes the oldest of a connection."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kept: dict[Any, list[asyncio.Future[str]]] = {}
@@ -32,13 +32,13 @@ class Broker:
         return await answer
 
     async def fetch(self) -> "asyncio.Future[str]":
-        """Have a fetch under way."""
+        """Send a fetch."""
         asked = asyncio.ensure_future(self.client.send(NODE, FetchRequest(500, 1, 1, 0, [])))
         await asyncio.sleep(0.001)
         return asked
 
     def busy(self) -> dict[Any, int]:
-        """Return connection → requests that it has not answered."""
+        """Return connection → number of its unanswered requests."""
         return {way: len(kept) for way, kept in self.kept.items() if kept}
 
     def answer(self, way: Any, said: str) -> None:
@@ -53,7 +53,7 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
         await first
     second = await broker.fetch()
     assert broker.busy() == {FIRST: 1, SECOND: 1}
-    broker.client.recall()  # the first is still kept: a third would wait behind it
+    broker.client.recall()  # the first is not answered: a third would wait behind it
     await asyncio.sleep(0.001)
     assert not second.done()
     broker.answer(FIRST, "too late")
@@ -81,4 +81,4 @@ def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_wa
     poller.recall_fetches(consumer)
     assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
     consumer._client.recalled_s = now_s
-    assert kept(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the one called back may still be kept"
+    assert kept(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"

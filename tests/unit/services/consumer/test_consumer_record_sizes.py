@@ -1,4 +1,4 @@
-"""What a topic takes is asked for once, and known before anything is sent there."""
+"""Record size limits are queried once, before anything is sent to the topic."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ from services.consumer.topic_facts import RECORD_OVERHEAD_BYTES, RecordSizes
 
 
 class Client:
-    """A broker that takes little in the topic `small`; errors come first."""
+    """A broker with a low limit for the topic `small`; it raises `errors` first."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)

@@ -1,4 +1,4 @@
-"""Handlers at work: what counts as done, what ends the consumer, how many run side by side."""
+"""The server: completion of events, retries, failures that end the consumer, and concurrency."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from services.consumer.server import encode_dead_letter
 
 
 class Unsayable(Exception):  # noqa: N818
-    """An exception whose text cannot be had."""
+    """An exception whose __str__ fails."""
 
     def __str__(self) -> str:
         raise RuntimeError
 
 
 async def quick(events: Sequence[Event]) -> None:
-    """Done at once."""
+    """Return at once."""
 
 
 async def test_an_event_is_done_with_its_awaitable_and_the_next_one_does_not_wait():
@@ -48,7 +48,7 @@ async def test_an_event_is_done_with_its_awaitable_and_the_next_one_does_not_wai
 
 
 async def later(outcome: Exception | None) -> None:
-    """Fails, or not, when the handler is long back."""
+    """Fail, or not, after the handler has returned."""
     await asyncio.sleep(0)
     if outcome is not None:
         raise outcome
@@ -74,7 +74,7 @@ async def test_a_failure_without_an_error_callback_ends_the_consumer_uncommitted
     with pytest.raises(OSError, match="refused"):
         await kitchen.serve(lambda: False)
     assert kitchen.queues[0].committable_offset is None
-    assert not kitchen.queues[0].is_idle, "a handover must not take it for done"
+    assert not kitchen.queues[0].is_idle, "a handover must not count it as done"
 
 
 @pytest.mark.parametrize("returned", [later, failed_future])
@@ -94,7 +94,7 @@ async def test_a_failed_awaitable_reaches_the_error_callback_like_a_failed_handl
     kitchen.queues.put(0, records(0, 4), 1)
     serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.queues[0].committable_offset == 4))
     await eventually(lambda: kitchen.server.events_handled == 4)
-    assert kitchen.queues[0].committable_offset is None, "nobody has taken care of the first batch yet"
+    assert kitchen.queues[0].committable_offset is None, "the callback has not handled the first batch yet"
     gate.set()
     await serving
     assert wrong == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
@@ -213,7 +213,7 @@ async def test_a_failure_after_the_loss_of_its_partition_is_ignored():
         raise ValueError("late")
 
     async def on_error(event: Event, error: Exception) -> None:
-        pytest.fail("its next owner judges it")
+        pytest.fail("its next owner handles it")
 
     kitchen = Kitchen(handle, on_error=on_error)
     kitchen.queues.put(0, records(0, 1), 1)

@@ -1,4 +1,4 @@
-"""What a consumer is built from and how it starts: what is wrong is one line that says what to do."""
+"""The start of a consumer: each problem is reported in one line that says what to do."""
 
 import asyncio
 import time
@@ -19,11 +19,11 @@ TOPICS = Topics(group="g", events="e", plans="p", progress="r")
 
 
 async def handle(event: Event) -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 async def handle_batch(events: object) -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
     consumer._queues.open({3: 0}, epoch=1)
     consumer.pause(3)
     assert consumer._queues[3].is_paused
-    assert consumer.partitions == (3,), "it is still served, only later"
+    assert consumer.partitions == (3,), "it is still served"
     consumer._queues.put(3, records(0, 1), 1)
     assert consumer._queues.take() is None
     consumer.resume(3)

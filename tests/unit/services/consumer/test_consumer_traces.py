@@ -1,4 +1,4 @@
-"""A replica whose traces are asked for says what to install when it cannot send them."""
+"""A replica that cannot send requested traces reports what to install."""
 
 import sys
 

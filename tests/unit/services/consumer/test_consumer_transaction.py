@@ -1,4 +1,4 @@
-"""Commits of exactly_once: what is not committed stays to be, and who is refused gives everything up."""
+"""Commits with exactly_once: refused outputs are kept, and a refused member gives up its membership."""
 
 import asyncio
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from services.consumer.transaction import MAX_CONSECUTIVE_LOSSES, AtomicCommitte
 
 
 class Broker:
-    """Takes transactions, or answers with what it was told."""
+    """Accepts transactions, or raises the next of `answers`."""
 
     def __init__(self) -> None:
         self.answers: list[Exception] = []
@@ -33,7 +33,7 @@ class Broker:
 
 
 class Member(FakeCoordinator):
-    """Notes that it gave everything up."""
+    """Records a reset of the membership."""
 
     def reset_generation(self) -> None:
         self.asked.append("reset")
@@ -41,7 +41,7 @@ class Member(FakeCoordinator):
 
 
 class Story:
-    """Partition 0 of generation 5 with three events done, each with an output."""
+    """A member of generation 5 with partition 0 and an outbox."""
 
     def __init__(self) -> None:
         self.group, self.broker, self.outbox = Member(generation=5, member_id="me"), Broker(), Outbox()

@@ -1,4 +1,4 @@
-"""What a replica tells of itself while something is wrong with it."""
+"""Health, progress and pages of an unhealthy replica."""
 
 import asyncio
 from http.client import HTTPConnection
@@ -22,7 +22,7 @@ from services.consumer.vitals import Pages, Vitals
 
 
 class Replica:
-    """Vitals over queues and a lease of its own; the rest is at rest."""
+    """Vitals with real queues and a real lease; all other parts are idle."""
 
     def __init__(self, state: ReplicaState = ReplicaState.MEMBER) -> None:
         self.now_s = 0.0
@@ -52,7 +52,7 @@ class Replica:
 
 @pytest.mark.parametrize("partitions", [1, 0])
 def test_a_replica_is_unhealthy_while_its_lease_is_expired(partitions):
-    """Also by a member that serves nothing: it would begin nothing of what it is given."""
+    """Also a member without partitions, because it would start no event of new ones."""
     one = Replica()
     one.queues.open(dict.fromkeys(range(partitions), 0), epoch=1)
     assert one.vitals.health().ok
@@ -101,7 +101,7 @@ def test_a_blocked_event_loop_is_reported(monkeypatch: pytest.MonkeyPatch):
 
         asker = Thread(target=ask)
         asker.start()
-        asker.join()  # as a handler does that waits without `await`
+        asker.join()  # blocks the loop, like a handler that waits without `await`
         await served.stop()
         return found[0]
 

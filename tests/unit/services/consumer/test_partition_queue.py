@@ -1,4 +1,4 @@
-"""The queues of held partitions: what may start and be committed, which event comes next, when fetching rests."""
+"""Partition queues: the order of processing, commits, retries, and when fetching pauses."""
 
 import asyncio
 
@@ -46,7 +46,7 @@ def test_only_offsets_below_which_all_events_are_done_are_committed_and_keys_nev
         while one.may_start(most):
             at_work.append(one.start(batch))
         keys = [{polled.record.key for polled in taken.records} - {None} for taken in at_work]
-        assert sum(map(len, keys)) == len(set().union(*keys)), "two handlers are at work on one key"
+        assert sum(map(len, keys)) == len(set().union(*keys)), "two handlers work on one key"
         taken = at_work.pop(random.randrange(len(at_work)))
         one.handler_returned(taken)
         one.finish(taken)
@@ -68,7 +68,7 @@ def queues(*partitions: int, per_partition: int = 1, batch_size: int = 1, **more
 
 
 def started(some: PartitionQueues) -> list[int]:
-    """Start and finish what may be started, one after the other."""
+    """Start and finish all events that may start, one after the other; return their offsets."""
     served = []
     while found := some.take():
         queue, taken = found
@@ -79,7 +79,7 @@ def started(some: PartitionQueues) -> list[int]:
 
 
 def test_events_are_served_by_arrival_over_all_partitions_and_in_order_within_one():
-    """Polled together at 20 ms: by their timestamps."""
+    """Events polled together are ordered by their timestamps."""
     some = queues(0, 1, clock=lambda: 50.0)
     some.put(0, [Record(10, timestamp=5), Record(11, timestamp=9), Record(12, timestamp=1)], 20_000)
     some.put(1, [Record(70, timestamp=7)], 20_000)
@@ -88,7 +88,7 @@ def test_events_are_served_by_arrival_over_all_partitions_and_in_order_within_on
 
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_producer_with_a_wrong_clock_starves_no_partition(hours):
-    """Both partitions get an event every 10 ms, and one is served every 10 ms: half of what comes."""
+    """Each partition gets an event every 10 ms, and one event is served every 10 ms: half of the load."""
     now_s, wrong_ms = 5000.0, hours * 3_600_000
     some = queues(0, 1, clock=lambda: now_s)
     waited_s: dict[int, list[float]] = {0: [], 1: []}
@@ -109,7 +109,7 @@ def test_a_producer_with_a_wrong_clock_starves_no_partition(hours):
 
 
 def failed(some: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue, Batch]:
-    """Start what comes next, in vain."""
+    """Start the next event and let it fail."""
     queue, taken = some.take()
     some.handler_returned(queue, taken)
     some.retry(queue, taken, after_s)
@@ -151,7 +151,7 @@ async def test_an_event_begun_after_a_failed_one_is_not_served_twice():
     some.handler_returned(queue, behind)
     queue.finish(behind)
     some.close([0])
-    assert not queue.is_idle, "the partition is kept until the failed one is done"
+    assert not queue.is_idle, "the partition stays claimed until the failed event is done"
     queue.make_due(failing)
     some._offer(queue)
     assert some.take() == (queue, failing)
@@ -182,7 +182,7 @@ def test_an_event_in_flight_of_a_dropped_partition_has_no_effect_on_its_new_queu
     old.finish(taken)
     assert some[0] is not old
     assert (some[0].position, some[0].committable_offset) == (1, None)
-    assert started(some) == [], "what waited went with the old queue"
+    assert started(some) == [], "the backlog went with the old queue"
 
 
 def test_fetching_pauses_at_a_long_backlog_and_resumes_at_a_short_one():
@@ -217,7 +217,7 @@ moves = st.one_of(
 @settings(max_examples=40, deadline=None)
 @given(st.lists(moves, max_size=60))
 def test_every_event_is_served_in_the_order_of_its_partition(per_partition, batch_size, story):
-    """A partition that moves away and back begins where the group has it: nothing is left out, some may repeat."""
+    """A partition that moves away and back starts at the committed offset: no event is left out, some repeat."""
     some = queues(0, 1, 2, per_partition=per_partition, batch_size=batch_size)
     written = {0: 0, 1: 0, 2: 0}
     begun: dict[int, list[int]] = {0: [], 1: [], 2: []}

@@ -65,50 +65,50 @@ class FakeCoordinator:
     answers: list[Exception] = field(default_factory=list)
     """Errors of the next commits, before one is accepted."""
     empty: bool = False
-    asked: list[str] = field(default_factory=list)
-    lookup: asyncio.Event | None = None
+    log: list[str] = field(default_factory=list)
+    query_gate: asyncio.Event | None = None
     """A query of committed offsets waits for it. None: no wait."""
 
     async def _do_commit_offsets(self, assignment: Any, at: Mapping[TopicPartition, Any]) -> None:
         await asyncio.sleep(0)
         if self.answers:
             raise self.answers.pop(0)
-        found = {one.partition: offset.offset for one, offset in at.items()}
-        self.group |= found
-        self.asked.append(f"commit {found}")
+        offsets_by_partition = {one.partition: offset.offset for one, offset in at.items()}
+        self.group |= offsets_by_partition
+        self.log.append(f"commit {offsets_by_partition}")
 
     async def committed_offsets(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         if partitions:
-            self.asked.append(f"look up {sorted(partitions)}")
-            if self.lookup is not None:
-                await self.lookup.wait()
+            self.log.append(f"look up {sorted(partitions)}")
+            if self.query_gate is not None:
+                await self.query_gate.wait()
         return {one: self.group[one] for one in partitions if one in self.group}, self.foreign & set(partitions)
 
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
         self.fetched_partitions = frozenset(partitions)
         self.positions |= positions
-        self.asked.append(f"fetch {sorted(partitions)} from {dict(sorted(positions.items()))}")
+        self.log.append(f"fetch {sorted(partitions)} from {dict(sorted(positions.items()))}")
 
     def request_rejoin(self) -> None:
-        self.asked.append("rejoin")
+        self.log.append("rejoin")
 
     async def leave(self) -> None:
-        self.asked.append("leave")
+        self.log.append("leave")
         self.member_id, self.generation = "", -1
 
     async def evict(self, member_id: str) -> None:
-        self.asked.append(f"evict {member_id}")
+        self.log.append(f"evict {member_id}")
 
     async def group_is_empty(self) -> bool:
         return self.empty
 
-    def since(self) -> list[str]:
+    def take_log(self) -> list[str]:
         """Return and clear the logged calls."""
-        asked, self.asked = self.asked, []
-        return asked
+        log, self.log = self.log, []
+        return log
 
 
-class Kitchen:
+class ServerHarness:
     """A server with partition 0 at offset 0 and a lease."""
 
     def __init__(
@@ -118,13 +118,14 @@ class Kitchen:
         self.queues.open({0: 0}, epoch=7)
         self.now_s = 100.0
         self.lease = Lease(6.0, 10.0, lambda: self.now_s)
-        all_options = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
-        self.server = Server(self.queues, self.lease, handle, on_error, all_options)
+        merged = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
+        self.server = Server(self.queues, self.lease, handle, on_error, merged)
 
-    async def serve(self, until: Callable[[], bool], *, cooks: int = 1) -> None:
+    async def serve(self, until: Callable[[], bool], *, concurrency: int = 1) -> None:
         """Run until the condition holds, or the first error."""
         tasks = [
-            asyncio.ensure_future(each) for each in (*(self.server.run() for _ in range(cooks)), self.server.watch())
+            asyncio.ensure_future(each)
+            for each in (*(self.server.run() for _ in range(concurrency)), self.server.watch())
         ]
         try:
             async with asyncio.timeout(2):
@@ -139,10 +140,10 @@ class Kitchen:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class HandoverStory:
-    """A replica without partitions in a group that answers at once. Calls of its listeners are logged with its requests."""
+class HandoverHarness:
+    """A replica without partitions in a group that answers at once. Its listeners are logged with its requests."""
 
-    listens_to = ("taken", "released", "lost")
+    logged_events = ("taken", "released", "lost")
 
     def __init__(self, *, is_eager: bool = False, generation: int = 0, member_id: str = "me-1") -> None:
         self.group = FakeCoordinator(generation=generation, member_id=member_id)
@@ -156,22 +157,24 @@ class HandoverStory:
             assignor=self.assignor,
             queues=self.queues,
             committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
-            calls=ListenerCalls(Listeners(**{f"on_partitions_{what}": self.hear(what) for what in self.listens_to})),
+            calls=ListenerCalls(
+                Listeners(**{f"on_partitions_{what}": self.record(what) for what in self.logged_events})
+            ),
             newest_plan=lambda: self.plan_now,
             is_eager=is_eager,
             max_release_s=0.02,
         )
 
-    def hear(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
-        async def heard(partitions: Sequence[int]) -> None:
-            self.group.asked.append(f"{what} {list(partitions)}")
+    def record(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
+        async def record_call(partitions: Sequence[int]) -> None:
+            self.group.log.append(f"{what} {list(partitions)}")
             assert what != "taken" or not set(partitions) & set(self.queues.served_partitions), (
                 "announced before any event is handled"
             )
 
-        return heard
+        return record_call
 
-    async def round(
+    async def rebalance(
         self,
         generation: int,
         *partitions: int,
@@ -198,15 +201,15 @@ class HandoverStory:
         for _ in range(count):
             self.end(*self.start(partition))
 
-    def end(self, queue: PartitionQueue, taken: Batch) -> None:
-        self.queues.handler_returned(queue, taken)
-        queue.finish(taken)
+    def end(self, queue: PartitionQueue, batch: Batch) -> None:
+        self.queues.handler_returned(queue, batch)
+        queue.finish(batch)
 
 
-class MembershipStory(HandoverStory):
+class MembershipHarness(HandoverHarness):
     """A replica that follows plans in a running event loop. Only the group is fake."""
 
-    listens_to = ("released", "lost")
+    logged_events = ("released", "lost")
 
     def __init__(self, *, is_eager: bool = False) -> None:
         super().__init__(is_eager=is_eager, generation=-1, member_id="")
@@ -214,7 +217,7 @@ class MembershipStory(HandoverStory):
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.me = Membership(
             replica="me",
-            subscribe=lambda: self.group.asked.append("join"),
+            subscribe=lambda: self.group.log.append("join"),
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
             handover=self.handover,
@@ -233,7 +236,7 @@ class MembershipStory(HandoverStory):
         )
         await self.me._follow_plan(self.plans.newest_plan)
 
-    async def round(self, generation: int, epoch: int, *partitions: int, rejoin: bool = False) -> None:  # type: ignore[override]
+    async def rebalance(self, generation: int, epoch: int, *partitions: int, rejoin: bool = False) -> None:  # type: ignore[override]
         """Run one rebalance like the coordinator: this member has joined and gets `partitions`."""
         await self.me.before_rebalance()
         self.assignor.metadata([TOPIC])
@@ -245,6 +248,6 @@ class MembershipStory(HandoverStory):
         if self.failure.done():
             self.failure.result()
 
-    def since(self) -> list[str]:
+    def take_log(self) -> list[str]:
         """Return and clear the logged calls of group and listeners, without fetches."""
-        return [each for each in self.group.since() if not each.startswith(("fetch", "look up"))]
+        return [each for each in self.group.take_log() if not each.startswith(("fetch", "look up"))]

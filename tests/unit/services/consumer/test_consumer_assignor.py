@@ -36,8 +36,8 @@ def plan(epoch: int, assignment: dict[int, str] | None, *, grace_s: float = 0.0)
     return PlanRecord(epoch=epoch, at_us=0, replicas=names, assignment=assignment, reason="", grace_s=grace_s)
 
 
-def assignor(name: str, newest: PlanRecord | None, **keywords: Any) -> PlanAssignor:
-    return PlanAssignor(name, f"{name}-incarnation", lambda: newest, **({"is_eager": False} | keywords))
+def assignor(name: str, newest_plan: PlanRecord | None, **keywords: Any) -> PlanAssignor:
+    return PlanAssignor(name, f"{name}-incarnation", lambda: newest_plan, **({"is_eager": False} | keywords))
 
 
 def over_the_wire(one: PlanAssignor) -> ConsumerProtocolMemberMetadata:
@@ -63,13 +63,13 @@ def test_the_leader_carries_out_its_newest_plan_and_names_its_epoch():
 
 
 def test_a_leader_refreshes_its_metadata_if_the_plan_names_unknown_partitions():
-    asked: list[str] = []
+    requests: list[str] = []
     leader = assignor("a", plan(7, {0: "a", 3: "a"}))
-    leader.on_unknown_partitions = lambda: asked.append("metadata")
+    leader.on_unknown_partitions = lambda: requests.append("metadata")
     assert lead(leader, 3, leader) == {"a": (0, 1, 2)}
-    assert asked == ["metadata"]
+    assert requests == ["metadata"]
     assert lead(leader, 4, leader) == {"a": (0, 1, 2, 3)}
-    assert asked == ["metadata"], "it knows all partitions now"
+    assert requests == ["metadata"], "it knows all partitions now"
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_partitions_of_an_absent_replica_wait_for_its_grace_and_then_go_to_other
 
 def test_a_replica_that_is_absent_again_gets_its_whole_grace_again():
     clock = Clock()
-    newest = plan(1, {0: "a", 1: "b"}, grace_s=5.0)
-    leader, absent = assignor("a", newest, clock=clock), assignor("b", newest)
+    newest_plan = plan(1, {0: "a", 1: "b"}, grace_s=5.0)
+    leader, absent = assignor("a", newest_plan, clock=clock), assignor("b", newest_plan)
     lead(leader, 2, leader)
     clock.now_s += 4.0
     assert lead(leader, 2, leader, absent)["b"] == (1,)
@@ -139,7 +139,9 @@ def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
     other.plan = third.plan = plan(2, {0: "b", 1: "a"})
     for _ in range(3):
         lead(leader.assignor, 2, *group)
-        assert not any(each.last_assignment.requests_plan for each in group), "the leader may still read the plan itself"
+        assert not any(each.last_assignment.requests_plan for each in group), (
+            "the leader may still read the plan itself"
+        )
         clock.now_s += PLAN_REQUEST_DELAY_S / 3 + 0.01
     lead(leader.assignor, 2, *group)
     assert [each.last_assignment.requests_plan for each in group] == [False, True, False]

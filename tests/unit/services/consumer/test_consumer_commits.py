@@ -11,7 +11,7 @@ from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
 
 
-class Story:
+class Harness:
     """A member of generation 5 with three done events in each of partitions 0 and 1."""
 
     def __init__(self) -> None:
@@ -27,14 +27,14 @@ class Story:
         queue = self.queues[partition]
         queue.put(records(first, count), 1, 1.0)
         for _ in range(count):
-            taken = queue.start(1)
-            queue.handler_returned(taken)
-            queue.finish(taken)
+            batch = queue.start(1)
+            queue.handler_returned(batch)
+            queue.finish(batch)
 
 
 @pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "suspended", "joining"])
 async def test_no_commit_is_sent(reason):
-    s = Story()
+    s = Harness()
     if reason == "suspended":
         s.committer.suspend()
     elif reason == "joining":
@@ -44,34 +44,34 @@ async def test_no_commit_is_sent(reason):
         s.committer.resume(s.group.generation if "no" in reason.split() else 5)
     assert not await s.committer.commit()
     assert not await s.committer.last_commit([0, 1])
-    assert s.group.since() == []
+    assert s.group.take_log() == []
 
 
 @pytest.mark.parametrize("answer", output.FENCED_ERRORS)
 async def test_a_refused_commit_is_not_confirmed_and_a_later_one_includes_it(answer):
-    s = Story()
+    s = Harness()
     s.group.answers = [answer()]
     assert not await s.committer.commit()
     assert await s.committer.commit()
-    assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later commit includes it"
+    assert s.group.take_log() == ["commit {0: 3, 1: 3}"], "a later commit includes it"
 
 
 async def test_a_non_retriable_commit_error_is_raised():
-    s = Story()
+    s = Harness()
     s.group.answers = [errors.GroupAuthorizationFailedError("group")]
     with pytest.raises(errors.GroupAuthorizationFailedError):
         await s.committer.commit()
 
 
 async def test_the_last_commit_is_retried_while_the_coordinator_moves():
-    s = Story()
+    s = Harness()
     s.group.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
     assert await s.committer.last_commit([0])
-    assert s.group.since() == ["commit {0: 3}"]
+    assert s.group.take_log() == ["commit {0: 3}"]
 
 
 async def test_the_last_commit_is_not_retried_without_membership():
-    s = Story()
+    s = Harness()
 
     class Fenced(FakeCoordinator):
         async def _do_commit_offsets(self, assignment, at):
@@ -84,7 +84,7 @@ async def test_the_last_commit_is_not_retried_without_membership():
 
 
 async def test_the_last_commit_ends_at_its_deadline(monkeypatch):
-    s = Story()
+    s = Harness()
     monkeypatch.setattr(output, "LAST_COMMIT_TIMEOUT_S", 0.03)
     monkeypatch.setattr(output, "RETRY_INTERVAL_S", 0.005)
     s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
@@ -93,11 +93,11 @@ async def test_the_last_commit_ends_at_its_deadline(monkeypatch):
 
 
 async def test_a_commit_in_progress_has_no_effect_on_a_partition_that_was_lost_and_taken_again():
-    s = Story()
-    under_way = asyncio.ensure_future(s.committer.commit([0]))
+    s = Harness()
+    pending = asyncio.ensure_future(s.committer.commit([0]))
     await asyncio.sleep(0)
     s.queues.drop([0])
     s.queues.open({0: 7}, epoch=2)
-    assert await under_way
+    assert await pending
     assert s.queues[0].committable_offset is None, "the answer belonged to the old queue"
     assert s.queues[0].position == 7

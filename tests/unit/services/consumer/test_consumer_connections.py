@@ -32,7 +32,7 @@ class Connection:
         return asyncio.ensure_future(asyncio.sleep(0))
 
 
-class World:
+class Brokers:
     """A client of two brokers, one of which never accepts a connection."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,41 +51,41 @@ class World:
             raise TimeoutError
         return Connection()
 
-    async def ready(self, *ways: tuple[int, Any]) -> list[bool]:
-        return await asyncio.gather(*(self.client.ready(node, group=group) for node, group in ways))
+    async def ready(self, *connections: tuple[int, Any]) -> list[bool]:
+        return await asyncio.gather(*(self.client.ready(node, group=group) for node, group in connections))
 
 
 def test_a_silent_broker_does_not_delay_requests_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        world = World(monkeypatch)
+    async def run() -> None:
+        brokers = Brokers(monkeypatch)
         default, coordination = ConnectionGroup.DEFAULT, ConnectionGroup.COORDINATION
-        waiting = asyncio.ensure_future(world.ready((SILENT, default), (SILENT, default), (SILENT, coordination)))
+        waiting = asyncio.ensure_future(brokers.ready((SILENT, default), (SILENT, default), (SILENT, coordination)))
         await asyncio.sleep(0)
-        assert await world.ready((OTHER, default)) == [True]
+        assert await brokers.ready((OTHER, default)) == [True]
         assert not waiting.done()
         assert await waiting == [False, False, False]
-        assert sorted(world.tried) == [SILENT, SILENT, OTHER], "one attempt for each connection"
-        assert world.client._attempts, "the attempt continues"
-        assert world.client._md_update_waiter.done(), "the metadata is refreshed meanwhile"
-        late = asyncio.ensure_future(world.client.ready(SILENT))
+        assert sorted(brokers.tried) == [SILENT, SILENT, OTHER], "one attempt for each connection"
+        assert brokers.client._attempts, "the attempt continues"
+        assert brokers.client._md_update_waiter.done(), "the metadata is refreshed meanwhile"
+        late = asyncio.ensure_future(brokers.client.ready(SILENT))
         await asyncio.sleep(0)
-        await world.client.close()
+        await brokers.client.close()
         assert await late is False, "a close cancels the attempt, but not its waiter"
-        assert not world.client._attempts
+        assert not brokers.client._attempts
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
 def test_a_connection_without_answers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        world = World(monkeypatch)
-        old = await world.client._get_conn(OTHER)
-        given_up = asyncio.get_running_loop().create_future()
-        old._requests.append((7, None, given_up))
+    async def run() -> None:
+        brokers = Brokers(monkeypatch)
+        old = await brokers.client._get_conn(OTHER)
+        timed_out = asyncio.get_running_loop().create_future()
+        old._requests.append((7, None, timed_out))
         old._last_action -= 2 * ANSWER_S
-        assert await world.client._get_conn(OTHER) is old, "it may still be answered"
-        given_up.cancel()
-        assert await world.client._get_conn(OTHER) not in (None, old)
+        assert await brokers.client._get_conn(OTHER) is old, "it may still be answered"
+        timed_out.cancel()
+        assert await brokers.client._get_conn(OTHER) not in (None, old)
         assert not old.open
 
-    asyncio.run(story())
+    asyncio.run(run())

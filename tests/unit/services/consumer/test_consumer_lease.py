@@ -22,7 +22,7 @@ from services.consumer.coordinator import PlanCoordinator
 from services.consumer.lease import Lease, Prober
 
 SESSION_S = 6.0
-ROUND_S = 10.0
+REBALANCE_S = 10.0
 STEP_S = 0.5
 
 
@@ -31,7 +31,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_s = 50.0
-        self.lease = Lease(SESSION_S, ROUND_S, self)
+        self.lease = Lease(SESSION_S, REBALANCE_S, self)
 
     def __call__(self) -> float:
         return self.now_s
@@ -70,7 +70,7 @@ def test_an_older_answer_does_not_shorten_the_lease(clock: Clock) -> None:
 
 
 def test_heartbeats_in_a_rebalance_renew_the_lease_only_until_the_rebalance_must_end(clock) -> None:
-    for _ in range(round(ROUND_S / STEP_S)):
+    for _ in range(round(REBALANCE_S / STEP_S)):
         clock.pass_s(STEP_S)
         clock.lease.renew(clock.now_s, in_rebalance=True)
         assert not clock.lease.is_expired
@@ -93,34 +93,34 @@ def test_after_a_gap_only_the_answer_to_a_later_request_renews_the_lease(clock: 
 
 
 def test_a_gap_is_detected_without_any_event(clock: Clock) -> None:
-    async def story() -> bool:
+    async def run() -> bool:
         watch = asyncio.ensure_future(clock.lease.watch())
         await asyncio.sleep(0)
         clock.freeze(SESSION_S / 2)
         watch.cancel()
         return clock.lease.is_expired
 
-    assert asyncio.run(story())
+    assert asyncio.run(run())
 
 
 def test_the_prober_sends_heartbeats_until_the_lease_is_renewed(clock: Clock) -> None:
-    asked = 0
+    requests = 0
 
     async def ask() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
+        nonlocal requests
+        requests += 1
+        if requests == 3:
             clock.lease.renew(clock.now_s)
 
-    async def story() -> None:
+    async def run() -> None:
         clock.freeze(SESSION_S)
         prober = asyncio.ensure_future(Prober(ask, clock.lease).run())
         async with asyncio.timeout(5):
             await clock.lease.wait_until_valid()
         prober.cancel()
 
-    asyncio.run(story())
-    assert asked == 3
+    asyncio.run(run())
+    assert requests == 3
 
 
 # Answers that renew the lease
@@ -185,17 +185,17 @@ def test_waiting_for_a_rebalance_does_not_extend_the_lease(clock: Clock, monkeyp
 
 def test_a_join_is_cancelled_if_its_coordinator_answers_no_heartbeat(clock: Clock) -> None:
     """A host that vanished sends no reset: JoinGroup alone would wait as long as a rebalance may last."""
-    asking, cut = coordinator(clock.lease, joining=True), []
+    made, closed = coordinator(clock.lease, joining=True), []
 
     async def send(*_: object, **__: object) -> None:
         raise RequestTimedOutError
 
-    joining = SimpleNamespace(close=lambda reason: cut.append((reason, clock.now_s)))
-    asking.coordinator_id = 1
-    asking._client = SimpleNamespace(send=send, _conns={(1, ConnectionGroup.COORDINATION): joining})
+    joining = SimpleNamespace(close=lambda reason: closed.append((reason, clock.now_s)))
+    made.coordinator_id = 1
+    made._client = SimpleNamespace(send=send, _conns={(1, ConnectionGroup.COORDINATION): joining})
     with pytest.raises(RequestTimedOutError):
-        asyncio.run(asking.probe())
-    assert cut == [(CloseReason.CONNECTION_TIMEOUT, clock.now_s)]
+        asyncio.run(made.probe())
+    assert closed == [(CloseReason.CONNECTION_TIMEOUT, clock.now_s)]
 
 
 @pytest.mark.parametrize(
@@ -203,16 +203,16 @@ def test_a_join_is_cancelled_if_its_coordinator_answers_no_heartbeat(clock: Cloc
 )
 def test_during_a_rebalance_heartbeats_use_another_connection(error: Any, is_out: bool, clock: Clock) -> None:
     """If the answer to an old generation counted as an eviction, a member would drop its new partitions."""
-    asking = coordinator(clock.lease, joining=True)
-    ways = []
+    made = coordinator(clock.lease, joining=True)
+    groups = []
 
     async def send(node: int, request: Any, *, group: Any) -> Any:
-        ways.append((node, group))
+        groups.append((node, group))
         return answer(error)
 
-    asking.coordinator_id, asking._client = 1, SimpleNamespace(send=send)
+    made.coordinator_id, made._client = 1, SimpleNamespace(send=send)
     clock.pass_s(SESSION_S)
-    asyncio.run(asking.probe())
+    asyncio.run(made.probe())
     clock.pass_s(STEP_S)
     assert clock.lease.is_expired == is_out
-    assert (asking.generation, ways) == (7, [(1, ConnectionGroup.DEFAULT)])
+    assert (made.generation, groups) == (7, [(1, ConnectionGroup.DEFAULT)])

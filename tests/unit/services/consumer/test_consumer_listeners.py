@@ -7,37 +7,37 @@ from hypothesis import strategies as st
 
 from services.consumer.interface import ListenerCalls, Listeners
 
-happenings = st.lists(
+operations = st.lists(
     st.tuples(st.sampled_from(["taken", "released", "lost"]), st.sets(st.integers(0, 3)), st.booleans()), max_size=20
 )
 
 
-@given(happenings)
-def test_calls_alternate_for_each_partition_and_never_overlap(story):
+@given(operations)
+def test_calls_alternate_for_each_partition_and_never_overlap(operations):
     owned: set[int] = set()
-    busy = False
+    is_busy = False
 
-    def hear(what):
-        async def heard(partitions) -> None:
-            nonlocal busy
-            assert not busy, "one at a time"
+    def record(what):
+        async def record_call(partitions) -> None:
+            nonlocal is_busy
+            assert not is_busy, "one at a time"
             assert partitions == sorted(partitions) != []
-            busy = True
+            is_busy = True
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            busy = False
+            is_busy = False
             for partition in partitions:
                 assert (partition in owned) == (what != "taken")
             owned.symmetric_difference_update(partitions)
 
-        return heard
+        return record_call
 
     async def run() -> None:
         calls = ListenerCalls(
-            Listeners(**{f"on_partitions_{what}": hear(what) for what in ("taken", "released", "lost")})
+            Listeners(**{f"on_partitions_{what}": record(what) for what in ("taken", "released", "lost")})
         )
         tasks = []
-        for what, partitions, waits in story:
+        for what, partitions, waits in operations:
             tasks.append(getattr(calls, f"on_{what}")(partitions))
             if waits:
                 await tasks[-1]

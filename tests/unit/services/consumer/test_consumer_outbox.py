@@ -16,11 +16,11 @@ def event(offset: int, generation: int = 7) -> Event:
     return Event("t", 3, offset, b"k", b"v", (), 0, received_us=1, epoch=1, generation=generation)
 
 
-def said(*offsets: int) -> list[Record]:
+def records(*offsets: int) -> list[Record]:
     return [Record("out", b"k", str(offset).encode()) for offset in offsets]
 
 
-class Desk:
+class OutboxHarness:
     """An outbox, and a handler that writes each event's offset."""
 
     def __init__(self) -> None:
@@ -39,16 +39,16 @@ class Desk:
 
 
 async def test_outputs_before_an_offset_are_in_the_order_of_their_events():
-    d = Desk()
+    d = OutboxHarness()
     for offset in (12, 10, 11):
         assert await d.handle(event(offset)) is None
-    assert d.outbox.outputs_before(OWNED, 12) == said(10, 11)
+    assert d.outbox.outputs_before(OWNED, 12) == records(10, 11)
     d.outbox.discard_before({OWNED: 12})
-    assert d.outbox.outputs_before(OWNED, 20) == said(12)
+    assert d.outbox.outputs_before(OWNED, 20) == records(12)
 
 
 async def test_a_failed_attempt_stores_no_output():
-    d = Desk()
+    d = OutboxHarness()
 
     async def fail(_):
         raise ValueError("no")
@@ -58,11 +58,11 @@ async def test_a_failed_attempt_stores_no_output():
     assert d.outbox.outputs_before(OWNED, 9) == []
     await d.handle(event(4))
     await d.handle(event(4))
-    assert d.outbox.outputs_before(OWNED, 9) == said(4)
+    assert d.outbox.outputs_before(OWNED, 9) == records(4)
 
 
 async def test_outputs_of_an_awaitable_are_stored_once_it_is_done():
-    d = Desk()
+    d = OutboxHarness()
     go_on = asyncio.Event()
 
     async def later(batch):
@@ -76,26 +76,26 @@ async def test_outputs_of_an_awaitable_are_stored_once_it_is_done():
     assert d.outbox.outputs_before(OWNED, 9) == []
     go_on.set()
     await done
-    assert d.outbox.outputs_before(OWNED, 9) == said(4, 99)
+    assert d.outbox.outputs_before(OWNED, 9) == records(4, 99)
 
 
 async def test_a_dead_letter_is_stored_under_its_event():
-    d = Desk()
+    d = OutboxHarness()
     await d.outbox.wrap_on_error(lambda one, wrong: d.write(one))(event(4), ValueError())
-    assert d.outbox.outputs_before(OWNED, 5) == said(4)
+    assert d.outbox.outputs_before(OWNED, 5) == records(4)
 
 
 async def test_outputs_of_a_lost_partition_are_discarded_even_if_it_is_taken_again():
-    d = Desk()
+    d = OutboxHarness()
     await d.handle(event(4, generation=6))
     await d.handle(event(5))
     d.outbox.retain([OWNED])
     assert d.outbox.outputs_before((3, 6), 9) == []
-    assert d.outbox.outputs_before(OWNED, 9) == said(5)
+    assert d.outbox.outputs_before(OWNED, 9) == records(5)
 
 
 async def test_an_output_outside_a_handler_or_above_the_size_limit_is_refused():
-    d = Desk()
+    d = OutboxHarness()
     with pytest.raises(RuntimeError, match="only handlers"):
         await d.write(event(1))
 
@@ -109,7 +109,7 @@ async def test_an_output_outside_a_handler_or_above_the_size_limit_is_refused():
 async def test_a_full_outbox_requests_a_commit_and_delays_handlers(monkeypatch):
     monkeypatch.setattr(module, "EARLY_COMMIT_BYTES", 4)
     monkeypatch.setattr(module, "MAX_STORED_BYTES", 6)
-    d = Desk()
+    d = OutboxHarness()
     await d.handle(event(1), event(2))  # two bytes each
     assert d.outbox.early_commit.is_set()
     await d.handle(event(3))
@@ -119,4 +119,4 @@ async def test_a_full_outbox_requests_a_commit_and_delays_handlers(monkeypatch):
     d.outbox.discard_before({OWNED: 4})
     await waiting
     assert not d.outbox.early_commit.is_set()
-    assert d.outbox.outputs_before(OWNED, 9) == said(4)
+    assert d.outbox.outputs_before(OWNED, 9) == records(4)

@@ -19,7 +19,7 @@ class Broker:
     """Holds all requests until `answer` completes the oldest of a connection."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.kept: dict[Any, list[asyncio.Future[str]]] = {}
+        self.pending: dict[Any, list[asyncio.Future[str]]] = {}
         self.opened: list[Any] = []
         monkeypatch.setattr(AIOKafkaClient, "send", self._send)
         self.client = AIOKafkaClient()
@@ -28,21 +28,21 @@ class Broker:
 
     async def _send(self, node_id: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> str:
         answer = asyncio.get_running_loop().create_future()
-        self.kept.setdefault(group, []).append(answer)
+        self.pending.setdefault(group, []).append(answer)
         return await answer
 
     async def fetch(self) -> "asyncio.Future[str]":
         """Send a fetch."""
-        asked = asyncio.ensure_future(self.client.send(NODE, FetchRequest(500, 1, 1, 0, [])))
+        fetch = asyncio.ensure_future(self.client.send(NODE, FetchRequest(500, 1, 1, 0, [])))
         await asyncio.sleep(0.001)
-        return asked
+        return fetch
 
     def busy(self) -> dict[Any, int]:
         """Return connection → number of its unanswered requests."""
-        return {way: len(kept) for way, kept in self.kept.items() if kept}
+        return {way: len(pending) for way, pending in self.pending.items() if pending}
 
-    def answer(self, way: Any, said: str) -> None:
-        self.kept[way].pop(0).set_result(said)
+    def answer(self, way: Any, response: str) -> None:
+        self.pending[way].pop(0).set_result(response)
 
 
 async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connection(monkeypatch):
@@ -73,12 +73,12 @@ def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_wa
         _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),
     )
 
-    def kept(**how: bool) -> int:
+    def pending(**how: bool) -> int:
         poller.set_fetch_wait(consumer, **how)
         return consumer._fetcher._fetch_max_wait_ms
 
-    assert (kept(is_idle=False), kept(is_idle=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.IDLE_FETCH_WAIT_MS)
+    assert (pending(is_idle=False), pending(is_idle=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.IDLE_FETCH_WAIT_MS)
     poller.recall_fetches(consumer)
     assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
     consumer._client.recalled_s = now_s
-    assert kept(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"
+    assert pending(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"

@@ -15,18 +15,18 @@ class Client:
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
-        self.asked: list[list[str]] = []
+        self.queries: list[list[str]] = []
 
     def get_random_node(self) -> int:
         return 1
 
     async def send(self, node: int, request: Any) -> Any:
         topics = [topic for _, topic, _ in request._resources]
-        self.asked.append(topics)
+        self.queries.append(topics)
         if self.errors:
             raise self.errors.pop()
-        takes = {"small": "1000"}
-        return SimpleNamespace(resources=[(0, "", 2, one, [(LARGEST, takes.get(one, "50000"))]) for one in topics])
+        limits = {"small": "1000"}
+        return SimpleNamespace(resources=[(0, "", 2, one, [(LARGEST, limits.get(one, "50000"))]) for one in topics])
 
 
 async def test_each_limit_is_queried_once_and_batches_obey_the_smallest():
@@ -37,14 +37,14 @@ async def test_each_limit_is_queried_once_and_batches_obey_the_smallest():
     with pytest.raises(MessageSizeTooLargeError, match=r"874 bytes; small .* 872"):
         await sizes.check("small", b"kk", b"x" * (1000 - RECORD_OVERHEAD_BYTES))
     await sizes.check("large", None, b"x" * 40_000)
-    assert client.asked == [["large"], ["small"]]
+    assert client.queries == [["large"], ["small"]]
     assert batches == [50_000, 1000]
 
 
-@pytest.mark.parametrize(("error", "asked"), [(KafkaConnectionError(), 2), (IncompatibleBrokerVersion(), 1)])
-async def test_kafkas_default_limit_is_used_until_a_broker_answers(error, asked):
+@pytest.mark.parametrize(("error", "queries"), [(KafkaConnectionError(), 2), (IncompatibleBrokerVersion(), 1)])
+async def test_kafkas_default_limit_is_used_until_a_broker_answers(error, queries):
     client = Client(error)
     sizes = RecordSizes(client, lambda largest: None)
     assert await sizes.max_bytes("small") == DEFAULT_LARGEST - RECORD_OVERHEAD_BYTES
     await sizes.max_bytes("small")
-    assert len(client.asked) == asked
+    assert len(client.queries) == queries

@@ -15,13 +15,13 @@ class Cluster:
 
     def __init__(self, **brokers: str) -> None:
         self.brokers = brokers
-        self.asked = dict.fromkeys(brokers, 0)
+        self.pings = dict.fromkeys(brokers, 0)
 
     def nodes(self) -> list[str]:
         return list(self.brokers)
 
     async def ask(self, node: str) -> None:
-        self.asked[node] += 1
+        self.pings[node] += 1
         if self.brokers[node] == "refuses":
             raise KafkaConnectionError(node)
         while self.brokers[node] == "hangs":  # noqa: ASYNC110  # a story may wake it up
@@ -39,11 +39,11 @@ async def test_silence_is_detected_if_no_broker_answers(brokers):
 @pytest.mark.parametrize("others", ["refuses", "hangs"])
 async def test_one_broker_that_answers_ends_the_silence(others):
     cluster = Cluster(a=others, b="answers", c=others)
-    waiting = asyncio.ensure_future(cluster.silence())
-    while cluster.asked["b"] < 3 * MAX_SILENT_CHECKS:  # noqa: ASYNC110
+    silence = asyncio.ensure_future(cluster.silence())
+    while cluster.pings["b"] < 3 * MAX_SILENT_CHECKS:  # noqa: ASYNC110
         await asyncio.sleep(CHECK_INTERVAL_S)
-    assert not waiting.done()
-    waiting.cancel()
+    assert not silence.done()
+    silence.cancel()
 
 
 async def test_silence_cancels_a_leave_that_waits_for_kafka():

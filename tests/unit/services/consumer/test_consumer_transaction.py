@@ -20,7 +20,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.answers: list[Exception] = []
-        self.taken: list[tuple[list[bytes], dict[int, int], tuple[int, str]]] = []
+        self.written: list[tuple[list[bytes], dict[int, int], tuple[int, str]]] = []
         self.go_on: asyncio.Event | None = None
 
     async def write(self, records, offsets, member) -> None:
@@ -28,19 +28,19 @@ class Broker:
             await self.go_on.wait()
         if self.answers:
             raise self.answers.pop(0)
-        offsets = {at.partition: one.offset for at, one in offsets.items()}
-        self.taken.append(([record.value for record in records], offsets, member))
+        offsets = {at.partition: event.offset for at, event in offsets.items()}
+        self.written.append(([record.value for record in records], offsets, member))
 
 
 class Member(FakeCoordinator):
     """Records a reset of the membership."""
 
     def reset_generation(self) -> None:
-        self.asked.append("reset")
+        self.log.append("reset")
         self.member_id, self.generation = "", -1
 
 
-class Story:
+class Harness:
     """A member of generation 5 with partition 0 and an outbox."""
 
     def __init__(self) -> None:
@@ -58,61 +58,61 @@ class Story:
         queue = self.queues[0]
         queue.put(records(first, count), 1, 1.0)
         for offset in range(first, first + count):
-            taken = queue.start(1)
-            one = Event(TOPIC, 0, offset, None, None, (), 0, received_us=1, epoch=1, generation=queue.generation)
-            await self.outbox.wrap_handler(shout)([one])
-            queue.handler_returned(taken)
-            queue.finish(taken)
+            batch = queue.start(1)
+            event = Event(TOPIC, 0, offset, None, None, (), 0, received_us=1, epoch=1, generation=queue.generation)
+            await self.outbox.wrap_handler(shout)([event])
+            queue.handler_returned(batch)
+            queue.finish(batch)
 
 
 async def test_outputs_are_committed_once_with_their_offsets_in_the_members_name():
-    s = Story()
+    s = Harness()
     await s.serve(0, 3)
     assert await s.committer.commit()
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"0", b"1", b"2"], {0: 3}, (5, "me"))]
+    assert s.broker.written == [([b"0", b"1", b"2"], {0: 3}, (5, "me"))]
 
 
 @pytest.mark.parametrize("answer", [errors.RebalanceInProgressError(), errors.RequestTimedOutError()])
 async def test_outputs_of_a_failed_commit_are_committed_later(answer):
-    s = Story()
+    s = Harness()
     await s.serve(0, 1)
     s.broker.answers = [answer]
     assert not await s.committer.commit()
     await s.serve(1, 1)
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"0", b"1"], {0: 2}, (5, "me"))]
-    assert "reset" not in s.group.asked
+    assert s.broker.written == [([b"0", b"1"], {0: 2}, (5, "me"))]
+    assert "reset" not in s.group.log
 
 
 @pytest.mark.parametrize(
     "answer", [errors.UnknownMemberIdError(), errors.IllegalGenerationError(), TransactionLostError()]
 )
 async def test_a_refused_member_gives_up_its_membership(answer):
-    s = Story()
+    s = Harness()
     await s.serve(0, 1)
     s.broker.answers = [answer]
     assert not await s.committer.commit()
-    assert s.group.asked == ["reset"]
+    assert s.group.log == ["reset"]
 
 
 async def test_a_refusal_of_an_old_generation_does_not_end_the_current_membership():
-    s = Story()
+    s = Harness()
     await s.serve(0, 1)
     s.broker.go_on, s.broker.answers = asyncio.Event(), [errors.IllegalGenerationError()]
-    under_way = asyncio.ensure_future(s.committer.commit())
+    pending = asyncio.ensure_future(s.committer.commit())
     await asyncio.sleep(0.001)
     s.group.generation = 6
     s.committer.resume(6)
     s.broker.go_on.set()
-    assert not await under_way
-    assert s.group.asked == []
+    assert not await pending
+    assert s.group.log == []
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"0"], {0: 1}, (6, "me"))]
+    assert s.broker.written == [([b"0"], {0: 1}, (6, "me"))]
 
 
 async def test_a_replica_ends_after_several_lost_transactions():
-    s = Story()
+    s = Harness()
     await s.serve(0, 1)
     s.broker.answers = [TransactionLostError("fenced")] * MAX_CONSECUTIVE_LOSSES
     for _ in range(MAX_CONSECUTIVE_LOSSES - 1):
@@ -123,7 +123,7 @@ async def test_a_replica_ends_after_several_lost_transactions():
 
 
 async def test_a_transaction_ends_before_the_next_even_if_its_caller_was_cancelled():
-    s = Story()
+    s = Harness()
     await s.serve(0, 1)
     s.broker.go_on = asyncio.Event()
     waiting = asyncio.ensure_future(s.committer.commit())
@@ -134,11 +134,11 @@ async def test_a_transaction_ends_before_the_next_even_if_its_caller_was_cancell
     await s.serve(1, 1)
     s.broker.go_on.set()
     assert await following
-    assert [values for values, _, _ in s.broker.taken] == [[b"0"], [b"1"]]
+    assert [values for values, _, _ in s.broker.written] == [[b"0"], [b"1"]]
 
 
 async def test_only_new_outputs_of_a_partition_that_was_taken_again_are_written():
-    s = Story()
+    s = Harness()
     await s.serve(0, 3)
     s.queues.drop([0])
     s.group.generation = 6
@@ -146,7 +146,7 @@ async def test_only_new_outputs_of_a_partition_that_was_taken_again_are_written(
     s.queues.open({0: 2}, 1, 6)
     await s.serve(2, 1)
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"2"], {0: 3}, (6, "me"))]
+    assert s.broker.written == [([b"2"], {0: 3}, (6, "me"))]
 
 
 def answer(*partitions: tuple[int, int, int], error: int = 0) -> SimpleNamespace:

@@ -35,25 +35,25 @@ def _own_delivery(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Heading(KeyedTopics):
-    """What stands above the sections."""
+    """Settings above the sections."""
 
     name: str
     """Begins the names of the run's folder and topics: small letters, digits and dashes, 41 at most. In a file without
     it: the file's name."""
     description: str = ""
-    """What the scenario tests, in a sentence."""
+    """The question that the scenario tests, in a sentence."""
     topology: Topology = setting(Topology.PAYMENT_ONLY)
     """Where the load enters, and which stages the run has."""
     duration_s: int = required("s", least=1, most=DAY_S)
     """Seconds of the workload that are sent. In a file without it: all of them."""
     seed: int = setting(1, least=0, most=2**31 - 1)
-    """Of the load and of all chance in a simulated world."""
+    """Seed of the load and of everything random in a simulation."""
     RULES: ClassVar[Rules] = (("name", _usable_name),)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load(Bursts):
-    """What is sent."""
+    """The load."""
 
     workload: str
     """A name in loadgen.workloads."""
@@ -66,9 +66,9 @@ class Load(Bursts):
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
     """When the first burst comes, within its period; `random`: drawn by the seed."""
     grouping: Grouping = setting(Grouping.EXPLICIT)
-    """Who chooses the payment partition of an event, and how."""
+    """Partitioner: how the payment partition of an event is chosen."""
     key_skew: float = setting(0.0, least=0, most=10)
-    """Of the customers: exponent of Zipf's law; 0: all alike."""
+    """Skew of the customers: exponent of Zipf's law; 0: all alike."""
     faults: tuple[str, ...] = setting(())
     """`burst 120-121 10`: ten times the events of second 120; `hot-key 60-90 0.5`: one customer brings half of them."""
     entry: Literal["kafka", "http"] = setting("kafka")
@@ -92,16 +92,16 @@ class Payment(Membership, Work):
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation(ServiceShape, Observing):
-    """What only a simulated run can choose, or must be told; live replicas differ as speeds and slow_… say, too. Where
-    it repeats another section's key, it wins there."""
+    """Settings of simulated runs; speeds and slow_… are valid for live runs, too. A key that another section has, too,
+    takes precedence here."""
 
     split: Split | None = setting(None)
     """None: as in [load]."""
     startup_s: float | Literal["gke"] = setting(0.0, "s", least=0)
     """From the request of a replica until it could serve; "gke": sampled as measured there, mostly 10 to 50 s."""
     pause_s: float | None = setting(None, "s", least=0)
-    """Of a partition that moves under incremental delivery; None: autoscaler.rebalance_time_s, which is the stop of
-    the group under the others."""
+    """Pause of a partition that moves under the incremental protocol; None: autoscaler.rebalance_time_s, for which the
+    other protocols stop the whole group."""
     failures_s: tuple[float, ...] = setting((), "s", least=0)
     """When the replica with most partitions dies."""
     failures_known: bool = setting(True)
@@ -112,24 +112,24 @@ WORLDS_ONLY: Final = (
     *("distribution", "shared_limits", "failures_s"),
     *("observation_delay_s", "observation_loss", "service_rate_error"),
 )
-"""Of [simulation], what live processes cannot be told. The rest says how long live ones take for what they do."""
+"""Settings of [simulation] that live processes do not have. The others are lengths of time that live processes take."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(Work):
-    """A group behind the scaled one, which reads what that writes; a list, `[[stages]]`, one behind the other. What is
-    not said here is as in the other sections."""
+    """A group behind the scaled one, which reads the output of that; a list, `[[stages]]`, one behind the other. All
+    other settings are those of the other sections."""
 
     name: str
     """Small letters, digits and dashes."""
     partitions: int = required(least=1, most=10_000)
-    """Of its topic; an event goes to any of them, as a hash of its order does."""
+    """Partitions of its topic; the partition of an event follows from a hash of its order."""
     branching: float = setting(1.0, least=0, most=100)
     """Events that each event of the stage before causes on average. Policies measure it."""
     initial_replicas: int = setting(1, "replicas", least=1)
     """Replicas at the start."""
     share: float | None = setting(None, "share", above=0, below=1)
-    """Of W that is its own in any case; None: all have the same. What others say goes from that of the scaled group."""
+    """Share of W that the stage has in any case; None: all stages have the same. The scaled group has the rest."""
     RULES: ClassVar[Rules] = (
         ("name", _usable_name),
         TAKES_TIME,
@@ -142,8 +142,8 @@ class Chain(Settings):
     """How groups one behind the other are scaled."""
 
     coordinated: bool = setting(True)
-    """Each is told what the one before it is about to send, and what that leaves of W and of the late events; off, each
-    sees itself only."""
+    """Each group gets the forecast of the group before it, and what that leaves of W and of the late events; off, each
+    observes itself only."""
 
 
 SECTIONS: Final[dict[str, type[Settings]]] = {

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from bench import BenchError
-from bench.benchmark import Row, environ_of
+from bench.benchmark import Row, check, environ_of
 from contracts.children import Child, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
@@ -111,7 +111,7 @@ class Loads:
             for part in parts:
                 part.start()
                 running.callback(part.stop)
-            parts[-1].wait_until(lambda: all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "ready")
+            until(lambda: check(parts) and all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "the load is ready")
             (folder / START_FILE).write_text(str(now_us() + (0 if overdue else AHEAD_US)))
             ended = lambda: all(part.exit_status is not None for part in parts)  # noqa: E731
             until(ended, seconds + DEADLINE_S, "the load is sent")

@@ -176,8 +176,7 @@ class ServedGroup:
         child, at_us = self.running.pop(name), now_us()
         self._stopping[name] = child
         if kill:
-            child.kill()
-            child.wait()
+            child.wait(0)
         else:
             child.terminate()
         return at_us

@@ -162,13 +162,13 @@ RECENT = 1000
 """Events whose lateness is looked at."""
 
 SCHEDULED = gauge("tailpack_generator_scheduled", "events", "Events of the whole schedule")
-SENT = counter("tailpack_generator_sent_total", "events", "Events handed to the Kafka client")
+SENT = counter("tailpack_generator_sent_total", "events", "Events passed to the Kafka client")
 ACKNOWLEDGED = counter("tailpack_generator_acknowledged_total", "events", "Events that the brokers have confirmed")
 FAILED = counter("tailpack_generator_failed_total", "events", "Events that the Kafka client gave up")
 LATENESS = gauge(
-    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − intended time, p99 of the last {RECENT} events"
+    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − scheduled time, p99 of the last {RECENT} events"
 )
-LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "A run whose p99 is above is invalid: 5 % of W")
+LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p99 of a valid run: 5 % of W")
 
 
 class GeneratorMetrics:

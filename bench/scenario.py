@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -312,15 +312,10 @@ def _known_policy(values: Values) -> str | None:
     return None
 
 
-def _enough_partitions(values: Values) -> str | None:
-    most, partitions = values["autoscaler.max_replicas"], values["payment.partitions"]
-    fits = most <= partitions
-    return None if fits else f"{most} is more than the {partitions} partitions; the rest would own nothing"
-
-
-def _enough_for_the_first(values: Values) -> str | None:
-    initial, partitions = values["autoscaler.initial_replicas"], values["payment.partitions"]
-    return None if initial <= partitions else f"{initial} is more than the {partitions} partitions"
+def _enough_partitions(key: str, values: Values) -> str | None:
+    replicas, partitions = values[key], values["payment.partitions"]
+    fits = replicas <= partitions
+    return None if fits else f"{replicas} is more than the {partitions} partitions; the rest would own nothing"
 
 
 def _order_is_kept(values: Values) -> str | None:
@@ -367,8 +362,7 @@ _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.entry", _orders_have_a_service),
     ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),
-    ("autoscaler.max_replicas", _enough_partitions),
-    ("autoscaler.initial_replicas", _enough_for_the_first),
+    *((key, partial(_enough_partitions, key)) for key in ("autoscaler.max_replicas", "autoscaler.initial_replicas")),
     ("simulation.split", _simulated_split_fits),
     ("simulation.failures_s", _failures_in_time),
     (STAGES, _stages_fit),

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 
 from bench import BenchError
-from contracts.children import Child, ChildEndedError
+from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from contracts.waiting import NotWithinError
@@ -60,7 +60,7 @@ class Benchmark:
     def measure(self, case: str, tools: Tools) -> Row:
         """Return the figures of one case, and leave no process behind.
 
-        Raises BenchError, ChildEndedError, NotWithinError.
+        Raises BenchError, NotWithinError.
         """
 
 
@@ -119,7 +119,7 @@ def run(
                     out.write(msgspec.json.encode(one | {"origin": origin, "row": row}) + b"\n")
     except KeyboardInterrupt:
         interrupted = True
-    except (ChildEndedError, NotWithinError) as wrong:
+    except NotWithinError as wrong:
         raise BenchError(str(wrong)) from wrong
     return Outcome(rows, interrupted)
 
@@ -131,11 +131,12 @@ def environ_of(connection: Connection | None = None, **settings: object) -> dict
     return plain | (as_environment(connection) if connection else {}) | told
 
 
-def check(children: Iterable[Child]) -> None:
-    """Raise BenchError if one of the processes has ended."""
+def check(children: Iterable[Child]) -> bool:
+    """Return True. Raises BenchError if one of the processes has ended."""
     for one in children:
         if one.exit_status is not None:
-            raise BenchError(f"{one.name} ended: {one.ending()}")
+            raise BenchError(f"{one.name} ended: {one.ending()}; see {one.log}")
+    return True
 
 
 def _kept(file: Path | None) -> dict[str, Row]:

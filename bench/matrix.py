@@ -7,7 +7,6 @@ interrupted matrix continues where it stopped.
 
 import multiprocessing
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -28,8 +27,8 @@ import msgspec
 
 from contracts.delivery import Delivery
 from contracts.settings import unknown
-from contracts.validation import InvalidSettingsError
-from grouping import Grouping
+from contracts.validation import InvalidSettingsError, text_in
+from grouping import Partitioner
 from loadgen.schedule import Spacing, Split
 
 if TYPE_CHECKING:
@@ -45,9 +44,9 @@ OPTIMUM: Final = "optimum"
 """How a job is run that asks for the cheapest schedule instead of a policy."""
 DECIDING: Final = (
     *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
-    *("bench/scenario.py", "bench/sections.py", "bench/simulation/**/*.py", "studies/*.py"),
+    *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
 )
-"""Files from which a row follows, besides its scenario. The live autoscaler is not one of them."""
+"""Files from which every row follows. The live autoscaler is not one of them."""
 NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
 AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
 """Rebalance protocols in which each member learns of a change at its own next heartbeat."""
@@ -81,9 +80,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return found.playing(read_trace(Path(found.load.trace), found.payment.partitions))
 
     def key(self) -> str:
-        """Return the hash of the job, of its files and of the code."""
-        trace = _digest(Path(str(dict(self.changes).get("load.trace", ""))))
-        known = (self, _content(self.scenario), trace, policy_version(self.policy), code_version())
+        """Return the hash of the job, of the files that it names and of the code."""
+        named = [_digest(Path(str(one))) for one in (self.scenario, dict(self.changes).get("load.trace", ""))]
+        known = (self, named, policy_version(self.policy), code_version())
         return sha256(msgspec.json.encode(known)).hexdigest()[:24]
 
     def __str__(self) -> str:
@@ -103,14 +102,6 @@ def code_version(root: Path = ROOT) -> str:
     return digest.hexdigest()[:16]
 
 
-def _content(scenario: str) -> object:
-    from bench.scenario import scenario_table  # noqa: PLC0415  as in `question`
-
-    with suppress(InvalidSettingsError):
-        return scenario_table(scenario)
-    return None
-
-
 def _digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
@@ -119,12 +110,9 @@ def policy_version(policy: str) -> str:
     """Return a fingerprint of a policy's own file, or of the module that a package offers; empty for ours."""
     from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `question`
 
-    if policy in POLICIES:
-        return ""
-    file = re.match(r".*\.py(?=:|$)", policy)
-    offer = None if file else next(iter(entry_points(group=GROUP, name=policy)), None)
+    offer = None if policy in POLICIES else next(iter(entry_points(group=GROUP, name=policy)), None)
     spec = find_spec(offer.module) if offer else None
-    return _digest(Path(file[0] if file else spec.origin if spec and spec.origin else ""))
+    return _digest(Path(spec.origin if spec and spec.origin else policy.rpartition(":")[0] or policy))
 
 
 def simulated(job: Job) -> Row:
@@ -135,7 +123,7 @@ def simulated(job: Job) -> Row:
     if question.stages:
         from bench.simulation.chain import run_chain  # noqa: PLC0415
 
-        return dict(msgspec.to_builtins(run_chain(question)[2]))
+        return dict(msgspec.to_builtins(run_chain(question)[1]))
     if job.how == OPTIMUM:
         from bench.simulation.optimum import find_optimum  # noqa: PLC0415
         from bench.simulation.sent import sent_by  # noqa: PLC0415
@@ -302,17 +290,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     scenario: str
     set: dict[str, Any] = {}
+    label: str = ""
+    """The scenario and its changes, except those of the axis."""
     point: str = ""
-    """The place of the case on the matrix's axis …"""
-    axis_of: str = ""
-    """… and the label of the case that is swept."""
-
-    @property
-    def label(self) -> str:
-        """The scenario and its changes, except those of the axis."""
-        return self.axis_of or ", ".join(
-            (self.scenario, *(f"{key}={value}" for key, value in sorted_changes(self.set)))
-        )
+    """The place of the case on the matrix's axis."""
 
     def job(self, contender: Contender, seed: int = 1) -> Job:
         """Return the run of a contender with a seed."""
@@ -350,7 +331,7 @@ def random_parts(question: "Scenario") -> tuple[str, ...]:
         "split": (world.split or load.split) is Split.RANDOM,
         "spacing": load.spacing is Spacing.POISSON,
         "bursts": load.spacing is Spacing.BURST and (load.burst_phase_s == "random" or load.burst_jitter_s > 0),
-        "keys": load.key_skew > 0 or load.grouping is not Grouping.EXPLICIT,
+        "keys": load.key_skew > 0 or load.grouping is not Partitioner.EXPLICIT,
         "heartbeats": protocol in AT_HEARTBEATS and question.payment.heartbeat_s > 0,
         "start-up": isinstance(world.startup_s, str),
         "service times": world.distribution != "deterministic",
@@ -405,19 +386,20 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def swept(self) -> list[Case]:
         """Return the cases with all changes; with an axis, each of them at each point."""
-        from bench.random_scenarios import random_cases  # noqa: PLC0415  numpy only where it is needed
+        from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
 
+        named = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
+        every = (*named, *map(random_case, range(1, self.random + 1)))
+        changed = [(one.scenario, sorted_changes(one.set, self.set)) for one in every]
         axis = self.over()
-        cases = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
-        cases = [
-            Case(scenario=one.scenario, set=dict(sorted_changes(one.set, self.set)))
-            for one in (*cases, *random_cases(self.random))
-        ]
-        if axis is None:
-            return cases
         return [
-            Case(scenario=one.scenario, set={**one.set, **changes}, point=point, axis_of=one.label)
-            for one, (point, changes) in product(cases, axis.points())
+            Case(
+                scenario=scenario,
+                set={**dict(changes), **more},
+                label=", ".join((scenario, *(f"{key}={value}" for key, value in changes))),
+                point=point,
+            )
+            for (scenario, changes), (point, more) in product(changed, axis.points() if axis else [("", {})])
         ]
 
     def contenders(self) -> list[Contender]:
@@ -465,9 +447,8 @@ def read_matrix(name_or_path: str) -> Matrix:
 
 
 def _own(path: Path) -> Matrix:
+    text = text_in(path)
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Matrix)
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+        return msgspec.toml.decode(text, type=Matrix)
     except (msgspec.DecodeError, ValueError) as wrong:
         raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong

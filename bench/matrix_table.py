@@ -161,7 +161,7 @@ def _against(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: b
     return msgspec.structs.replace(found, distinguishable=known and found.distinguishable)
 
 
-def interval(value: Interval | None, times: float, how: str) -> str:
+def interval(value: Interval | Against | None, times: float, how: str) -> str:
     """Return mean (low to high) in another unit; the mean alone where all runs were equal."""
     if value is None:
         return "–"
@@ -171,11 +171,8 @@ def interval(value: Interval | None, times: float, how: str) -> str:
 
 def difference(value: Against | None, times: float, how: str) -> str:
     """Return a difference with its interval; in brackets where it is not distinguishable from none."""
-    if value is None:
-        return "–"
-    mean, low, high = (format(times * one, "+" + how) for one in (value.mean, value.low, value.high))
-    said = mean if low == high else f"{mean} ({low} to {high})"
-    return said if value.distinguishable or not value.mean else f"[{said}]"
+    shown = interval(value, times, "+" + how)
+    return shown if value is None or value.distinguishable or not value.mean else f"[{shown}]"
 
 
 COLUMNS: Final[dict[str, Callable[[Line], str]]] = {

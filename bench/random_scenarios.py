@@ -1,6 +1,7 @@
 """Random scenarios: number k draws a load curve and all settings, and is the same whenever it is asked for."""
 
 from collections.abc import Mapping
+from functools import cache
 from random import Random
 from typing import Any, Final
 
@@ -31,12 +32,8 @@ LEAST_REPLICAS: Final = 1.5
 """Load of the busiest second, in replicas: where one replica serves everything, there is nothing to decide."""
 
 
-def random_cases(count: int) -> list[Case]:
-    """Return the cases 1 to `count`."""
-    return [_drawn(number) for number in range(1, count + 1)]
-
-
-def _drawn(number: int) -> Case:
+@cache
+def random_case(number: int) -> Case:
     """Draw until one replica can serve each partition in time, and no replica can serve all of them."""
     from bench.simulation.sent import sent_by  # noqa: PLC0415  compiled code only where it is needed
 

@@ -162,11 +162,12 @@ def _under(policy: str, folder: Path, info: RunInfo) -> Otherwise:
     change = {"autoscaler.policy": policy}
     if info.world != "simulated":
         found = replay(folder, change).simulated
-        return Otherwise(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
-    result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
-    if result.events != info.events_scheduled:
-        raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
-    return Otherwise(policy=policy, in_sla=result.in_sla, replica_minutes=result.replica_minutes)
+    else:
+        result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
+        if result.events != info.events_scheduled:
+            raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
+        found = msgspec.structs.asdict(result)
+    return Otherwise(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
 
 def read_run(folder: Path) -> Recorded:

@@ -16,9 +16,9 @@ from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import Speeds
 from contracts.settings import Rule, Target, Values, contradictions, picked, unknown
 from contracts.validation import InvalidSettingsError, checked, parse, spelt_out, table_in
-from grouping import Grouping, splits_keys
+from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
-from loadgen.spec import RULES, LoadSpec, wrong_with
+from loadgen.spec import RULES, LoadSpec, trace_problems
 from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
 
@@ -60,14 +60,14 @@ class Scenario(Heading):
         Raises InvalidSettingsError where more replicas are asked for than it has partitions, for faults that it cannot
         have, and for a grouping that would ignore its table.
         """
-        if wrong := wrong_with(trace, self.load.split, self.load.grouping, self.load.faults):
+        if wrong := trace_problems(trace, self.load.split, self.load.grouping, self.load.faults):
             raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
         scenario = replace(self, duration_s=trace.duration_s)
         if trace.partitions is None:
             return scenario
         load = replace(self.load, split=Split.TABLE)
         if isinstance(trace, EventTrace):  # a grouping may choose anew for events that have keys of their own
-            split = Split.TABLE if load.grouping is Grouping.EXPLICIT else Split.EVEN
+            split = Split.TABLE if load.grouping is Partitioner.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
         scenario = replace(
             scenario,
@@ -159,8 +159,8 @@ def stress_names() -> list[str]:
     return sorted(table_in(STRESS))
 
 
-def scenario_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Return name and content of a scenario as its file has it. Names ignore case. Raises InvalidSettingsError."""
+def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Return name and content of a scenario as its file has it. Names ignore case."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
@@ -176,7 +176,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     where only one has that key ("policy"). None leaves the file's value.
     Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
     """
-    name, raw = scenario_table(name_or_path)
+    name, raw = _named_table(name_or_path)
     problems = _make_sections(raw) + _override(raw, overrides or {})
     _add_defaults(raw, name)
     options = raw.pop(OPTIONS)
@@ -286,14 +286,8 @@ AS_ONE: Final = "tail-aware"
 """The policy that uses what it is told of the stages before."""
 
 _LOAD_KEYS: Final = {
-    "topology": "topology",
-    "duration_s": "duration_s",
-    "workload": "load.workload",
-    "trace": "load.trace",
-    "split": "load.split",
-    "grouping": "load.grouping",
-    "invalid_share": "load.invalid_share",
-    "faults": "load.faults",
+    **{name: name for name in ("topology", "duration_s")},
+    **{name: f"load.{name}" for name in ("workload", "trace", "split", "grouping", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""

@@ -10,7 +10,7 @@ from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import TAKES_TIME, Membership, Work
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
-from grouping import Grouping
+from grouping import Partitioner
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
 
@@ -38,16 +38,16 @@ class Heading(KeyedTopics):
     """What stands above the sections."""
 
     name: str
-    """Begins the names of the run's folder and topics: small letters, digits and dashes, 41 at most. In a file without
-    it: the file's name."""
+    """First part of the names of the run's folder and topics: up to 41 small letters, digits and dashes. Default: the
+    file's name."""
     description: str = ""
-    """What the scenario tests, in a sentence."""
+    """One sentence on what the scenario tests."""
     topology: Topology = setting(Topology.PAYMENT_ONLY)
-    """Where the load enters, and which stages the run has."""
+    """Stages of the run; the load enters at the first one."""
     duration_s: int = required("s", least=1, most=DAY_S)
-    """Seconds of the workload that are sent. In a file without it: all of them."""
+    """Length of the load. Default in a file: the whole workload."""
     seed: int = setting(1, least=0, most=2**31 - 1)
-    """Of the load and of all chance in a simulated world."""
+    """Seed of the load and of all chance in a simulated run."""
     RULES: ClassVar[Rules] = (("name", _usable_name),)
 
 
@@ -56,25 +56,25 @@ class Load(Bursts):
     """What is sent."""
 
     workload: str
-    """A name in loadgen.workloads."""
+    """Name of a workload in `loadgen.workloads`."""
     trace: str = setting("")
-    """CSV or Parquet file whose events are sent in place of the workload's; as `--trace`."""
+    """CSV or Parquet file with the events to send instead of a workload, as `--trace`."""
     spacing: Spacing = setting(Spacing.BURST)
-    """How the events of a second lie in it."""
+    """Distribution of events within a second."""
     split: Split = setting(Split.EVEN)
-    """How they are shared out among partitions."""
+    """Distribution of events over partitions."""
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
-    """When the first burst comes, within its period; `random`: drawn by the seed."""
-    grouping: Grouping = setting(Grouping.EXPLICIT)
-    """Who chooses the payment partition of an event, and how."""
+    """Time of the first burst within its period; `random`: chosen by the seed."""
+    grouping: Partitioner = setting(Partitioner.EXPLICIT)
+    """Partitioner of `payments.requested`; `explicit`: the load chooses."""
     key_skew: float = setting(0.0, least=0, most=10)
-    """Of the customers: exponent of Zipf's law; 0: all alike."""
+    """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
     faults: tuple[str, ...] = setting(())
-    """`burst 120-121 10`: ten times the events of second 120; `hot-key 60-90 0.5`: one customer brings half of them."""
+    """`burst 120-121 10`: ten times the events of second 120. `hot-key 60-90 0.5`: one customer has half of them."""
     entry: Literal["kafka", "http"] = setting("kafka")
-    """How events enter live: as records, or by POST /orders of the Order service. Pipeline only."""
+    """Live entry of events: records in Kafka, or POST /orders. Pipeline only."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)
-    """Share of orders that Order must refuse. Pipeline only."""
+    """Share of invalid orders. Pipeline only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +82,11 @@ class Payment(Membership, Work):
     """The scaled group."""
 
     partitions: int = required(least=1, most=10_000)
-    """Partitions of payments.requested. In a file without it: those of the workload's table, else 5."""
+    """Partitions of `payments.requested`. Default in a file: those of the workload's table, else 5."""
     runtime: str = setting("", known=("", *RUNTIMES))
-    """Another runtime does the work instead of ours, and places the partitions itself: plans are counts only."""
+    """Another runtime that does the work and places partitions itself; plans are then counts only."""
     key_order: bool = setting(False)
-    """Whether the events of a customer must come in their order; refuses groupings that split keys."""
+    """Require that each customer's events stay in order; partitioners that split keys are then refused."""
     RULES: ClassVar[Rules] = (TAKES_TIME, ("delivery", _own_delivery))
 
 
@@ -96,16 +96,16 @@ class Simulation(ServiceShape, Observing):
     it repeats another section's key, it wins there."""
 
     split: Split | None = setting(None)
-    """None: as in [load]."""
+    """Distribution over partitions; none: as in [load]."""
     startup_s: float | Literal["gke"] = setting(0.0, "s", least=0)
-    """From the request of a replica until it could serve; "gke": sampled as measured there, mostly 10 to 50 s."""
+    """Time from the request of a replica until it can serve; `gke`: sampled as measured on GKE, mostly 10 to 50 s."""
     pause_s: float | None = setting(None, "s", least=0)
-    """Of a partition that moves under incremental delivery; None: autoscaler.rebalance_time_s, which is the stop of
-    the group under the others."""
+    """Pause of a partition that moves incrementally; none: `rebalance_time_s`, which is the stop of the group
+    otherwise."""
     failures_s: tuple[float, ...] = setting((), "s", least=0)
-    """When the replica with most partitions dies."""
+    """Times at which the replica with most partitions dies."""
     failures_known: bool = setting(True)
-    """The scaler sees it at once; else the session must expire."""
+    """Deaths are detected at once; false: after `session_s`."""
 
 
 WORLDS_ONLY: Final = (
@@ -123,13 +123,13 @@ class Stage(Work):
     name: str
     """Small letters, digits and dashes."""
     partitions: int = required(least=1, most=10_000)
-    """Of its topic; an event goes to any of them, as a hash of its order does."""
+    """Partitions of its topic; the hash of the order chooses one."""
     branching: float = setting(1.0, least=0, most=100)
-    """Events that each event of the stage before causes on average. Policies measure it."""
+    """Mean number of events for each event of the previous stage. Policies measure it."""
     initial_replicas: int = setting(1, "replicas", least=1)
     """Replicas at the start."""
     share: float | None = setting(None, "share", above=0, below=1)
-    """Of W that is its own in any case; None: all have the same. What others say goes from that of the scaled group."""
+    """Share of W reserved for this stage; none: equal shares."""
     RULES: ClassVar[Rules] = (
         ("name", _usable_name),
         TAKES_TIME,
@@ -142,8 +142,8 @@ class Chain(Settings):
     """How groups one behind the other are scaled."""
 
     coordinated: bool = setting(True)
-    """Each is told what the one before it is about to send, and what that leaves of W and of the late events; off, each
-    sees itself only."""
+    """Each group gets the expected output of the previous one and its remaining latency budget; false: each group is
+    scaled alone."""
 
 
 SECTIONS: Final[dict[str, type[Settings]]] = {

@@ -4,26 +4,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import psutil
-
-from contracts.waiting import until
-
-T = TypeVar("T")
 
 STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_DEADLINE_S: Final = 10.0
 LOG_TAIL_BYTES: Final = 4096
-
-
-class ChildEndedError(RuntimeError):
-    """A child process ended while something was awaited from it."""
 
 
 def python_module(module: str) -> list[str]:
@@ -60,15 +52,6 @@ def _boot() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-
-
-def wait_for_end(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S) -> None:
-    """Wait until it is gone; kill it after `deadline_s` seconds."""
-    try:
-        process.wait(max(0.0, deadline_s))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def how_it_ended(status: int) -> str:
@@ -144,31 +127,15 @@ class Child:
         if self._process:
             self._process.send_signal(self.stop_signal)
 
-    def kill(self) -> None:
-        """Send SIGKILL."""
-        if self._process:
-            self._process.kill()
-
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         """Wait until it is gone; kill it after `deadline_s` seconds."""
         if self._process:
-            wait_for_end(self._process, deadline_s)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, deadline_s))
+            self._process.kill()
+            self._process.wait()
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         """Ask it to stop, and kill it after `deadline_s` seconds."""
         self.terminate()
         self.wait(deadline_s)
-
-    def wait_until(self, condition: Callable[[], T], within_s: float, what: str) -> T:
-        """Return the first true value of `condition`, polled while this process runs.
-
-        Raises ChildEndedError, with its last log line, when it ends first, and NotWithinError after `within_s` seconds.
-        """
-
-        def ready() -> T:
-            found = condition()
-            if not found and self.exit_status is not None:
-                raise ChildEndedError(f"{self.name}: {self.ending()}; see {self.log}")
-            return found
-
-        return until(ready, within_s, f"{self.name}: {what}")

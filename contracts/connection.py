@@ -17,6 +17,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Mechanisms that librdkafka, aiokafka, Faust and Java's clients all know, by the same names."""
 SECRETS: Final = ("ssl.key.password", "sasl.password")
 """A file of its own may hold each of them, which NAME.file names."""
+_SECRET: Final = re.compile("password|secret|token", re.IGNORECASE)
 NO_SECRET: Final = f"no secret belongs into this file; name a file of its own by {'.file or '.join(SECRETS)}.file"
 
 
@@ -45,11 +46,6 @@ class Security(Settings):
 
     RULES: ClassVar[Rules] = tuple(map(_needed, ("sasl_mechanism", "sasl_username", "sasl_password")))
 
-    def properties(self) -> dict[str, str]:
-        """Return what is set, by librdkafka's names."""
-        named = {_property(one): getattr(self, one.name) for one in fields(self) if not one.name.endswith("_file")}
-        return {name: value for name, value in named.items() if value}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Connection(Settings):
@@ -58,9 +54,9 @@ class Connection(Settings):
     bootstrap_servers: str
     """HOST:PORT of brokers, separated by commas."""
     client_properties: str = setting("")
-    """Path of a file of KEY=VALUE lines with the client's security; empty: none."""
+    """File with the client's TLS and SASL properties; empty: none."""
     namespace: str = setting("")
-    """Put before every topic, group and transactional id, so that runs on one broker never meet."""
+    """Prefix of every topic, group and transactional id."""
 
     def security(self) -> Security:
         """Read the properties file (KEY=VALUE lines, # comments).
@@ -85,7 +81,9 @@ class Connection(Settings):
 
     def librdkafka(self) -> dict[str, str]:
         """Return the configuration that confluent-kafka clients take."""
-        return {"bootstrap.servers": self.bootstrap_servers} | self.security().properties()
+        security = self.security()
+        told = {_property(one): getattr(security, one.name) for one in fields(security) if "_file" not in one.name}
+        return {"bootstrap.servers": self.bootstrap_servers} | {name: value for name, value in told.items() if value}
 
     def aiokafka(self) -> dict[str, Any]:
         """Return the arguments that aiokafka's clients take.
@@ -121,9 +119,8 @@ def read_settings(
     """
     table = table_in(config) if config else {}
     known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
-    strangers = {key: unknown(key, known) for key in table if key not in known}
-    strangers |= {key: NO_SECRET for key in strangers if re.search("password|secret|token", key.lower())}
-    problems = [f"{config}: {key}: {why}" for key, why in strangers.items()]
+    strangers = (key for key in table if key not in known)
+    problems = [f"{config}: {key}: {NO_SECRET if _SECRET.search(key) else unknown(key, known)}" for key in strangers]
     found: list[Any] = []
     both: Any = ((Connection, Connection.aiokafka), (kind, check))  # certificates must be there, whatever the client
     for one, is_usable in both:
@@ -134,15 +131,11 @@ def read_settings(
             problems += wrong.problems
     if problems:
         raise InvalidSettingsError(problems)
-    connection, settings = found
-    return connection, settings
+    return found[0], found[1]
 
 
 def secret_in(path: str) -> str:
-    """Return what a file holds that holds a secret and nothing else, without the line's end.
-
-    Raises InvalidSettingsError for one that cannot be read or is empty.
-    """
+    """Return the secret that a file holds, without the line's end. Raises InvalidSettingsError if it holds none."""
     if secret := text_in(Path(path)).rstrip("\r\n"):
         return secret
     raise InvalidSettingsError([f"{path}: is empty"])

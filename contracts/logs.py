@@ -36,7 +36,7 @@ class LogSettings(Settings):
     """Environment: TAILPACK_LOG_FORMAT."""
 
     log_format: str = setting("text", known=("text", "json"))
-    """How a process writes its log: `text`, for people, or `json`, one object a line for what collects logs."""
+    """Format of the log: `text`, or `json` with one object a line."""
 
 
 class TextLines(logging.Formatter):

@@ -17,19 +17,17 @@ class Membership(Settings):
     """How a replica takes part in its consumer group."""
 
     heartbeat_s: float = setting(0.5, "s", above=0)
-    """How often a member shows the group that it lives. Plans do not wait for it. CLOSER 2024 compares 0.5 and 3."""
+    """Time between heartbeats. Plans do not wait for them. CLOSER 2024 compares 0.5 and 3."""
     session_s: float = setting(6.0, "s", least=1, most=1800)
-    """After so long without a heartbeat the group takes a member for dead; our broker accepts no less than 1 s."""
+    """Time without a heartbeat after which a member counts as dead. Our broker accepts 1 s or more."""
     commit_interval_s: float = setting(0.1, "s", above=0)
-    """Pause between two commits: what a crash repeats at most, apart from events in flight."""
+    """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
-    """When told to stop, how long a replica serves on until others have taken its partitions; then it leaves all the
-    same. Where no broker answers it does not wait."""
+    """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
     delivery: Delivery = setting(Delivery.INCREMENTAL)
-    """How plans are carried out. A runtime's name means that runtime."""
+    """Rebalance protocol of plans, or the name of a runtime."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
-    """Whether an event whose replica ends may have its output written twice, to be dropped by its id, or never. Our own
-    consumer's; outputs of exactly_once are seen at its next commit."""
+    """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""
 
     RULES: ClassVar[Rules] = (
         must(
@@ -43,7 +41,7 @@ class Work(Settings):
     """The cost of an event."""
 
     service_time_s: float = setting(0.005, "s", least=0)
-    """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
+    """Service time of one event; the service rate (μ) is 1/service_time_s. Live, measurements replace it."""
 
     @property
     def service_rate(self) -> float:
@@ -56,16 +54,15 @@ class Speeds(Settings):
     """How machines differ that are as they come, by the number of a replica: from 0 in the order of their requests."""
 
     speeds: tuple[float, ...] = setting((1.0,), above=0)
-    """Of replicas number 0, 1, …, and again from the first: two of them make every other replica a slow one. Number n
-    is the n-th start of a replica, from 0; live, of those that the autoscaler which runs has started."""
+    """Relative speeds of replicas 0, 1, …, repeated from the first. Starts are numbered in their order."""
     slow_from_s: float = setting(0.0, "s", least=0)
-    """From here …"""
+    """Start of the slow period."""
     slow_until_s: float = setting(0.0, "s", least=0)
-    """… until here an event that is begun takes slow_factor times as long."""
+    """End of the slow period, in which events take `slow_factor` times as long."""
     slow_factor: float = setting(1.0, above=0)
-    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
+    """Factor of the service time in the slow period."""
     slow_replicas: tuple[int, ...] = setting((), least=0)
-    """Numbers of those that become slow then; none named: all do. What replicas say of their work tells policies."""
+    """Numbers of the slow replicas; none: all. Policies see it in the reported service times."""
 
     RULES: ClassVar[Rules] = (
         must("speeds", lambda of: of["speeds"], "must hold at least one"),
@@ -90,7 +87,7 @@ class LiveSpeeds(Speeds):
     """Speeds of live replicas."""
 
     start_file: str = setting("")
-    """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""
+    """File with the start of the load, epoch µs, from which `slow_from_s` counts."""
 
     RULES: ClassVar[Rules] = (
         must(

@@ -31,10 +31,7 @@ class Declared:
         return (Counter if self.kind == "counter" else Gauge)(self.name, self.meaning, self.labels, registry=registry)
 
     def of(self, value: float | Mapping[tuple[str, ...], float], labels: Mapping[str, str] | None = None) -> Metric:
-        """Return it with the value of this moment. labels: of all values, put before its own.
-
-        value: by the values of its own labels, where it has some.
-        """
+        """Return it with its value now, or values by its own labels. labels: of all values, put before its own."""
         common = labels or {}
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 import msgspec
 
-JSON: Final = "application/json"
 LONGEST_PATH: Final = 80  # characters of an unknown path that are repeated in the answer
 POLL_S: Final = 0.1  # how long `close` may wait for the thread that listens
 
@@ -23,7 +22,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     body: bytes
     status: str = "200 OK"
-    content_type: str = JSON
+    content_type: str = "application/json"
 
 
 Respond = Callable[[str, str], Answer]

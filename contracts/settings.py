@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum, EnumMeta
 from math import inf, isfinite
-from typing import Any, ClassVar, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Literal, TypeVar, get_args, get_origin
 
 T = TypeVar("T")
 Values = Mapping[str, Any]  # name → value of everything that is known and well-formed
@@ -22,7 +22,6 @@ Rules = tuple[tuple[str, Rule], ...]
 DAY_S: Final = 86_400.0
 UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}  # unit of a length of time → seconds
 _DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
-_KEY: Final = "setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def setting(default: T, unit: str = "", **said: Any) -> T:
     Lengths of time are a day at most where nothing else is said; numbers are finite.
     """
     longest = {"most": DAY_S} if unit == "s" else {}
-    return field(default=default, metadata={_KEY: Setting(unit, **longest | said)})
+    return field(default=default, metadata={"setting": Setting(unit, **longest | said)})
 
 
 def required(unit: str = "", **said: Any) -> Any:
@@ -101,14 +100,14 @@ class Target(Settings):
     """The promise that everything is measured by: `percentile` of events within `latency_target_s` (W)."""
 
     latency_target_s: float = setting(0.5, "s", above=0)
-    """W: an event is in time if it is processed so long after its intended time; 0.5 in the papers."""
+    """Latency target (W): an event is in time if it is done this long after its scheduled time. The papers use 0.5."""
     percentile: float = setting(0.999, "share", above=0, most=1)
-    """q: the share of events that must be within W."""
+    """Share (q) of events that must be in time."""
 
 
 def declaration(one: "Field[Any]") -> Setting:
     """Return what is declared of a field."""
-    return one.metadata.get(_KEY, Setting())  # type: ignore[no-any-return]
+    return one.metadata.get("setting", Setting())  # type: ignore[no-any-return]
 
 
 def contradictions(values: Values, rules: Sequence[tuple[str, Rule]]) -> list[tuple[str, str]]:
@@ -152,12 +151,6 @@ def with_seconds(name: str, value: Any) -> Any:
             seconds = duration_s(value)
             return int(seconds) if seconds.is_integer() else seconds  # some settings are whole seconds
     return value
-
-
-def kinds(record: type) -> dict[str, Any]:
-    """Return name → type of each field."""
-    hints = get_type_hints(record)
-    return {one.name: hints[one.name] for one in fields(record)}
 
 
 def picked(source: object, into: type) -> dict[str, Any]:

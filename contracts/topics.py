@@ -52,7 +52,7 @@ class KeyedTopics(Settings):
     """How finely the topics between Order, Shipment and Notification are divided."""
 
     pipeline_partitions: int = setting(PIPELINE_PARTITIONS, "partitions", least=1, most=1_000)
-    """Of every topic keyed by order id: so many instances of Order, Shipment or Notification can work side by side."""
+    """Partitions of every topic keyed by order id: at most so many instances of each stage share the work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,9 @@ class ScaledGroup(Settings):
     """Which group is scaled. Its control topics are those of the namespace."""
 
     topic: str = setting("")
-    """The topic that the scaled group reads, by its whole name; empty: `payments.requested` of the namespace."""
+    """Full name of the topic that the scaled group reads; empty: `payments.requested` of the namespace."""
     group: str = setting("")
-    """The consumer group that is scaled, by its whole name; empty: `payment` of the namespace."""
+    """Full name of the scaled consumer group; empty: `payment` of the namespace."""
 
     def topic_in(self, namespace: str) -> str:
         """Return the topic by the name that brokers know."""

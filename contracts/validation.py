@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from operator import attrgetter
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from contracts.settings import Settings, choices, contradictions, declaration, kinds, told, unknown, with_seconds
+from contracts.settings import Settings, choices, contradictions, declaration, told, unknown, with_seconds
 
 UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
@@ -57,7 +56,7 @@ def checked(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return name → value of what is right by itself, defaults included, and a sentence for each mistake."""
     keys = {spelt(one): one for one in fields(into)}
-    types = kinds(into)
+    types = get_type_hints(into)
     good: dict[str, Any] = {}
     problems = [f"{name}: {unknown(name, keys)}" for name in values if name not in keys]
     for key, one in keys.items():
@@ -90,7 +89,7 @@ def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[
 
 
 def from_environment(
-    environ: Mapping[str, str], into: type[T], table: Mapping[str, Any] = MappingProxyType({}), path: Path | None = None
+    environ: Mapping[str, str], into: type[T], table: Mapping[str, Any] | None = None, path: Path | None = None
 ) -> T:
     """Read the fields of `into` from variables named TAILPACK_FIELD, or else from the table that the file `path` holds.
 
@@ -101,7 +100,7 @@ def from_environment(
     def place(one: "Field[Any]") -> str:
         return variable(one) if environ.get(variable(one)) or not path else f"{path}: {one.name}"
 
-    told = ((place(one), environ.get(variable(one)) or table.get(one.name)) for one in fields(into))
+    told = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
     values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in told if v is not None}
     return parse(values, into, strict=False, spelt=place)
 

@@ -18,11 +18,8 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
     poll_s: 0 if `condition` itself waits. Raises NotWithinError, which names `what`, after `within_s` seconds.
     """
     deadline_s = time.monotonic() + within_s
-    while True:
-        expired = time.monotonic() >= deadline_s
-        if found := condition():
-            return found
-        if expired:
+    while not (found := condition()):
+        if time.monotonic() >= deadline_s:
             raise NotWithinError(f"not within {within_s:g} s: {what}")
-        if poll_s:
-            time.sleep(poll_s)
+        time.sleep(poll_s)
+    return found

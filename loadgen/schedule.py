@@ -45,13 +45,13 @@ class Bursts(Settings):
     """When bursts come, where the spacing is `burst`."""
 
     burst_period_s: float = setting(1.0, "s", least=0.1, most=600)
-    """From one burst to the next. Each carries what the rate brings within its period."""
+    """Time from one burst to the next. A burst has all events of its period."""
     burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
     """When the first one comes, within its period; `random`: drawn by the seed."""
     burst_jitter_s: float = setting(0.0, "s", least=0)
-    """Each one comes later by a random time up to this, the period at most."""
+    """Longest random delay of a burst, at most the period."""
     burst_drift_s: float = setting(0.0, "s", least=0, most=600)
-    """The period grows by so much from the start of the workload to its end, evenly."""
+    """Increase of the period from the start to the end of the workload."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

@@ -4,7 +4,6 @@ import contextlib
 import importlib.util
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import IO, Final
 
 import psutil
 
-from contracts.children import uninterrupted, wait_for_end
+from contracts.children import STOP_DEADLINE_S, python_module, uninterrupted
 from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure, java
 
@@ -62,7 +61,7 @@ def write_report(
         try:
             with uninterrupted():
                 job = subprocess.Popen(
-                    [sys.executable, "-m", "report.spark", *words],
+                    [*python_module("report.spark"), *words],
                     stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
                 )  # fmt: skip
             deadline_s = time.monotonic() + DEADLINE_S
@@ -71,7 +70,8 @@ def write_report(
                     if job.wait(0.5):
                         raise TailpackError(f"the report failed: {_last_line(output)}")
                     return
-                while_waiting(_named(_family(job)))
+                members = enumerate(_family(job))
+                while_waiting({f"spark {number}" if number else "spark driver": one.pid for number, one in members})
             raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:
@@ -92,15 +92,13 @@ def _family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
 def _end_family(process: "subprocess.Popen[bytes]") -> None:
     """Ask a process to end that has others of its own, as Python has a JVM; end by force what is still there then."""
     others = _family(process)[1:]
-    if process.poll() is None:
-        process.terminate()
-    wait_for_end(process)
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_DEADLINE_S)
+    process.kill()
+    process.wait()
     for left in psutil.wait_procs(others, timeout=1)[1]:
         left.kill()
-
-
-def _named(members: Sequence[psutil.Process]) -> dict[str, int]:
-    return {f"spark {number}" if number else "spark driver": one.pid for number, one in enumerate(members)}
 
 
 def _last_line(output: IO[bytes]) -> str:

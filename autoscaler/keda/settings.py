@@ -6,9 +6,9 @@ from autoscaler.live.settings import Pages
 from contracts.metrics import gauge
 from contracts.settings import setting
 
-EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest plan that is known")
-PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replicas that this plan wants")
-ANSWERED = gauge("tailpack_keda_metric", "", "Value that KEDA was answered last")
+EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest known plan")
+PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replicas of this plan")
+ANSWERED = gauge("tailpack_keda_metric", "", "Last value reported to KEDA")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,9 +16,8 @@ class KedaSettings(Pages):
     """Environment: TAILPACK_GRPC_PORT, …"""
 
     grpc_host: str = setting("127.0.0.1")
-    """Address at which KEDA asks; 0.0.0.0 inside a container."""
+    """Address for KEDA; 0.0.0.0 in a container."""
     grpc_port: int = setting(9090, least=0, most=65535)
-    """Port at which KEDA asks; 0: any that is free, told on standard error."""
+    """Port for KEDA; 0: any free port, printed on standard error."""
     hpa_tolerance: float = setting(0.1, "share", least=0, below=1)
-    """The HPA does nothing while its metric is within 1 ± tolerance of its target; 0.1 unless its controller, or the
-    ScaledObject, says otherwise. What is answered while replicas are missing lies beyond it."""
+    """Tolerance of the HPA. While replicas are missing, the metric is outside it."""

@@ -9,20 +9,26 @@ from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRec
 from contracts.metrics import Declared, counter, gauge, histogram
 from contracts.settings import Target
 
-INFO: Final = gauge("tailpack_autoscaler_info", "", "1: what is scaled, and who decides", "group", "policy")
-LEADING: Final = gauge("tailpack_leading", "", "1: this autoscaler writes the group's plans; 0: it stands by")
-TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "W")
+INFO: Final = gauge(
+    "tailpack_autoscaler_info", "", "1; its labels are the scaled group and the policy", "group", "policy"
+)
+LEADING: Final = gauge("tailpack_leading", "", "1: this autoscaler leads; 0: it stands by")
+TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "Latency target (W)")
 BUDGET: Final = gauge("tailpack_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
 LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced and not committed", "partition")
 RATE: Final = gauge(
     "tailpack_partition_arrival_rate_events_per_second",
     "events/s",
-    "Events produced a second, over the last decision interval",
+    "Arrival rate (λ) in the last decision interval",
     "partition",
 )
-OWNER: Final = gauge("tailpack_partition_owner", "", "1: owns the partition, or will by plan", "partition", "replica")
-SERVICE_RATE: Final = gauge("tailpack_service_rate_events_per_second", "events/s", "μ of one replica, as learned")
-REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Payment replicas: planned, requested or ready", "state")
+OWNER: Final = gauge(
+    "tailpack_partition_owner", "", "1: the replica owns the partition now or by plan", "partition", "replica"
+)
+SERVICE_RATE: Final = gauge(
+    "tailpack_service_rate_events_per_second", "events/s", "Learned service rate (μ) of one replica"
+)
+REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Replicas that are planned, requested or ready", "state")
 EPOCH: Final = gauge("tailpack_plan_epoch", "", "Epoch of the plan in force")
 DECISIONS: Final = counter("tailpack_decisions_total", "decisions", "Decisions: up, down, reassign or hold", "action")
 PREDICTED: Final = gauge(
@@ -30,7 +36,9 @@ PREDICTED: Final = gauge(
     "ratio",
     "Share of the events looked at that the last decision expects in time; NaN: its policy does not predict",
 )
-BLIND: Final = counter("tailpack_holds_for_want_of_data_total", "ticks", "Ticks at which a number was unknown")
+BLIND: Final = counter(
+    "tailpack_holds_for_want_of_data_total", "ticks", "Ticks without a decision because an observation was missing"
+)
 PLANS: Final = counter(
     "tailpack_plans_total",
     "plans",
@@ -38,20 +46,24 @@ PLANS: Final = counter(
     "action",
 )
 CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "Changes in the life of replicas", "change")
-REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) planned for")
-TROUBLE: Final = gauge("tailpack_trouble", "", "1 while it is in trouble; /healthz says why", "what")
+REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that policies assume")
+TROUBLE: Final = gauge("tailpack_trouble", "", "1 while the component has a problem; /healthz has the reason", "what")
 JOURNAL_BYTES: Final = counter("tailpack_journal_bytes_total", "bytes", "Size of the journal's records, uncompressed")
-JOURNAL_LOST: Final = counter("tailpack_journal_lost_total", "records", "Records that did not reach the journal")
+JOURNAL_LOST: Final = counter(
+    "tailpack_journal_lost_total", "records", "Records that could not be written to the journal"
+)
 PLAN_TAKEN: Final = histogram(
     "tailpack_plan_taken_seconds",
     "seconds",
-    "From the write of a plan until every member serves by it",
+    "Time from the write of a plan until every member uses it",
     bounds=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
 )
 TICK: Final = histogram(
     "tailpack_tick_seconds", "seconds", "Wall time of one tick", bounds=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
 )
-LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, since the epoch")
+LAST_TICK: Final = gauge(
+    "tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, in seconds since the epoch"
+)
 
 TROUBLES: Final = (
     *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "watch", "clock"),

@@ -21,7 +21,7 @@ class Pages(Settings):
     """Where health, plan and metrics are shown."""
 
     http_host: str = setting("127.0.0.1")
-    """Address of the pages; 0.0.0.0 inside a container."""
+    """Address of the pages; 0.0.0.0 in a container."""
     http_port: int = setting(0, least=0, most=65535)
     """Port of the pages; 0: none."""
 
@@ -31,7 +31,7 @@ class PolicyOptions(Settings):
     """Options of the policy itself."""
 
     policy_options: str = setting("")
-    """What the policy itself can be told, as a JSON object: {"patience_s": 5}; in a file, a table."""
+    """Options of the policy: in a file a table, in the environment a JSON object such as {"patience_s": 5}."""
 
     def options(self) -> dict[str, Any]:
         """Return them. Raises ValueError."""
@@ -54,13 +54,13 @@ class KubernetesSettings(Settings):
     """Where replicas are pods."""
 
     kubernetes_deployment: str = setting("payment")
-    """The Deployment whose pods are the replicas; infra/k8s/base/payment.yaml shows what it must have."""
+    """Deployment of the replicas; infra/k8s/base/payment.yaml is an example."""
     kubernetes_namespace: str = setting("")
-    """Its namespace; empty: the one that the autoscaler's own pod is in, or that the kubeconfig's context names."""
+    """Namespace of the Deployment; empty: that of the autoscaler's pod or of the kubeconfig."""
     kubernetes_context: str = setting("")
-    """Context of the kubeconfig; empty: as a pod its own account, else the current one."""
+    """Context of the kubeconfig; empty: the pod's account, or the current context."""
     kubernetes_lease: str = setting("")
-    """Lease by which one of several autoscalers leads and the others stand by; empty: whoever started last leads."""
+    """Lease that selects the leader of several autoscalers; empty: the newest one leads."""
 
 
 def kubeconfig() -> str:
@@ -78,33 +78,30 @@ class AutoscalerSettings(
     """
 
     payment_partitions: int = setting(0, "partitions", least=0)
-    """Partitions that the topic has at least; it may have more, and it may grow. 0: whatever the topic has."""
+    """Least number of partitions of the topic, which may grow; 0: any."""
     state_dir: str
-    """Folder for pid files and logs of the replicas. One autoscaler at a time."""
+    """Folder for pid files and logs of the replicas, for one autoscaler at a time."""
     overhead_s: float = setting(0.012, "s", least=0)
-    """What an event's latency has beside waiting and being served. Twice what the way through the broker takes on one
-    machine (6 ms at the 99th percentile when quiet, 7 ms in the middle beside other work): few are always quiet."""
+    """Latency of an event apart from waiting and service: twice the 6 ms (p99) of a quiet broker on one machine."""
     commit_age_s: float = setting(0.05, "s", least=0)
-    """How old commits are on average as lag is read: half of the interval in which replicas commit."""
+    """Mean age of commits when lag is read: half of the commit interval."""
     startup_s: float = setting(2.0, "s", least=0)
-    """From the request of a replica until it could serve, before one was seen to start. A Python process on one of two
-    busy cores takes so long."""
+    """Start-up time of a replica that is assumed until one was measured."""
     taken_within_s: float = setting(12.0, "s", above=0)
-    """A member that serves by an older plan for longer is said to be late, and the plan is written again. Not less than
-    the longest round may take."""
+    """Time after which a member with an older plan is reported and the plan is written again. Longer than any
+    rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
-    """Another runtime than ours carries out the work, and places the partitions itself: plans state a count only."""
+    """Another runtime that does the work and places partitions itself; plans are then counts only."""
     launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))
-    """What replicas are: processes of this machine, or pods of a Deployment. The autoscaler sets the number of pods
-    (`kubernetes`), or states it in plans that KEDA's external scaler reads (`keda`)."""
+    """Replicas are processes, pods of a Deployment (`kubernetes`), or pods that KEDA scales by the plan (`keda`)."""
     replica_module: str = setting("services.payment")
-    """Started with `python -m` for each replica."""
+    """Module that `python -m` starts for each replica."""
     replica_command: str = setting("")
-    """Command line that is started for each replica instead, with its words as a shell would part them."""
+    """Command line for each replica, instead of a module."""
     replica_client_properties: str = setting("")
-    """Client properties of the replicas, so that they have rights of their own; empty: those of the autoscaler."""
+    """Client properties of the replicas; empty: those of the autoscaler."""
     replica_prefix: str = setting(REPLICA_PREFIX)
-    """Replicas are named prefix-0, prefix-1 and so on, as they are told in TAILPACK_REPLICA."""
+    """Replicas are named prefix-0, prefix-1, … in TAILPACK_REPLICA."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

@@ -79,7 +79,7 @@ class FirstFit2022Settings(Settings):
     """What the paper fixed. Raises ValueError for a value out of range."""
 
     cool_down_s: float = setting(30.0, "s", least=0)
-    """Seconds without a decision after any change of the count. ICCBDC 2022: 30, at W = 5 s."""
+    """Time without a decision after any change of the count. ICCBDC 2022 uses 30 at W = 5 s."""
 
 
 class FirstFit2022:

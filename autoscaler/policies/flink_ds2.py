@@ -33,31 +33,29 @@ class FlinkDs2Settings(Settings):
     """
 
     utilization_target: float = setting(0.6, "share", above=0, most=1)
-    """utilization.target: share of its time that a replica should be busy. Example 0.6, default 0.7."""
+    """`utilization.target`: target share of busy time. Flink's example 0.6, default 0.7."""
     utilization_max: float = setting(0.8, "share", least=0, most=1)
-    """utilization.max: no action while the replicas are less busy than this, and more than `utilization_min`."""
+    """`utilization.max`: no action between utilization_min and this."""
     utilization_min: float = setting(0.4, "share", least=0, most=1)
-    """utilization.min. Example: 0.6 ± 0.2; default: target ± 0.3."""
+    """`utilization.min`. Example 0.4, default target − 0.3."""
     catch_up_s: float = setting(5.0, "s", least=0)
-    """catch-up.duration, s: a backlog should be gone after that. 0: backlogs ask for nothing. Example 5 min."""
+    """`catch-up.duration`: time in which a backlog is removed; 0: backlogs are ignored. Example 5 min."""
     metrics_window_s: float = setting(5.0, "s", above=0)
-    """metrics.window, s: rates and busyness are averages over it; nothing is done before it is full. Example 5 min."""
+    """`metrics.window`: time over which rates are averaged; no decision before it is full. Example 5 min."""
     stabilisation_s: float = setting(1.0, "s", least=0)
-    """stabilization.interval, s: after a rescale, nothing is measured for so long. Example 1 min."""
+    """`stabilization.interval`: time without measurements after a change. Example 1 min."""
     scale_down_interval_s: float = setting(60.0, "s", least=0)
-    """scale-down.interval, s: down only after that long without a reason to stay, and then to the most that was
-    recommended meanwhile. Default 1 h."""
+    """`scale-down.interval`: scale down only to the maximum recommended in this time. Default 1 h."""
     max_scale_down_factor: float = setting(0.6, "share", least=0, most=1)
-    """scale-down.max-factor: share of the capacity that may go at once."""
+    """`scale-down.max-factor`: maximum share of capacity removed at once."""
     max_scale_up_factor: float = setting(100_000.0, least=0)
-    """scale-up.max-factor: how many times the capacity may come at once."""
+    """`scale-up.max-factor`: maximum factor of capacity added at once."""
     backlog_lag_s: float = setting(5.0, "s", least=0)
-    """backlog-processing.lag-threshold, s: a lag that takes longer than this to serve at the present pace is a backlog.
-    While there is one, being busy is no reason to grow and being idle none to shrink. Default 5 min."""
+    """`backlog-processing.lag-threshold`: a lag that takes longer to serve is a backlog; utilization is ignored during
+    it. Default 5 min."""
     alignment: str = setting("none", known=ALIGNMENTS)
-    """key-group.partitions.adjust.mode: evenly-spread goes up to a count that divides the partitions, which is the
-    operator's default; none takes DS2's own count. With a prime number of partitions the first leaves nothing between 1
-    and all, hence none here."""
+    """`key-group.partitions.adjust.mode`: `evenly-spread` (Flink's default) rounds up to a divisor of the partitions,
+    which a prime number lacks."""
     RULES: ClassVar[Rules] = (("utilization_target", _between_its_limits),)
 
 

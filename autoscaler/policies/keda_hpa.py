@@ -26,31 +26,30 @@ class KedaHpaSettings(Settings):
     """
 
     lag_threshold: int = setting(0, "events", least=0)
-    """lagThreshold, events of lag for each replica. 0: ⌊μ·W⌋ with μ as it is at the first decision, for so much a
-    replica serves within the target; what a careful user computes once. KEDA's own default is 5."""
+    """`lagThreshold`, lag for each replica; 0: ⌊μ·W⌋ at the first decision. KEDA's default is 5."""
     ensure_even_distribution_of_partitions: bool = setting(False)
-    """ensureEvenDistributionOfPartitions: up to the next divisor of the number of partitions."""
+    """`ensureEvenDistributionOfPartitions`: use the next divisor of the number of partitions."""
     sync_s: float = setting(15.0, "s", least=0)
-    """Seconds between two looks at the metric: --horizontal-pod-autoscaler-sync-period."""
+    """`--horizontal-pod-autoscaler-sync-period`."""
     tolerance: float = setting(0.1, least=0)
-    """No change while metric/(count·target) is within 1 ± tolerance: --horizontal-pod-autoscaler-tolerance. From 10
-    replicas on, one more or one less lies within it."""
+    """`--horizontal-pod-autoscaler-tolerance`: no change within 1 ± tolerance, so from 10 replicas on none by a single
+    replica."""
     scale_up_stabilisation_s: float = setting(0.0, "s", least=0)
-    """behavior.scaleUp.stabilizationWindowSeconds: up to the fewest recommended in so many seconds."""
+    """`behavior.scaleUp.stabilizationWindowSeconds`."""
     scale_down_stabilisation_s: float = setting(300.0, "s", least=0)
-    """behavior.scaleDown.stabilizationWindowSeconds: down to the most recommended in so many seconds."""
+    """`behavior.scaleDown.stabilizationWindowSeconds`."""
     scale_up_percent: float = setting(100.0, "%", least=0)
-    """behavior.scaleUp.policies: at most so much of the count may come in scale_up_period_s; 0: no such policy."""
+    """`behavior.scaleUp.policies`: most percent of the count added in scale_up_period_s; 0: no such policy."""
     scale_up_pods: int = setting(4, "replicas", least=0)
-    """… or so many replicas, whichever is more; 0: no such policy. Neither: never up."""
+    """Most replicas added in that time; the greater limit applies. 0: no such policy."""
     scale_up_period_s: float = setting(15.0, "s", least=0)
-    """Seconds that the policies for up look back."""
+    """Period of both limits."""
     scale_down_percent: float = setting(100.0, "%", least=0)
-    """behavior.scaleDown.policies: at most so much of the count may leave in scale_down_period_s; 0: no such policy."""
+    """`behavior.scaleDown.policies`: most percent of the count removed in scale_down_period_s; 0: no such policy."""
     scale_down_pods: int = setting(0, "replicas", least=0)
-    """… or so many replicas, whichever is more; 0: no such policy. Neither: never down."""
+    """Most replicas removed in that time; the greater limit applies. 0: no such policy."""
     scale_down_period_s: float = setting(15.0, "s", least=0)
-    """Seconds that the policies for down look back."""
+    """Period of both limits."""
 
 
 class KedaHpa:

@@ -32,13 +32,13 @@ class LandauSettings(Settings):
     """What the paper fixed, and which heuristic packs. Raises ValueError naming every mistake."""
 
     packer: str = setting("MWF")
-    """NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP of the paper, whose choice is MWF."""
+    """Heuristic: NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP. The paper chooses MWF."""
     window_s: float = setting(30.0, "s", above=0)
-    """A partition's write speed is the average over so many seconds, or as many as there were."""
+    """Time over which a partition's write speed is averaged."""
     interval_s: float = setting(30.0, "s", least=0)
-    """Seconds from one packing to the next where nothing asks for one earlier: the iteration of the paper's model."""
+    """Longest time between two packings: the iteration of the paper's model."""
     fill: float = setting(0.75, "share", above=0, most=1)
-    """Share of μ that a packing gives to a replica: C/C̄ is 100/133 in the paper. A load above it is alone."""
+    """Share of μ that a packing uses; 100/133 in the paper. A partition with a greater load gets its own replica."""
     RULES: ClassVar[Rules] = (("packer", _unknown_packer),)
 
 

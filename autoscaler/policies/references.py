@@ -22,8 +22,8 @@ class PaperOptimalSettings(Settings):
     """How full a bin may be. Raises ValueError for a value out of range."""
 
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
-    """A bin holds less than this, events/s. 85 gives the printed 32.72 and 414.1 replica-minutes of W1 and taxi; 100,
-    the μ·W that the paper's text names, gives 28.90 and 333.6."""
+    """Capacity of a bin. 85 reproduces the printed 32.72 and 414.1 replica-minutes of W1 and taxi; the text's μ·W of
+    100 does not."""
 
 
 class PaperOptimal:
@@ -62,10 +62,9 @@ class OverprovisionedSettings(Settings):
     """The peak, which is required. Raises ValueError if it is missing or a value is out of range."""
 
     peak_rates: tuple[float, ...]
-    """λ of each partition at the peak, events/s, by partition number; packed once. Whoever knows the workload tells it:
-    the second whose packing needs most bins."""
+    """Arrival rate of each partition at the peak, by number: the second whose packing needs most bins."""
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
-    """As of `paper-optimal`."""
+    """As for `paper-optimal`."""
 
 
 class Overprovisioned:
@@ -102,7 +101,7 @@ class ClairvoyantSettings(Settings):
     """What it is told."""
 
     schedule: tuple[Planned, ...]
-    """In order of time; told with the optimum."""
+    """The schedule of the optimum, ordered by time."""
 
 
 class Clairvoyant:

@@ -43,56 +43,60 @@ class PolicyFactory:
 
 POLICIES: Final[dict[str, PolicyFactory]] = {
     "algorithm-1": PolicyFactory(
-        "packs partitions by arrival rate and lag, and owns the assignment (CLOSER 2024, Algorithm 1)",
+        "packs partitions into replicas by arrival rate and lag (CLOSER 2024, Algorithm 1)",
         lambda settings, _: BinPacking(settings, tail_aware=False),
         Factors,
     ),
     "algorithm-2": PolicyFactory(
-        "Algorithm 1, planned for the lag that is there after the rebalance (CLOSER 2024, Algorithm 2)",
+        "as algorithm-1, for the expected lag after the rebalance (CLOSER 2024, Algorithm 2)",
         lambda settings, _: BinPacking(settings, tail_aware=True),
         Factors,
     ),
     "linear": PolicyFactory(
-        "total arrival rate over the events that a replica serves within the target; states a count only",
+        "total arrival rate divided by what a replica serves within the target; decides a count only",
         lambda settings, _: Linear(settings),
         Factors,
     ),
     "ffd-2022": PolicyFactory(
-        "two-dimensional first-fit decreasing decides the count, partitions are spread by number (ICCBDC 2022)",
+        "decides a count by two-dimensional first-fit decreasing and spreads partitions by number (ICCBDC 2022)",
         FirstFit2022,
         FirstFit2022Settings,
     ),
     "paper-optimal": PolicyFactory(
-        "packs the arrival rates of each tick anew, lag and handovers left out (CLOSER 2024)",
+        "packs the arrival rates of each tick and ignores lag and handovers (CLOSER 2024)",
         references.PaperOptimal,
         references.PaperOptimalSettings,
     ),
     "overprovisioned": PolicyFactory(
-        "the packing at the peak, which it must be told, held throughout",
+        "keeps the packing of the peak, which is an option",
         references.Overprovisioned,
         references.OverprovisionedSettings,
     ),
     "keda-hpa": PolicyFactory(
-        "lag over a threshold, through a HorizontalPodAutoscaler (KEDA); states a count only", KedaHpa, KedaHpaSettings
+        "lag divided by a threshold, through a HorizontalPodAutoscaler (KEDA); decides a count only",
+        KedaHpa,
+        KedaHpaSettings,
     ),
     "flink-ds2": PolicyFactory(
-        "needed capacity over true processing rate, as Flink's autoscaler; states a count only",
+        "needed capacity divided by true processing rate, as Flink's autoscaler; decides a count only",
         FlinkDs2,
         FlinkDs2Settings,
     ),
     "landau": PolicyFactory(
-        "packs write speeds of 30 s by a heuristic of one's choice, again when a replica is full (Landau et al. 2024)",
+        "packs write speeds of 30 s by a selectable heuristic, again when a replica is full (Landau et al. 2024)",
         Landau,
         LandauSettings,
     ),
     "static": PolicyFactory(
-        "a fixed count, partitions spread evenly once", lambda settings, _: Static(settings), StaticSettings
+        "keeps a fixed count and spreads partitions evenly once", lambda settings, _: Static(settings), StaticSettings
     ),
     "clairvoyant": PolicyFactory(
-        "the schedule of the optimum, which it must be told", references.Clairvoyant, references.ClairvoyantSettings
+        "follows the schedule of the optimum, which is an option",
+        references.Clairvoyant,
+        references.ClairvoyantSettings,
     ),
     "tail-aware": PolicyFactory(
-        "of the plans that could follow, the one whose replicas and late events cost least",
+        "predicts the late events of several plans and chooses the one with the lowest cost",
         TailAware,
         TailAwareSettings,
     ),

@@ -37,10 +37,9 @@ class Factors(Settings):
     """How much of a replica may be used."""
 
     f_up: float = setting(0.9, "share", above=0, most=1)
-    """Share of a replica that a plan may use; beyond it replicas are added. CLOSER 2024: 10 % in reserve."""
+    """Share of a replica's capacity that a plan may use. CLOSER 2024 keeps 10 % in reserve."""
     f_down: float = setting(0.4, "share", above=0, most=1)
-    """Share of a replica that a smaller group may use before replicas are removed; far below f_up, so that a group that
-    has just shrunk does not grow again at once."""
+    """Share of capacity that a smaller group may use before replicas are removed. A low value prevents flapping."""
     RULES: ClassVar[Rules] = (("f_down", _down_below_up),)
 
 
@@ -65,13 +64,13 @@ class Limits(Settings):
     """How many replicas there may be, and how soon their number may change again."""
 
     min_replicas: int = setting(1, "replicas", least=1)
-    """Fewest replicas; somebody owns the partitions in silence too."""
+    """Minimum number of replicas, also without events."""
     max_replicas: int = setting(0, "replicas", least=0)
-    """Most replicas; 0: as many as there are partitions, the cap in any case."""
+    """Maximum number of replicas; 0: one for each partition, which is never exceeded."""
     cool_down_up_s: float = setting(0.0, "s", least=0)
-    """After any scaling no replica is added for so long; the experiments of CLOSER 2024 ran with 10."""
+    """Time after any scaling in which no replica is added. CLOSER 2024 used 10."""
     cool_down_down_s: float = setting(0.0, "s", least=0)
-    """After any scaling no replica is removed for so long."""
+    """Time after any scaling in which no replica is removed."""
     RULES: ClassVar[Rules] = (("min_replicas", _below_maximum("min_replicas")),)
 
 
@@ -80,20 +79,18 @@ class Guards(Settings):
     """Rails around any policy."""
 
     changing_limit_s: float = setting(30.0, "s", least=0)
-    """For so long a replica that is not ready may hold back stops and reassignments: ten times a slow start; after that
-    it is a fault, and the group goes on without it."""
+    """Longest time that a replica which is not ready may block scale-down and reassignment. Later it is ignored."""
     stabilisation_down_s: float = setting(0.0, "s", least=0)
-    """Down only to the most replicas wanted within so long; 0: off; Kubernetes has 300. Worth its price where the group
-    stops as a whole: with t_r = 2 s and a load like a sine, 60 s keep 99.8 % in time instead of 97.2 for 13 % more
-    replica-minutes (Algorithm 2)."""
+    """Scale down only to the maximum wanted within this time; 0: off. Kubernetes uses 300. Useful if each rebalance
+    stops the group."""
     stuck_after_s: float = setting(30.0, "s", least=0)
-    """A partition with lag but without progress for so long, while its owner lives, is an alert and no reason to scale;
-    0: off. Beyond the 15 s after which a hung replica is replaced."""
+    """Time without progress after which a partition with lag is reported, and ignored by policies, if its owner lives;
+    0: off."""
     fallback_down_s: float = setting(60.0, "s", least=0)
-    """While the policy fails, a count by rate and lag stands in for it: a replica is stopped only once fewer have
-    sufficed for so long."""
+    """If the policy fails, a count by rate and lag replaces it. It removes a replica only if fewer sufficed for this
+    time."""
     safe_replicas: int = setting(0, "replicas", least=0)
-    """While the policy fails, no fewer than so many; 0: no such limit."""
+    """Minimum number of replicas while the policy fails; 0: no minimum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,14 +113,13 @@ class Scaling(Factors, Limits):
     decision_interval_s: float = setting(1.0, "s", least=0.1, most=60)
     """Time between two decisions."""
     tick_offset_s: float = setting(0.1, "s", least=0)
-    """Ticks fall so long after multiples of the interval: bursts of a load begin at whole seconds, and a decision shall
-    see a burst whole, before the next one."""
+    """Delay of a decision after a multiple of the interval, so that it sees a burst at a whole second completely."""
     initial_replicas: int = setting(1, "replicas", least=1)
     """Replicas at the start; `static` keeps them."""
     rebalance_time_s: float = setting(0.05, "s", least=0)
-    """t_r that policies plan for until it is learned; CLOSER 2024 measured 50 ms at its p99."""
+    """Rebalance time (t_r) that policies assume until it is learned. CLOSER 2024 measured 50 ms at p99."""
     learn_rebalance_time: bool = setting(True)
-    """Policies plan for the t_r that this very group shows (p99); off where a published experiment is repeated."""
+    """Policies use the measured rebalance time (p99); false repeats published experiments."""
     absence_grace_s: float = setting(0.0, "s", least=0)
-    """For so long the partitions of a replica that died wait for its return; 0: others take them at once."""
+    """Time that the partitions of a dead replica wait for its return; 0: others take over at once."""
     RULES: ClassVar[Rules] = (("tick_offset_s", _tick_inside_interval), ("initial_replicas", _initial_within_bounds))

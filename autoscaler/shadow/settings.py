@@ -8,19 +8,19 @@ from contracts.metrics import counter, gauge
 from contracts.settings import Target, setting
 from contracts.topics import ScaledGroup
 
-REPLICAS = gauge(
-    "tailpack_shadow_replicas", "replicas", "Members of the group, and replicas there would have been", "of"
-)
-LAG = gauge("tailpack_shadow_lag_seconds", "seconds", "Age of the oldest event that waits", "of")
+REPLICAS = gauge("tailpack_shadow_replicas", "replicas", "Members of the group, and replicas of the shadow", "of")
+LAG = gauge("tailpack_shadow_lag_seconds", "seconds", "Age of the oldest waiting event", "of")
 MINUTES = gauge(
     "tailpack_shadow_replica_minutes", "replica-minutes", "Replica-minutes since the comparison began", "of"
 )
-LATE = gauge("tailpack_shadow_late_seconds", "seconds", "For how long an event waited beyond the target", "of")
-WATCHED = gauge("tailpack_shadow_watched_seconds", "seconds", "How long the comparison lasts")
-SERVICE_RATE = gauge(
-    "tailpack_shadow_service_rate_events_per_second", "events/s", "Events/s of a busy member, as learned or configured"
+LATE = gauge(
+    "tailpack_shadow_late_seconds", "seconds", "Time in which the oldest waiting event was beyond the target", "of"
 )
-TROUBLE = gauge("tailpack_shadow_trouble", "", "1 while it is in trouble; /healthz says why", "what")
+WATCHED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the comparison")
+SERVICE_RATE = gauge(
+    "tailpack_shadow_service_rate_events_per_second", "events/s", "Service rate of a busy member, learned or configured"
+)
+TROUBLE = gauge("tailpack_shadow_trouble", "", "1 while the component has a problem; /healthz has the reason", "what")
 DECISIONS = counter("tailpack_shadow_decisions_total", "decisions", "Decisions that were not carried out", "action")
 
 
@@ -29,6 +29,6 @@ class ShadowSettings(Scaling, Target, Guards, ScaledGroup, PolicyOptions, Pages)
     """Environment: TAILPACK_TOPIC, TAILPACK_GROUP, TAILPACK_POLICY, …"""
 
     member_rate: float = setting(0.0, "events/s", least=0)
-    """What one member serves when it is never idle; 0: learned from what members commit while they are behind."""
+    """Service rate of one busy member; 0: learned while members have lag."""
     member_startup_s: float = setting(10.0, "s", least=0)
-    """From the request of a member until it would serve; the pods of the group say best how long that is."""
+    """Start-up time of a member."""

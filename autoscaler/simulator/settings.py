@@ -24,19 +24,18 @@ class ServiceShape(Speeds):
     """How serving differs from the same time for each event."""
 
     distribution: Distribution = setting(Distribution.DETERMINISTIC)
-    """Of the time to serve an event."""
+    """Distribution of the service time."""
     overhead_s: float = setting(0.0, "s", least=0)
-    """Added to each event's time; the replicas of CLOSER 2024 had 0.0007 (μ about 174)."""
+    """Time added to each event. The replicas of CLOSER 2024 had 0.0007 (μ about 174)."""
     lognormal_sigma: float = setting(1.0, above=0)
     """Standard deviation of the logarithm."""
     pareto_shape: float = setting(2.5, above=2)
-    """Tail index; above 2, so that the variance exists."""
+    """Tail index; above 2 the variance exists."""
     shared_limits: tuple[float, ...] = setting((), "events/s", above=0)
-    """All replicas together begin no more, for a resource behind them allows no more; one limit after the other, each
-    for shared_limit_s, the last one to the end. None named: no limit. Policies know what replicas say: that events take
-    longer."""
+    """Limits of all replicas together, events/s, one after the other; the last one remains. Policies see longer service
+    times."""
     shared_limit_s: float = setting(300.0, "s", above=0)
-    """How long each of them holds."""
+    """Duration of each of these limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,18 +81,17 @@ class Observing(Settings):
     """What of the simulated group is seen, and when."""
 
     observation_delay_s: float = setting(0.0, "s", least=0)
-    """Offsets are seen as they were so long ago."""
+    """Age of observed offsets."""
     observation_loss: float = setting(0.0, "share", least=0, most=1)
-    """Share of ticks at which nothing can be observed."""
+    """Share of ticks without any observation."""
     commit_age_s: float = setting(0.0, "s", least=0)
-    """Commits are seen as they were so long before the offsets beside them, so what was finished since still counts as
-    lag. Where replicas commit at intervals: half of one, on average. Policies are told."""
+    """Additional age of observed commits: on average half of the commit interval. Policies get this value."""
     service_rate_error: float = setting(0.0, "share", above=-1)
-    """The μ that policies are told is so much too high; negative: too low."""
+    """Relative error of the service rate that policies get; positive: too high."""
     planned_startup_s: float | None = setting(None, "s", least=0)
-    """Start-up that policies are told; None: the true one, 0 where that is sampled."""
+    """Start-up time that policies get; none: the true one, 0 if that is sampled."""
     poll_events: int = setting(1, "events", least=1)
-    """Events polled and committed together at most; 1: each is committed when it is finished."""
+    """Maximum number of events that are polled and committed together."""
 
 
 @dataclass(frozen=True, kw_only=True)

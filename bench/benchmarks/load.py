@@ -9,15 +9,14 @@ from typing import Final
 import msgspec
 
 from bench import BenchError
-from bench.benchmark import Row, environ_of
+from bench.benchmark import Row, check, environ_of
 from contracts.children import Child, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.validation import as_environment
 from contracts.waiting import until
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist
 from loadgen.schedule import Spacing, Split
-from loadgen.spec import DriverSettings, LoadSpec, Topology
+from loadgen.spec import LoadSpec, Topology
 
 TARGET_S: Final = 0.5
 """Latency target: a load is on time while the p99 of its lateness is at most 5 % of it."""
@@ -40,6 +39,7 @@ class EvenLoad:
     seconds: int
     partitions: int
     spacing: Spacing = Spacing.SMOOTH
+    linger_ms: float = 2.0
 
     def generators(self, connection: Connection, folder: Path, parts: int = 1) -> list[Child]:
         """Return the processes that send it, not started yet.
@@ -53,19 +53,15 @@ class EvenLoad:
             duration_s=self.seconds, partitions=self.partitions, latency_target_s=TARGET_S,
         )  # fmt: skip
         load.write_bytes(msgspec.json.encode(spec))
-        start = str(folder / START_FILE)
-        told = [
-            DriverSettings(load_file=str(load), out_dir=str(folder), start_file=start, parts=parts, part=part)
-            for part in range(1, parts + 1)
-        ]
+        files = {"load_file": load, "out_dir": folder, "start_file": folder / START_FILE}
         return [
             Child(
-                f"generator-{one.part}",
+                f"generator-{part}",
                 python_module("loadgen.drivers"),
-                environ_of(connection) | as_environment(one),
-                folder / f"generator-{one.part}.log",
+                environ_of(connection, **files, linger_ms=self.linger_ms, parts=parts, part=part),
+                folder / f"generator-{part}.log",
             )
-            for one in told
+            for part in range(1, parts + 1)
         ]
 
 
@@ -115,7 +111,7 @@ class Loads:
             for part in parts:
                 part.start()
                 running.callback(part.stop)
-            parts[-1].wait_until(lambda: all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "ready")
+            until(lambda: check(parts) and all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "the load is ready")
             (folder / START_FILE).write_text(str(now_us() + (0 if overdue else AHEAD_US)))
             ended = lambda: all(part.exit_status is not None for part in parts)  # noqa: E731
             until(ended, seconds + DEADLINE_S, "the load is sent")

@@ -23,6 +23,7 @@ from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.settings import unknown
 from contracts.topics import Group, Topic, qualified
+from contracts.waiting import until
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MOST: Final = 0.9
@@ -85,8 +86,7 @@ class Stage(Benchmark):
         with ExitStack() as running:
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
             members = min(instances, self.partitions)
-            own_some = lambda: self._owners(connection) == members  # noqa: E731
-            processes[0].wait_until(own_some, START_S, "every instance owns partitions")
+            until(lambda: check(processes) and self._owners(connection) == members, START_S, "all own partitions")
             start = _seen(processes, 0)
             self._fill(connection, backlog)
             commits = self._commits(connection, processes, start, orders)
@@ -104,10 +104,8 @@ class Stage(Benchmark):
         }
 
     def _start(self, running: ExitStack, connection: Connection, folder: Path, number: int) -> Child:
-        name, topics = (
-            f"{self.name}-{number}",
-            dict.fromkeys(("pipeline_partitions", "payment_partitions"), self.partitions),
-        )
+        name = f"{self.name}-{number}"
+        topics = {"pipeline_partitions": self.partitions, "payment_partitions": self.partitions}
         own = {"replica": name, "instance": number, "data_dir": folder / self.name, "demo": "true"}
         environ = environ_of(connection, service_time_s=self.service_time, **own, **topics)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")

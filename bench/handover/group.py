@@ -114,7 +114,7 @@ class ServedGroup:
         self.running: dict[str, Child] = {}
         """Replicas that were started and that no signal has ended."""
         seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
-        self._load = EvenLoad(setup.rate, seconds, setup.partitions).generators(connection, self._folder)
+        self._load = EvenLoad(setup.rate, seconds, setup.partitions, linger_ms=0).generators(connection, self._folder)
         stack.callback(self._stop_all)
         self.interruptions: list[int] = stack.enter_context(signals_noted())
         """Signals: the next wait ends with KeyboardInterrupt, never a start or a fetch."""
@@ -176,8 +176,7 @@ class ServedGroup:
         child, at_us = self.running.pop(name), now_us()
         self._stopping[name] = child
         if kill:
-            child.kill()
-            child.wait()
+            child.wait(0)
         else:
             child.terminate()
         return at_us

@@ -16,7 +16,7 @@ from bench.simulation.run import RANKS, asked_of, percentile_s
 from bench.simulation.sent import Sent, sent_by, settings_of
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
-from report.measures import IntArray, in_sla_share, replica_minutes
+from report.measures import in_sla_share, replica_minutes
 
 
 class StageResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +50,8 @@ class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[StageResult, ...]
 
 
-def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], IntArray, ChainResult]:
-    """Simulate every stage; return what happened at each, how long each event took in all (µs), and the figures.
+def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], ChainResult]:
+    """Simulate every stage; return the run of each, and the figures.
 
     sent: the events, where they are not simply the scenario's. Raises InvalidSettingsError for what cannot be
     simulated.
@@ -95,7 +95,7 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
         replica_minutes=sum(one.replica_minutes for one in stages),
         stages=tuple(stages),
     )
-    return runs, took_us, found
+    return runs, found
 
 
 def _policies(questions: Sequence[Scenario]) -> list[Policy]:

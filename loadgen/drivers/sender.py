@@ -22,7 +22,6 @@ MESSAGE_TIMEOUT_MS: Final = 600_000
 PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,  # order per partition, and no duplicates, across retries
-    "linger.ms": 2,
     "partitioner": "murmur2_random",  # as the Java clients, aiokafka and Faust place keys
     "message.timeout.ms": MESSAGE_TIMEOUT_MS,
     "queue.buffering.max.messages": 1_000_000,
@@ -76,13 +75,14 @@ class Entry(ABC):
 class Sender(Entry):
     """Sends records to one topic."""
 
-    def __init__(self, connection: Connection, topic: str, *, pause: Pause, settled: Settled) -> None:
+    def __init__(self, connection: Connection, topic: str, linger_ms: float, *, pause: Pause, settled: Settled) -> None:
         super().__init__(pause, settled)
         self._topic = topic
         self._address = connection.bootstrap_servers
         self._fatal: KafkaError | None = None
         try:
-            self._producer = Producer(PRODUCER | connection.librdkafka() | {"error_cb": self._on_error})
+            own = {"linger.ms": linger_ms, "error_cb": self._on_error}
+            self._producer = Producer(PRODUCER | connection.librdkafka() | own)
         except KafkaException as wrong:
             raise GeneratorError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
 
@@ -162,13 +162,13 @@ RECENT = 1000
 """Events whose lateness is looked at."""
 
 SCHEDULED = gauge("tailpack_generator_scheduled", "events", "Events of the whole schedule")
-SENT = counter("tailpack_generator_sent_total", "events", "Events handed to the Kafka client")
+SENT = counter("tailpack_generator_sent_total", "events", "Events passed to the Kafka client")
 ACKNOWLEDGED = counter("tailpack_generator_acknowledged_total", "events", "Events that the brokers have confirmed")
 FAILED = counter("tailpack_generator_failed_total", "events", "Events that the Kafka client gave up")
 LATENESS = gauge(
-    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − intended time, p99 of the last {RECENT} events"
+    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − scheduled time, p99 of the last {RECENT} events"
 )
-LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "A run whose p99 is above is invalid: 5 % of W")
+LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p99 of a valid run: 5 % of W")
 
 
 class GeneratorMetrics:

@@ -38,17 +38,17 @@ class ServiceSettings(KeyedTopics):
     """Settings of all services on Faust; a service with more of them extends this record."""
 
     http_host: str = setting("127.0.0.1")
-    """Address to listen on; 0.0.0.0 inside a container."""
+    """Address of the HTTP interface; 0.0.0.0 in a container."""
     http_port: int = setting(0, least=0, most=65535)
     """Port of the HTTP interface; 0: none."""
     data_dir: str = setting(".tailpack/services")
-    """Where Faust keeps its working folder. Nothing there needs to survive: state comes back from Kafka."""
+    """Working folder of Faust; it may be deleted, because the state is in Kafka."""
     instance: str = setting("0")
-    """Name of this copy of the service. A restart under the same name takes its group membership over at once."""
+    """Name of this copy. A restart with the same name takes over its group membership at once."""
     commit_interval_s: float = setting(0.5, "s", above=0)
-    """A crash repeats what this long a time brought, and the repeats are dropped; each commit costs some ms of CPU."""
+    """Time between commits. A crash repeats at most this much work, and repeats are dropped."""
     broker_deadline_s: float = setting(20.0, "s", least=0)
-    """How long a start waits for the broker and for the run's topics."""
+    """Longest wait for the broker and the topics at the start."""
 
 
 def make_app(

@@ -26,19 +26,17 @@ from services.common.records import ServiceError
 from services.common.service import Service
 
 PREFIX: Final = "tailpack_service_"
-WELL = gauge("tailpack_service_well", "", "1: the service consumes; 0: /healthz says why not")
+WELL = gauge("tailpack_service_well", "", "1: the service is healthy; 0: /healthz has the reason")
 WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
-DUPLICATES = counter(
-    "tailpack_service_duplicates_dropped_total", "records", "Repeats of what was written already, dropped"
-)
+DUPLICATES = counter("tailpack_service_duplicates_dropped_total", "records", "Repeated records that were dropped")
 REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
 FENCED = counter(
     "tailpack_service_fenced_total", "records", "Payments dropped because their replica had lost its partition"
 )
-UNACKNOWLEDGED = gauge(
-    "tailpack_service_unacknowledged", "records", "Records taken whose outputs the brokers have not all acknowledged"
+UNACKNOWLEDGED = gauge("tailpack_service_unacknowledged", "records", "Records whose outputs are not yet acknowledged")
+OLDEST = gauge(
+    "tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest such record; 0 without one"
 )
-OLDEST = gauge("tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest of those; 0 without one")
 
 LABELS = ("service",)
 

@@ -28,9 +28,9 @@ class TraceSettings(Settings):
     """Environment: TAILPACK_TRACE_…."""
 
     trace_endpoint: str = setting("")
-    """Where spans are sent by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; empty: there are no traces."""
+    """OTLP/HTTP endpoint for spans, such as http://127.0.0.1:4318/v1/traces; empty: no traces."""
     trace_share: float = setting(1.0, least=0, most=1)
-    """Share of the traces that are recorded; who goes on with one does as whoever began it."""
+    """Share of traces that are recorded; a trace is recorded in all services or in none."""
 
 
 class Tracing:

@@ -17,7 +17,7 @@ class ConsumerSettings(Options, ScaledGroup):
     """Environment: TAILPACK_REPLICA, TAILPACK_TOPIC, TAILPACK_GROUP, … and the consumer's options."""
 
     replica: str
-    """Name in the plan, such as payment-0. Of two live processes of one name the later one owns the partitions."""
+    """Name in plans, such as payment-0. Of two processes with one name the later one owns the partitions."""
 
     RULES: ClassVar[Rules] = (("replica", lambda values: None if values["replica"] else "must not be empty"),)
 

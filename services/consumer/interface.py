@@ -60,30 +60,29 @@ class Options(Membership, Target):
     """Options of a consumer. Raises ValueError naming everything that is wrong."""
 
     rebalance_timeout_s: float = setting(10.0, "s", above=0)
-    """A member that does not rejoin within it is out of the group."""
+    """Time after which a member that has not rejoined is removed from the group."""
     concurrency: int = setting(1, "events", least=1)
-    """Events (or batches) handled side by side, over all partitions."""
+    """Events (or batches) handled at the same time, over all partitions."""
     concurrency_per_partition: int = setting(1, "events", least=1)
-    """… of one partition. Above 1 its events still start in order, and those with the same key never overlap."""
+    """Events of one partition handled at the same time, never two with the same key. They start in order."""
     batch_size: int = setting(1, "events", least=1)
-    """Events of one partition that `handle_batch` gets at most; it never waits for a batch to fill."""
+    """Maximum number of events for `handle_batch`, which never waits for a full batch."""
     attempts: int = setting(5, "attempts", least=1)
-    """How often an event, or a batch, is tried before it counts as failed."""
+    """Attempts before an event or a batch has failed."""
     retry_backoff_s: float = setting(0.1, "s", above=0)
-    """Pause before the second attempt; twice as long before each that follows. Its partition waits, others do not."""
+    """Pause of the partition before the second attempt, doubled for each further one."""
     retry_backoff_max_s: float = setting(5.0, "s", above=0)
     """Longest pause between two attempts."""
     handler_timeout_s: float = setting(300.0, "s", least=0)
-    """A handler at work for longer is cancelled, and the attempt has failed; so has one whose awaitable is not done
-    within it. Longer than an output waits for its broker, so that an outage is no failure of events. 0: no limit."""
+    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit. Longer than a
+    broker's outage."""
 
     http_port: int = setting(0, least=-1, most=65535)
-    """Port of `/healthz` and `/metrics`; 0: none; -1: any free one, which the replica's reports tell. Each process
-    needs its own."""
+    """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""
     http_host: str = setting("127.0.0.1")
-    """Address that they listen on."""
+    """Address of these pages."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
-    """What happens to a partition whose log was created anew, truncated, or deleted before it was served."""
+    """Handling of a partition whose log was re-created, truncated, or deleted before it was served."""
 
     RULES: ClassVar[Rules] = (OBEYS_PLANS, ("retry_backoff_max_s", _not_below_the_first))
 

@@ -11,11 +11,11 @@ LATENCY: Final = histogram(
     "tailpack_consumer_latency_seconds",
     "seconds",
     "From the moment an event was intended to be sent (own handlers: from its timestamp) until it was done; "
-    "one of the bounds is W. What was served twice counts twice",
+    "one of the bounds is W. Repeated events count again",
     bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events done within W; of those in the histogram")
-TARGET: Final = gauge("tailpack_consumer_latency_target_seconds", "seconds", "W")
+IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events of the histogram that were done within W")
+TARGET: Final = gauge("tailpack_consumer_latency_target_seconds", "seconds", "Latency target (W)")
 BUDGET: Final = gauge("tailpack_consumer_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
 PAUSE: Final = histogram(
     "tailpack_consumer_handover_pause_seconds",
@@ -24,23 +24,21 @@ PAUSE: Final = histogram(
     bounds=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
 EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Events that are done, failed ones included")
-FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events given up after their last attempt")
+FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events that failed in their last attempt")
 RETRIED: Final = counter(
     "tailpack_consumer_attempts_retried_total", "attempts", "Attempts that failed and were followed by another"
 )
 BUSY: Final = counter("tailpack_consumer_busy_seconds_total", "seconds", "Time spent handling events")
 PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that are served")
 TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
-WELL: Final = gauge("tailpack_consumer_well", "", "1: the replica is well; 0: /healthz has the reasons")
+WELL: Final = gauge("tailpack_consumer_well", "", "1: the replica is healthy; 0: /healthz has the reasons")
 PARTITION_AGE: Final = gauge(
     "tailpack_consumer_partition_lag_seconds",
     "seconds",
     "Age of the oldest event of a partition served here that waits; 0: none does",
     "partition",
 )
-POSITION: Final = gauge(
-    "tailpack_consumer_partition_position", "", "Next offset to be done of a partition served here", "partition"
-)
+POSITION: Final = gauge("tailpack_consumer_partition_position", "", "Next offset to serve of a partition", "partition")
 
 
 class Latencies:

@@ -13,7 +13,7 @@ from contracts.events import DEMO_TOKEN_KEY, NotificationSent, OrderStatus, Paym
 from contracts.settings import Rules, Values, required, setting
 from contracts.topics import Group, Topic, qualified
 from contracts.validation import InvalidSettingsError
-from grouping import Grouping
+from grouping import Partitioner
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
 from services.common.read_back import identity_in
@@ -52,20 +52,19 @@ class OrderSettings(ServiceSettings):
     """Environment: TAILPACK_GROUPING, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
 
     payment_partitions: int = required(least=1)
-    """Partitions of payments.requested."""
-    grouping: Grouping = setting(Grouping.KG)
-    """How payments.requested is shared out: explicit by the header `partition`, or else by the customer."""
+    """Partitions of `payments.requested`."""
+    grouping: Partitioner = setting(Partitioner.KG)
+    """Partitioner of `payments.requested`; `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
-    """W, by which `cg` tells a busy partition from an idle one."""
+    """Latency target (W) by which `cg` distinguishes busy partitions."""
     card_token_key: str = setting("")
-    """Secret of the keyed hash that turns card numbers into tokens, of 16 characters or more."""
+    """Secret for the hash of card numbers, 16 characters or more."""
     card_token_key_file: str = setting("")
-    """File that holds that secret and nothing else, in place of `card_token_key`."""
+    """File with that secret only, instead of `card_token_key`."""
     api_token_file: str = setting("")
-    """File that holds what callers of /orders send as `Authorization: Bearer …` and nothing else, of 16 characters or
-    more. Empty: whoever reaches the port may place and read orders."""
+    """File with the bearer token for /orders only, 16 characters or more. Empty: no authentication."""
     demo: bool = setting(False)
-    """Whether these orders are made up: card numbers then get tokens of a key that everybody knows."""
+    """Orders are invented: the secret for card tokens is a public one."""
 
     RULES: ClassVar[Rules] = (
         *((name, partial(_held, name)) for name in ("card_token_key_file", "api_token_file")),

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from contracts.clock import now_us
 from contracts.membership import LiveSpeeds, Work
 from contracts.settings import Rules, picked, setting
-from grouping import Grouping, splits_keys
+from grouping import Partitioner, splits_keys
 from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 
@@ -20,15 +20,15 @@ class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
     """Environment: TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, … and the consumer's options."""
 
     payment_partitions: int = setting(0, "partitions", least=0)
-    """Least partition count of the input topic, which may grow; fewer is an error. 0: whatever the topic has."""
+    """Least number of partitions of the input topic, which may grow; 0: any."""
     slow_event_s: float = setting(0.0, "s", least=0)
-    """For experiments: what an event takes whose order id begins with `slow-`. 0: what any other takes."""
+    """Service time of events whose order id begins with `slow-`, for experiments; 0: as others."""
     replica_number: int = setting(0, least=0)
-    """Which start of a replica this is, from 0, as `speeds` and `slow_replicas` count; whoever starts it says so."""
+    """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
-    """Whether the events of a customer must come in their order; refuses groupings that split keys."""
-    grouping: Grouping = setting(Grouping.EXPLICIT)
-    """The setting of Order of the same name."""
+    """Require that each customer's events stay in order; partitioners that split keys are then refused."""
+    grouping: Partitioner = setting(Partitioner.EXPLICIT)
+    """Partitioner that Order uses."""
 
     RULES: ClassVar[Rules] = (("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])),)
 

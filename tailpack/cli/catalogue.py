@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from itertools import pairwise
 from math import isfinite
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from contracts.settings import DAY_S, Setting, choices, declaration, kinds
+from contracts.settings import DAY_S, Setting, choices, declaration
 from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
 from tailpack.errors import TailpackError
 
@@ -39,7 +39,7 @@ def sentences(record: type) -> dict[str, str]:
 
 def described(record: type) -> Iterator[tuple[str, str, str]]:
     """Yield (name, default with its range, meaning) of each setting of a record. Raises KeyError without a meaning."""
-    texts, types = sentences(record), kinds(record)
+    texts, types = sentences(record), get_type_hints(record)
     for one in fields(record):
         declared = declaration(one)
         words = declared.known or (() if float in get_args(types[one.name]) else choices(types[one.name]))

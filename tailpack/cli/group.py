@@ -8,7 +8,7 @@ import typer
 from tailpack.errors import TailpackError
 
 Config = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG.toml]", help="Settings; those of the environment go first.")
+    Path | None, typer.Argument(metavar="[CONFIG.toml]", help="Settings; the environment overrides them.")
 ]
 
 
@@ -17,7 +17,7 @@ def autoscale(
         list[Path] | None,
         typer.Argument(
             metavar="[CONFIG.toml …]",
-            help="Settings; those of the environment stand above. Of several groups one behind the other: a file each.",
+            help="Settings; the environment overrides them. One file for each group of a chain.",
         ),
     ] = None,
     *,

@@ -22,7 +22,7 @@ Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, c
 def start(
     folder: Folder = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of the first broker, on 127.0.0.1; 0: as last time, or free.")
+        int, typer.Option(min=0, max=65535, help="Port of the first broker; 0: the last one, or a free one.")
     ] = 0,
     brokers: Annotated[
         int | None,
@@ -74,7 +74,7 @@ def groups(context: typer.Context, bootstrap_servers: Servers = "") -> None:
 
 def create(
     scenario: Annotated[
-        str, typer.Argument(metavar="[SCENARIO]", help="Of a run.", callback=plain, autocompletion=complete_scenario)
+        str, typer.Argument(metavar="[SCENARIO]", help="Scenario.", callback=plain, autocompletion=complete_scenario)
     ] = "",
     *,
     config: Annotated[

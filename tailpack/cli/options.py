@@ -100,7 +100,7 @@ Startup = Annotated[
     typer.Option(metavar="DURATION", callback=_quantity, help="From the request of a replica until it serves: 25s."),
 ]
 Max = Annotated[int | None, typer.Option("--max", min=1, help="Most replicas; by default one for each partition.")]
-Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the load and of all chance; equal seeds give equal runs.")]
 Duration = Annotated[
     int | None,
     typer.Option("--duration", metavar="TIME", parser=_seconds, help="Send only the first part of the load: 90s, 2m."),

@@ -54,7 +54,7 @@ def run(
     latency_target_s: Annotated[
         float | None, typer.Option(help="With --events and no run.json; a run brings its own.")
     ] = None,
-    percentile: Annotated[float | None, typer.Option(help="Likewise: the share promised; by default 0.999.")] = None,
+    percentile: Annotated[float | None, typer.Option(help="Likewise: the share in time; by default 0.999.")] = None,
     master: Master = "local[2]",
     strict: Annotated[
         bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
@@ -65,7 +65,7 @@ def run(
         bool | None,
         typer.Option(help="Simulate the same events under other policies, too; by default those of a live run."),
     ] = None,
-    kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
+    kept: Annotated[bool, typer.Option("--kept", help="Use the existing result; compute nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Report on a run, live or simulated, or your own events; or hand over an earlier report.
@@ -125,7 +125,7 @@ def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first is the reference.")],
     *,
-    form: Annotated[Format, typer.Option("--format", help="Of the table: markdown or json.")] = Format.MARKDOWN,
+    form: Annotated[Format, typer.Option("--format", help="Format of the table.")] = Format.MARKDOWN,
     out: Annotated[Path | None, typer.Option("--out", help="File that takes the table instead of the screen.")] = None,
     master: Master = "local[2]",
     as_json: AsJson = False,

@@ -124,7 +124,7 @@ def load(
     out: Annotated[Path, typer.Option("--out", help="Folder that takes the run's folder, OUT/NAMESPACE.")] = Path(
         "out"
     ),
-    policy: Annotated[str | None, typer.Option(help="What the autoscaler runs, where not the scenario's.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy of the autoscaler; default: the scenario's.")] = None,
     web_ui: WebUi = None,
     load_workers: LoadWorkers = 1,
     pipeline_partitions: PipelinePartitions = None,
@@ -155,7 +155,7 @@ def record(
     out: Annotated[Path, typer.Option("--out", help="New Parquet file that takes the trace.")],
     group: Annotated[str, typer.Option(help="Begin where this consumer group has committed, not at the start.")] = "",
     seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="Go on with what arrives, for so long; else up to the topic's ends.")
+        float | None, typer.Option(min=0.1, help="Record new events this long; default: up to the present end.")
     ] = None,
     client_properties: Properties = "",
     as_json: AsJson = False,
@@ -177,8 +177,8 @@ def record(
         into = EventWriter(Path(folder))
         try:
             recording = Recording(connection, topic, group)
-            with progress(f"recording {topic}", None if seconds else recording.most) as tell:
-                recording.run(into, seconds=seconds, told=lambda rows: tell(completed=rows))
+            with progress(f"recording {topic}", None if seconds else recording.expected_records) as tell:
+                recording.run(into, seconds=seconds, on_progress=lambda rows: tell(completed=rows))
         except RecordingError as wrong:
             raise TailpackError(str(wrong)) from wrong
         except KeyboardInterrupt:
@@ -198,7 +198,7 @@ def record(
     raise typer.Exit(INTERRUPTED if interrupted else 0)
 
 
-def jars(bundle: Annotated[Bundle, typer.Argument(help="What they are for.")]) -> None:
+def jars(bundle: Annotated[Bundle, typer.Argument(help="Program that needs them.")]) -> None:
     """Fetch and verify the jars of Kafka or of Spark's connector, so that later starts need no network."""
     console = Console()
     folder = ensure(bundle, lambda said: console.print(said, highlight=False))

@@ -40,24 +40,20 @@ class TailAwareSettings(Settings):
     """Prices are in seconds of a replica."""
 
     price: float = setting(0.05, "share", above=0)
-    """What the budget of late events (1 − q of all) is worth, as a share of the work: to keep one event in time,
-    price/(μ·(1 − q)) replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Up to sixteen times that while the
-    promise is broken."""
+    """Price of late events: all events that may be late (1 − q) cost this share of the work. Sixteen times as much at
+    most if the SLO is not met."""
     start_price_s: float = setting(1.0, "s", least=0)
-    """Replica-seconds that starting a replica costs beside what it costs to run."""
+    """Cost of starting a replica, in replica-seconds."""
     patience_s: float = setting(8.0, "s", least=0)
-    """Longest that fewer replicas must have sufficed before one is stopped. It is learned from stops that were soon
-    followed by a start, and 0 where there are none."""
+    """Longest scale-down delay: fewer replicas must suffice this long. Learned from stops that were soon followed by a
+    start."""
     keep_s: float = setting(300.0, "s", least=0)
-    """Longest that as many replicas are kept as would have served what came, where starting them again would make
-    events late. It is learned from past starts, and 0 where they made nothing late; HPA and KEDA wait as long before
-    any stop."""
+    """Longest time that replicas are kept after a peak because a restart would make events late. Learned from past
+    starts."""
     move_price_s: float = setting(0.02, "s", least=0)
-    """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
-    the noise of the forecast is not worth a round of the group."""
+    """Cost of moving a partition, in replica-seconds. It prevents rebalances for gains within the forecast's noise."""
     lead_factor: float = setting(6.5, least=0)
-    """Handovers that take t_r are begun up to lead_factor·t_r early: a partition that moves early moves few events.
-    Where handovers take 50 ms it has no effect."""
+    """Handovers may begin up to lead_factor·t_r early, when fewer events are affected."""
 
 
 class TailAware:

@@ -16,9 +16,9 @@ from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import Speeds
 from contracts.settings import Rule, Target, Values, contradictions, picked, unknown
 from contracts.validation import InvalidSettingsError, checked, parse, spelt_out, table_in
-from grouping import Grouping, splits_keys
+from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
-from loadgen.spec import RULES, LoadSpec, wrong_with
+from loadgen.spec import RULES, LoadSpec, trace_problems
 from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
 
@@ -60,14 +60,14 @@ class Scenario(Heading):
         Raises InvalidSettingsError where more replicas are asked for than it has partitions, for faults that it cannot
         have, and for a grouping that would ignore its table.
         """
-        if wrong := wrong_with(trace, self.load.split, self.load.grouping, self.load.faults):
+        if wrong := trace_problems(trace, self.load.split, self.load.grouping, self.load.faults):
             raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
         scenario = replace(self, duration_s=trace.duration_s)
         if trace.partitions is None:
             return scenario
         load = replace(self.load, split=Split.TABLE)
         if isinstance(trace, EventTrace):  # a grouping may choose anew for events that have keys of their own
-            split = Split.TABLE if load.grouping is Grouping.EXPLICIT else Split.EVEN
+            split = Split.TABLE if load.grouping is Partitioner.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
         scenario = replace(
             scenario,

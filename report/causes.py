@@ -76,8 +76,7 @@ def why(cause: Cause, worst: Mapping[str, Any], terms: Terms, starts: Iterable[S
         return moment((time_us - terms.started_us) / 1e6)
 
     def between(begin: str, end: str) -> str:
-        known = worst[begin] is not None and worst[end] is not None
-        return _length(worst[end] - worst[begin] if known else None)
+        return _length(None if None in {worst[begin], worst[end]} else worst[end] - worst[begin])
 
     sentence, usual_us = SENTENCES[cause], terms.usual.service_us
     if cause is Cause.UPSTREAM and (worst["accepted_us"] or 0) - (worst["placed_us"] or 0) > terms.target_us // 10:

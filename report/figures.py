@@ -16,7 +16,7 @@ from report.integrity import effects, integrity, topics, totals
 from report.lateness import explain
 from report.rebalances import Deaths, rebalances, stays
 from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
-from report.run_info import EVENTS, RUN_FILE, RunInfo
+from report.run_info import EVENTS, RunInfo, load_run
 from report.table import Rows
 from report.terms import Terms, usual
 from report.wording import duration, several, share
@@ -55,7 +55,7 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
     counted, letters = stored.COUNTED in rows.known, stored.LETTERS in rows.known
     orders = effects(counts) if counted and run.world != "simulated" else None
     ranks = percentiles.measured(rows)
-    late_s = percentiles.lateness(ranks)
+    late_s = Lateness(**{f"{rank}_s": ranks["lateness"].rank(rank) for rank in ("p50", "p99", "max")})
     packing = packing_of(run, arrived, terms.usual)
     spent = cost(run, started_us, journal, packing)
     problems = invalid_because(run, shares.events, shares.refused, late_s)
@@ -148,33 +148,24 @@ def _orders(lost: int | None, effects: Effects | None) -> list[str]:
     return [", ".join(told)] if told else []
 
 
-def in_memory(master: str) -> int:
-    """Return how many events one process counts by itself: none where somebody named a cluster for it."""
-    return stored.MOST_IN_MEMORY if master.startswith("local") else 0
+def needs_spark(events: Path, master: str) -> bool:
+    """Return whether a run's events are still to be read from topics, or too many for one process.
 
-
-def needs_spark(folder: Path, master: str) -> bool:
-    """Return whether the run's events must be read from its topics first, or are too many for one process."""
-    return not stored.is_whole(folder / EVENTS) or stored.count(folder / EVENTS) > in_memory(master)
+    On a cluster's `master` any number is too many.
+    """
+    most = stored.MOST_IN_MEMORY if master.startswith("local") else 0
+    return not stored.is_whole(events) or stored.count(events) > most
 
 
 def report_stored(folder: Path) -> Result:
     """Report on the run in `folder` and write result.json there. Raises ReportError."""
-    run = stored.load_run(folder)
-    begun(run, folder)
+    run = load_run(folder)
     try:
         result = measure(run, stored.stored_events(folder / EVENTS), stored.stored_journal(folder), now_us=clock_us())
     except ReportError as refused:
         raise ReportError(f"{folder}: {refused}") from refused
     save(result, folder)
     return result
-
-
-def begun(run: RunInfo, folder: Path) -> None:
-    """Raise ReportError for a run whose load never began."""
-    if run.started_us is None:
-        why = "the load never began, so there is nothing to report on"
-        raise ReportError(f"{folder / RUN_FILE}: started_us is missing; {why}")
 
 
 def save(result: Result, folder: Path) -> None:

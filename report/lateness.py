@@ -28,8 +28,7 @@ FIGURES: Final = (
 EXPLAINED: Final = ("partition", "replica", "epoch", "offset", "done_us", "cause", *FIGURES)
 MOST_EXPLAINED: Final = 1_000_000
 """Of more late events each so many-th, by order of completion, is explained."""
-HANDED_OVER, DEAD = 1, 2
-"""How a partition changed hands."""
+HANDED_OVER, DEAD = 1, 2  # how a partition changed hands
 
 
 def explain(
@@ -39,7 +38,7 @@ def explain(
     number = shares.events - shares.in_sla
     if not number:
         return Tail(late=0, causes=(), episodes=())
-    starts = starting(journal.changes, terms.ended_us)
+    starts = starting(journal.changes, terms.started_us + terms.shown_s * SECOND_US)
     moments = [entry.at_us for entry in journal.changes] + [plan.at_us for plan in journal.plans]
     every = max(1, -(-number // MOST_EXPLAINED))
     late = waited(rows, owners, terms)

@@ -4,7 +4,6 @@ Times are integer microseconds, so that equal runs give equal digits.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import Final
@@ -14,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 RESAMPLES: Final = 10_000
-CONFIDENCE: Final = 0.95
-ENDS: Final = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+ENDS: Final = (0.025, 0.975)
 """Quantiles of the draws between which the interval lies."""
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -94,23 +92,19 @@ def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) 
     return capacity
 
 
-class Against(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean of paired differences, one's own minus the reference on the same seed, and where it may lie."""
+class Interval(msgspec.Struct, frozen=True):
+    """A mean and where it may lie. One value, or equal ones, have no width: their spread is not known."""
 
     mean: float
     low: float
     high: float
+
+
+class Against(Interval, frozen=True):
+    """Mean of paired differences, one's own minus the reference on the same seed."""
+
     distinguishable: bool
-    """The interval leaves 0 out; where it does not, the two cannot be told apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean and where it may lie. One value, or equal ones, have no width: of their spread nothing is known."""
-
-    mean: float
-    low: float
-    high: float
+    """The interval leaves 0 out; where it does not, the two may be equal."""
 
 
 def bootstrap_interval(values: Sequence[float]) -> Interval:
@@ -130,7 +124,7 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Against:
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
     mean, low, high = _bounds(_finite(a) - _finite(b))
-    return Against(mean=mean, low=low, high=high, distinguishable=not low <= 0 <= high)
+    return Against(mean, low, high, distinguishable=not low <= 0 <= high)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from report.result import STAGES, Breakdown, Breakdowns, Distribution, Lateness, Stage
+from report.result import STAGES, Breakdown, Breakdowns, Distribution, Stage
 from report.seconds import PARTS_PER_MILLION, ranked
 from report.table import NONE, Groups, Ints, Rows, Table, coalesce, joined, minus, nearest_rank
 from report.terms import latency
@@ -79,11 +79,6 @@ def stages(found: Mapping[str, Counted]) -> tuple[Stage, ...]:
     )
 
 
-def lateness(found: Mapping[str, Counted]) -> Lateness:
-    """Return how late the generator was. found: of `measured`."""
-    return Lateness(**{f"{rank}_s": found["lateness"].rank(rank) for rank in ("p50", "p99", "max")})
-
-
 def distribution(latencies: Counted, total: int) -> Distribution:
     """Return the share of `total` events done within each of a row of latencies, 50 to a decade."""
     bucket = np.ceil(np.log10(np.maximum(latencies.values, 1)) * BUCKETS_PER_DECADE)
@@ -116,7 +111,7 @@ def _by(rows: Rows, cells: Table, key: str) -> tuple[Breakdown, ...]:
             late=int(late_of[name]),
             **{f"{rank}_s": int(found[rank][row]) / 1e6 for rank in SHOWN},
         )
-        for name, row in sorted(named, key=_order)
+        for name, row in sorted(named, key=lambda one: (one[0] is None, len(str(one[0])), str(one[0])))
     )
 
 
@@ -125,11 +120,3 @@ def _ranks(events: Table, key: str) -> Table:
     known = latency_us != NONE
     of, ranks = ranked(events[key][known], latency_us[known], SHOWN)
     return Table({key: of, "events": np.unique(events[key][known], return_counts=True)[1], **ranks}, events.names)
-
-
-def _order(named: tuple[str | int | None, int]) -> tuple[bool, str, int]:
-    name = named[0]
-    if not isinstance(name, str):
-        return (name is None, "", -1 if name is None else name)
-    stem = name.rstrip("0123456789")
-    return (False, stem, int(name[len(stem) :] or -1))

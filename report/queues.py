@@ -41,7 +41,6 @@ def waited(rows: Rows, stays: Table, terms: Terms) -> Table:
     """Return the late events that were done, with what the queues of their replicas and of their partitions say.
 
     stays: of `rebalances.stays`. Added columns, all in µs:
-
     start_us      start of its service: received, and the replica's event before it done
     service_us    length of its service
     unstalled_us  end of its service if its replica had never been idle while the event could be served

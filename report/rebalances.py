@@ -3,7 +3,9 @@
 Both are read from the events themselves. The journal adds plans, and which replicas died.
 """
 
+import sys
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,8 +50,8 @@ class Takeover:
     """Number of the new owner's stay."""
     late: int = 0
     """Late events of that stay."""
-    sent_us: int | None = None
-    """When the new owner's first event had been handed on to the topic; None: not looked up."""
+    sent_us: int = sys.maxsize
+    """When the new owner's first event had been handed on to the topic; far in the future: not known."""
 
 
 class Deaths:
@@ -84,10 +86,10 @@ class Deaths:
 
 
 def _times(changes: Sequence[ReplicaChanged], kinds: Iterable[ReplicaChange]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    found = defaultdict[str, list[int]](list)
     for change in changes:
         if change.change in kinds:
-            found.setdefault(change.replica, []).append(change.at_us)
+            found[change.replica].append(change.at_us)
     return found
 
 
@@ -163,7 +165,7 @@ def _changes(rows: Rows, owners: Table) -> list[Takeover]:
     place, sent_us = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     groups = Groups(place)
     sent = dict(zip(groups.keys[0].tolist(), groups.min(sent_us).tolist(), strict=True))
-    every = (replace(one, sent_us=sent.get(row)) for row, one in enumerate(found))
+    every = (replace(one, sent_us=sent.get(row, sys.maxsize)) for row, one in enumerate(found))
     return sorted(every, key=lambda one: (one.came_us, one.partition))
 
 
@@ -199,13 +201,12 @@ def rounds(
 
 def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, terms: Terms) -> RebalanceRound:
     transit_us = terms.usual.transit_us
-    sent = [(one, one.sent_us) for one in some if one.sent_us is not None]
-    waited = [(one, sent_us) for one, sent_us in sent if one.came_us - sent_us > WAITED_TRANSITS * transit_us]
-    served_us = max((one.came_us for one, _ in waited), default=None)
+    waited = [one for one in some if one.came_us - one.sent_us > WAITED_TRANSITS * transit_us]
+    served_us = max((one.came_us for one in waited), default=None)
     planned = kind != "membership" and served_us is not None and served_us > plan.at_us
     begin_us = plan.at_us if planned and kind == "plan" else 0  # until then the old owner served: others, perhaps
-    met = [(one, sent_us) for one, sent_us in waited if one.came_us > begin_us]
-    pauses = [one.came_us - max(one.left_us, sent_us + transit_us, begin_us) for one, sent_us in met]
+    met = [one for one in waited if one.came_us > begin_us]
+    pauses = [one.came_us - max(one.left_us, one.sent_us + transit_us, begin_us) for one in met]
     partitions = len({one.partition for one in some})
     return RebalanceRound(
         at_s=(max(one.came_us for one in some) - terms.started_us) / 1e6,

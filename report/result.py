@@ -45,7 +45,7 @@ STAGES: Final[dict[str, str]] = {
 
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """How late the generator was: placed − intended. A p99 above 5 % of the latency target makes a run invalid."""
+    """Delay of the generator: placed − intended. A p99 above 5 % of the latency target makes a run invalid."""
 
     p50_s: float | None
     p99_s: float | None
@@ -53,17 +53,17 @@ class Lateness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """What one topic held. Duplicates are records whose event was on the topic before."""
+    """Records of one topic. Duplicates are further records of the same event."""
 
     topic: str
     records: int
     duplicates: int
     differing: int
-    """Events whose records on this topic do not all say the same (timeline aside)."""
+    """Events whose records differ, apart from their timelines."""
 
 
 class Effects(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether every order had each of its effects exactly once. orders = exactly_once + missing + doubled.
+    """Orders by their effects: orders = exactly_once + missing + doubled.
 
     An accepted order must be settled, shipped and notified; a declined one settled and notified. Payments settled
     twice are one effect when all records agree. An effect is *doubled* when two records of shipments.scheduled or of
@@ -78,26 +78,26 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry for each second of the run; second 0 begins at its start. Latencies belong to the second of intent."""
+    """One entry for each second of the run. Latencies belong to the second of the scheduled time."""
 
     arrivals: tuple[int, ...]
-    """Events intended in this second."""
+    """Events scheduled in this second."""
     done: tuple[int, ...]
-    """Events first completed in this second."""
+    """Events completed in this second."""
     p50_s: tuple[float | None, ...]
     p99_s: tuple[float | None, ...]
     max_s: tuple[float | None, ...]
     requested_replicas: tuple[int | None, ...]
-    """As the second begins; null without a journal."""
+    """At the beginning of the second."""
     ready_replicas: tuple[int | None, ...]
     lag: tuple[int | None, ...]
-    """Events, at the last tick that saw them in this second; null where none did."""
+    """Events, at the last tick of the second."""
     packing_replicas: tuple[int | None, ...] = ()
-    """Replicas of the per-second packing in this second; empty where it is not known."""
+    """Replicas of the per-second packing; empty if unknown."""
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """The SLA stage's latency distribution: at share[i] of all events stands the latency latency_s[i]."""
+    """Latency distribution: share[i] of all events have at most the latency latency_s[i]."""
 
     share: tuple[float, ...]
     latency_s: tuple[float, ...]
@@ -107,15 +107,15 @@ class DecisionMade(msgspec.Struct, frozen=True, kw_only=True):
     """A plan that was written."""
 
     at_s: float
-    """Since the start of the run; negative before it."""
+    """Seconds since the start of the run; negative before it."""
     epoch: int
     action: str
     replicas: int
     moved: int
-    """Partitions whose owner changed."""
+    """Partitions that changed their owner."""
     reason: str
     alternatives: tuple[AlternativeWeighed, ...] = ()
-    """What the policy weighed at that tick, the chosen plan first; empty where it follows a rule, or nobody knows."""
+    """Plans that the policy compared, the chosen one first."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Starts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long replicas took from being asked for to ready, those of before the run, too. Nearest rank."""
+    """Time from the request of a replica until it was ready."""
 
     replicas: int
     p50_s: float
@@ -137,7 +137,7 @@ class Starts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Breakdown(msgspec.Struct, frozen=True, kw_only=True):
-    """The SLA stage of the events of one partition, one replica or one plan epoch."""
+    """Events of one partition, one replica or one plan."""
 
     name: str
     events: int
@@ -149,7 +149,7 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Breakdowns(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the events were served. Each list covers every event that was done."""
+    """All completed events by partition, by replica and by plan."""
 
     partitions: tuple[Breakdown, ...] = ()
     replicas: tuple[Breakdown, ...] = ()
@@ -160,46 +160,46 @@ class CauseOfLateness(msgspec.Struct, frozen=True, kw_only=True):
     """All late events of one cause."""
 
     cause: str
-    """Of `report.causes.Cause`; a text, for a later version may have more."""
+    """A value of `report.causes.Cause`; later versions may have more."""
     events: int
     share: float
-    """Of all late events."""
+    """Share of all late events."""
     worst_s: float | None
-    """Latency of its worst event; null where none of them was ever done."""
+    """Highest latency of a completed event."""
 
 
 class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
-    """Late events of one cause on one partition, one after the other. All episodes together hold every late event."""
+    """Consecutive late events of one cause on one partition. All episodes together have every late event."""
 
     cause: str
     partition: int | None
     replica: str | None
-    """That served them; null where nobody did."""
+    """Replica that served them."""
     epoch: int | None
-    """Of the plan under which they were served."""
+    """Plan under which they were served."""
     from_s: float
-    """Intended time of the first, since the start of the run."""
+    """Scheduled time of the first event, since the start of the run."""
     until_s: float
     events: int
     worst_s: float | None
     why: str
-    """One sentence with the figures that tell the cause."""
+    """One sentence with the figures of the cause."""
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODES_IN_JSON):
-    """Why events were late. Exhaustive and exclusive: `causes` sum up to `late`, or to `explained`."""
+    """Causes of late events. Each late event has one cause: `causes` add up to `late`, or to `explained`."""
 
     late: int
-    """Events over the latency target, never done ones included."""
+    """Events over the latency target or never completed."""
     explained: int | None = None
-    """Of them, those that have a cause here: of more than a million only so many, at equal distances; null: all."""
+    """Size of the sample that has causes, if there are more than a million late events; null: all have one."""
     causes: tuple[CauseOfLateness, ...]
     """Most events first."""
     episodes: tuple[LateEpisode, ...]
-    """The largest, by time; `episodes_left_out` are not listed."""
+    """The largest episodes, by time; `episodes_left_out` are not listed."""
     episodes_left_out: int = 0
     by_second: dict[str, tuple[int, ...]] = {}
-    """Cause → late events intended in each second of the run."""
+    """Cause → late events of each second of the run."""
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,74 +208,73 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     cell_s: float
     partitions: tuple[int, ...]
     max_s: tuple[tuple[float | None, ...], ...]
-    """One row for each of `partitions`, one entry for each cell since the start of the run; null: no event."""
+    """A row for each partition, an entry for each cell; null: no event."""
     owners: tuple[tuple[str | None, ...], ...] = ()
-    """Replica that served the cell's last event, in the same shape."""
+    """Replica that served the cell's last event."""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the run cost, beside what it could not have cost less than. Null: not known."""
+    """Cost of the run."""
 
     requested_replica_minutes: float | None
     ready_replica_minutes: float | None
     packing_replica_minutes: float | None
-    """Of the least bins that hold each second's own events; more slack than a second is not used."""
+    """Cost of the per-second packing."""
     over_packing: float | None
     """requested / packing − 1."""
     moved_partitions: int | None
     rebalance_score: float | None
-    """Rscore: work (in replica-seconds of arrivals at its time) that moved, summed over plans, per plan written."""
+    """Rscore: mean work that a plan moves, in replicas."""
     largest_up: int | None
-    """Replicas that the largest step up added."""
+    """Replicas that the largest scale-up added."""
     largest_down: int | None
 
 
 class Integrity(msgspec.Struct, frozen=True, kw_only=True):
-    """What must not be. `suspect` says each that is not 0, in words; empty: none. Null: not known."""
+    """Errors of the run; each value should be 0. `suspect` explains each value that is not."""
 
     lost: int | None
     duplicates: int | None
     order_violations_partition: int | None
     order_violations_key: int | None
-    """Events done before an earlier one of the same customer, in whichever partitions; null where customers are not
-    known. Suspect only where the grouping keeps their order."""
+    """Events done before an earlier one of the same customer; an error only if the partitioner keeps their order."""
     clock_skew: dict[str, int]
-    """Stage → events for which it took less than no time."""
+    """Stage → events with a negative time in it."""
     offset_gaps: int | None
-    """Offsets between the first and the last of a partition that no event has."""
+    """Missing offsets between the first and the last event of a partition."""
     future: int
-    """Events with a time after the report was made."""
+    """Events with a time after that of the report."""
     suspect: tuple[str, ...]
 
 
 class RebalanceRound(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions changed hands. Lengths are those that events met; null where none waited, so that nothing shows."""
+    """A change of owners, as events show it; durations are null if no event waited."""
 
     at_s: float
-    """When the last of them was served again, since the start of the run."""
+    """When the last partition was served again, since the start of the run."""
     kind: str
-    """plan: it moved partitions; death: a plan gave away what a dead replica had; membership: the group itself."""
+    """plan, death (a plan replaces a dead replica) or membership (without a plan)."""
     members: int
     """Replicas of the newest plan."""
     moved: int
-    """Partitions whose owner changed."""
+    """Partitions that changed their owner."""
     pause_s: float | None
-    """Longest time that an event waited after its partition's old owner had done its last, and a plan was written."""
+    """Longest wait of an event after the previous owner's last event and the plan."""
     plan_to_ready_s: float | None
-    """From the plan until the last of these was served; null also where no plan caused the round."""
+    """Time from the plan until the last of these events was served."""
 
 
 class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
-    """All rounds of a run."""
+    """All rebalances of a run."""
 
     delivery: str
-    """How replicas carry out plans: incremental, eager, or the runtime's name."""
+    """Rebalance protocol: incremental, eager, or the name of a runtime."""
     rounds: tuple[RebalanceRound, ...]
     rounds_left_out: int = 0
 
 
 class Otherwise(msgspec.Struct, frozen=True, kw_only=True):
-    """What the same events would have come to under another policy, by replaying them in the simulator."""
+    """Figures of another policy for the same events, from the simulator."""
 
     policy: str
     in_sla: float
@@ -283,21 +282,21 @@ class Otherwise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to make the numbers again."""
+    """Origin of the figures."""
 
     command: str
     commit: str
     machine: str
     versions: dict[str, str]
     started_us: int
-    """Epoch microseconds of second 0."""
+    """Start of second 0, epoch µs."""
     peak_memory_mib: float | None
     cores_full_s: float | None = None
-    """How long, from the first event to the last, all cores of the machine that ran it were busy."""
+    """Time in which all cores of the machine were busy, between the first and the last event."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a report says about one run."""
+    """All figures of one run."""
 
     run: str
     scenario: str
@@ -305,41 +304,41 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     topology: str
     world: str = "live"
-    """live, simulated, or unknown: somebody's own events, of which nothing tells what served them."""
+    """live, simulated, or unknown (events from elsewhere)."""
     payment_partitions: int
     latency_target_s: float
     percentile: float
     duration_s: float
     verdict: str
     valid: bool
-    """Whether the measurement stands; says nothing about whether the promise was kept."""
+    """Whether the measurement is valid, independent of the SLO."""
     problems: tuple[str, ...]
     events: int
-    """Produced and not refused."""
+    """Events produced and not refused."""
     in_sla: float
-    """Share of `events` done within the latency target; what was never done is late."""
+    """Share of `events` that were done within the latency target."""
     p50_s: float | None
     p99_s: float | None
     p999_s: float | None
     max_s: float | None
     replica_minutes: float | None
     scale_ups: int | None
-    """Null without a journal, as the next three."""
+    """Null without a journal, as the next three fields."""
     scale_downs: int | None
     reassignments: int | None
     moved_partitions: int | None
     lost: int | None
-    """Produced, not refused, never done. Null where only what was done is told."""
+    """Events produced, not refused and never done."""
     refused: int | None
-    """Produced and answered by a dead letter instead of a payment."""
+    """Events refused by a dead letter."""
     dead_letters: int | None
     duplicates: int | None
-    """Records beyond the first of their event, over all topics."""
+    """Repeated records, over all topics."""
     order_violations: int | None
-    """Events that were done before an event that lay ahead of them in the same payment partition."""
+    """Events done before an earlier event of their partition."""
     lateness: Lateness
     effects: Effects | None
-    """Null where nobody counted the effects: of simulated runs, and of somebody's own events."""
+    """Null for simulated runs and events from elsewhere."""
     topics: tuple[TopicRecords, ...]
     stages: tuple[Stage, ...]
     distribution: Distribution
@@ -348,16 +347,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...]
     breakdowns: Breakdowns = Breakdowns()
     tail: Tail | None = None
-    """Null where causes cannot be known."""
     heat: HeatMap | None = None
     cost: Cost | None = None
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
-    """Null where nothing is known of plans, or partitions have no owner (share groups)."""
+    """Null without plans or owners."""
     starts: Starts | None = None
-    """Null where no replica was seen to become ready."""
     otherwise: tuple[Otherwise, ...] | None = None
-    """Null where this run's events were not replayed."""
     provenance: Provenance
     v: int = RESULT_VERSION
 

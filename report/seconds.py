@@ -154,11 +154,7 @@ def shown_s(duration_s: float, started_us: int, last_us: int | None) -> int:
 
 
 def series(
-    rows: Rows,
-    done: Mapping[int, int],
-    journal: Journal,
-    terms: Terms,
-    packing_replicas: Ints | None = None,
+    rows: Rows, done: Mapping[int, int], journal: Journal, terms: Terms, packing_replicas: Ints | None = None
 ) -> Series:
     """Return one entry for each second shown. done: second → events done.
 

@@ -1,11 +1,8 @@
-"""A run on disk: its description, its events and its journal; and events that lie elsewhere. Parquet without Spark."""
+"""The events and the journal of a run from Parquet, on disk or elsewhere, without Spark."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +13,8 @@ from contracts.events import SCHEMA_VERSION
 from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
 from contracts.topics import Topic
 from report import ReportError
-from report.run_info import JOURNAL, RUN_FILE, RunInfo
-from report.table import NONE, Ints, Rows, T, Table
+from report.run_info import JOURNAL
+from report.table import NONE, Ints, T, Table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,19 +54,6 @@ COLUMNS: Final = (*WHOLE_NUMBERS, *YES_OR_NO, CUSTOMER, "replica")
 NEEDED: Final = ("event_id", "intended_us", "done_us")
 """Columns without which there can be no report; the first two are known of every event."""
 VERSION: Final = "unknown_version"
-EARLIEST_US: Final = 946_684_800_000_000
-"""The year 2000: what was intended before has another unit, or another clock."""
-LONGEST_DAYS: Final = 40
-"""A series has an entry for each second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What was promised of events of which no run.json tells it."""
-
-    latency_target_s: float
-    percentile: float
-    """The share that is to be done within it."""
 
 
 class Stored:
@@ -103,52 +87,6 @@ def table_of(names: Sequence[str], column: "Callable[[str], pyarrow.ChunkedArray
         return np.asarray(whole.to_numpy(), np.int64)
 
     return Table({"replica": numbers.astype(np.int64)}, [labels[number] for number in order], read)
-
-
-def load_run(folder: Path) -> RunInfo:
-    """Read folder/run.json. Raises ReportError when it is missing or not whole."""
-    try:
-        return RunInfo.load(folder)
-    except OSError as missing:
-        said = f"{missing.strerror}; name the folder of a run, as `out/NAME`"
-        raise ReportError(f"{folder / RUN_FILE}: {said}") from missing
-    except msgspec.DecodeError as broken:
-        raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
-
-
-def unknown_run(name: str, source: str, promise: Promise) -> RunInfo:
-    """Return the description of a run that nobody described. Raises ReportError for a promise that is none."""
-    target_s, share = promise.latency_target_s, promise.percentile
-    if not (0 < target_s < math.inf and 0 < share <= 1):
-        what = "a latency target is more than 0 seconds, a percentile a share of 1, as 0.999"
-        raise ReportError(f"{share:g} within {target_s:g} s was never promised: {what}")
-    return RunInfo(
-        run=name, scenario={"name": source}, policy="unknown", seed=0, topology="payment-only", world="unknown",
-        bootstrap_servers="", client_properties="", payment_partitions=0,
-        latency_target_s=target_s, percentile=share, duration_s=0.0,
-    )  # fmt: skip
-
-
-def bounded(run: RunInfo, rows: Rows, *, now_us: int) -> RunInfo:
-    """Give `run` the start (whole second) and the duration that its events have; those of the future aside.
-
-    Raises ReportError when no event has a time that can be, or they lie too far apart.
-    """
-    ends = [one for one in rows.pieces(partial(_ends, now_us=now_us)) if one]
-    if not ends:
-        raise ReportError("no event was intended between 2000 and now; are its times microseconds since 1970, UTC?")
-    started_us = min(first for first, _ in ends) // 1_000_000 * 1_000_000
-    duration_s = (max(last for _, last in ends) - started_us) // 1_000_000 + 1
-    if duration_s > LONGEST_DAYS * 86_400:
-        most = f"a report is of {LONGEST_DAYS} at most"
-        raise ReportError(f"its events lie {duration_s / 86_400:,.0f} days apart; {most}")
-    return msgspec.structs.replace(run, started_us=started_us, duration_s=float(duration_s))
-
-
-def _ends(events: Table, now_us: int) -> tuple[int, int] | None:
-    intended_us = events["intended_us"]
-    can_be = intended_us[(intended_us >= EARLIEST_US) & (intended_us <= now_us)]
-    return (int(can_be.min()), int(can_be.max())) if len(can_be) else None
 
 
 def is_whole(place: Path) -> bool:

@@ -90,11 +90,7 @@ class Groups:
     def __init__(self, *keys: NDArray[Any]) -> None:
         self.order = np.lexsort(keys[::-1])
         ordered = [key[self.order] for key in keys]
-        new = np.zeros(len(self.order), np.bool_)
-        new[:1] = True
-        for key in ordered:
-            new[1:] |= key[1:] != key[:-1]
-        self.starts = np.flatnonzero(new)
+        self.starts = np.flatnonzero(begins(*ordered))
         self.keys = [key[self.starts] for key in ordered]
         self.sizes = np.diff(np.append(self.starts, len(self.order)))
 
@@ -157,7 +153,7 @@ def before(values: Ints, begins: Mask) -> Ints:
     return found
 
 
-def begins(*keys: Ints | Mask) -> Mask:
+def begins(*keys: NDArray[Any]) -> Mask:
     """Return whether a row differs from the row before in one of `keys`; the first does."""
     new = np.ones(len(keys[0]), np.bool_)
     new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])

@@ -42,11 +42,6 @@ class Terms:
     """Whether events pass Order first; else they are Payment's own."""
     usual: Usual = Usual()
 
-    @property
-    def ended_us(self) -> int:
-        """End of what is shown."""
-        return self.started_us + self.shown_s * SECOND_US
-
     def second(self, times_us: Ints) -> Ints:
         """Return the second of the run in which each time lies; before the start negative."""
         return np.where(times_us == NONE, NONE, (times_us - self.started_us) // SECOND_US)

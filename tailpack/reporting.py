@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from bench import BenchError
-from report.run_info import RUN_FILE
+from report.run_info import EVENTS, RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.provenance import newest_run
@@ -81,7 +81,7 @@ def _without_spark(folder: Path, master: str) -> bool:
     from report.page import page  # noqa: PLC0415
 
     try:
-        if needs_spark(folder, master):
+        if needs_spark(folder / EVENTS, master):
             return False
         page.write(report_stored(folder), folder / page.PAGE_FILE)
     except ReportError as wrong:

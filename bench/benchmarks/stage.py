@@ -104,10 +104,8 @@ class Stage(Benchmark):
         }
 
     def _start(self, running: ExitStack, connection: Connection, folder: Path, number: int) -> Child:
-        name, topics = (
-            f"{self.name}-{number}",
-            dict.fromkeys(("pipeline_partitions", "payment_partitions"), self.partitions),
-        )
+        name = f"{self.name}-{number}"
+        topics = {"pipeline_partitions": self.partitions, "payment_partitions": self.partitions}
         own = {"replica": name, "instance": number, "data_dir": folder / self.name, "demo": "true"}
         environ = environ_of(connection, service_time_s=self.service_time, **own, **topics)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")

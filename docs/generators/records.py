@@ -108,16 +108,17 @@ def report_fields_page() -> str:
     for record in found:
         info: Any = msgspec.inspect.type_info(record)
         inside = dict.fromkeys(one for field in info.fields for one in _inside(field.type))
-        found += [one for one in inside if one not in found]
-        texts = sentences(record)
+        found += [one for one in inside if one not in found and one.__module__ == Result.__module__]
+        texts, types = sentences(record), _fields(record)
         parts += [f"## {record.__name__}", wrapped((record.__doc__ or "").partition(BREAK)[0])]
-        rows = [(name, *_short(kind), texts.get(name, "")) for name, kind in _fields(record).items()]
+        listed = [one for one in info.fields if one.name != "v"]
+        rows = [(one.encode_name, *_short(types[one.encode_name]), texts.get(one.name, "")) for one in listed]
         lines = []
         for (kind, meaning), same in groupby(rows, lambda row: row[2:]):
             names = ", ".join(f"`{name}`{mark}" for name, mark, *_ in same)
             lines.append(": ".join(filter(None, [names + (f" ({kind})" if kind else ""), meaning])))
         parts.append(bullets(lines))
-    return joined(parts)
+    return joined(parts).replace("(#alternativeweighed)", "(records.md#alternativeweighed)")
 
 
 def _short(kind: str) -> tuple[str, str]:

@@ -21,7 +21,8 @@ WIDEST_ROW: Final = 6
 """Columns of a single row that lies; wider ones stand."""
 MOMENTS: Final = frozenset({"at_s", "from_s", "until_s"})
 """Times since the start of the run; other columns that end in _s are lengths."""
-SHARES: Final = frozenset({"share", "in_sla", "percentile"})
+SHARES: Final = ("share", "in_sla", "percentile")
+"""Ends of the names of columns that are shown as per cent."""
 NUMBERED: Final = frozenset({"seed", "epoch", "v"})
 """Integers that count nothing."""
 PLAIN: Final = (str, int, float, bool, int | None, float | None, str | None, tuple[str, ...])
@@ -105,7 +106,7 @@ def shown(column: str, value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) and not column.endswith("_s"):
         return str(value) if column in NUMBERED or column.endswith("_us") else count(value)
-    lengths = duration if column.endswith("_s") else share if column in SHARES else minutes
+    lengths = duration if column.endswith("_s") else share if column.endswith(SHARES) else minutes
     say: Callable[[float], str] = moment if column in MOMENTS else over if column == "over_packing" else lengths
     return say(value)
 

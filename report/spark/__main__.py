@@ -11,7 +11,6 @@ from report.result import Result
 from report.run_info import RUN_FILE
 from report.spark.job import Cluster, Files, report_files, report_run
 from report.spark.session import end_jvm
-from report.stored import Promise
 
 
 def main() -> int:
@@ -38,11 +37,12 @@ def main() -> int:
 
 
 def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
-    folder, promise = arguments.folder, Promise(arguments.latency_target_s, arguments.percentile)
+    folder = arguments.folder
     files = None if arguments.events is None else Files(arguments.events, arguments.journal)
     if files is None or (folder / RUN_FILE).exists():
         return report_run(folder, cluster, files=files)
-    return report_files(folder, files, promise, cluster, command=arguments.command)
+    promise = {"latency_target_s": arguments.latency_target_s, "percentile": arguments.percentile}
+    return report_files(folder, files, cluster, **promise, command=arguments.command)
 
 
 def _parser() -> argparse.ArgumentParser:

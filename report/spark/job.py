@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -15,9 +14,9 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.journal import JournalEntry
 from report import ReportError, stored
-from report.figures import begun, in_memory, measure, needs_spark, report_stored, save
+from report.figures import measure, needs_spark, report_stored, save
 from report.result import Result
-from report.run_info import EVENTS, RunInfo
+from report.run_info import EVENTS, RunInfo, bounded, load_run, unknown_run
 from report.spark import cause
 from report.spark.rows import HandedOut
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
@@ -52,11 +51,10 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     Its events are those of `files`, else of its Parquet files where they are there; else the run's topics are read and
     the files made. Raises ReportError, and InvalidSettingsError for a bad client properties file.
     """
-    run = stored.load_run(folder)
-    begun(run, folder)
+    run = load_run(folder)
     if files:
         return _report_files(folder, run, cluster, files)
-    if not needs_spark(folder, cluster.master):
+    if not needs_spark(folder / EVENTS, cluster.master):
         return report_stored(folder)
     if stored.is_whole(folder / EVENTS):
         return _report(folder, run, cluster)
@@ -70,13 +68,15 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 
 
-def report_files(folder: Path, files: Files, promise: stored.Promise, cluster: Cluster, *, command: str = "") -> Result:
+def report_files(
+    folder: Path, files: Files, cluster: Cluster, *, latency_target_s: float, percentile: float, command: str = ""
+) -> Result:
     """Report on events of which nothing else is known; write result.json into `folder`.
 
     command: what makes this report. Raises ReportError.
     """
     name = files.events.rstrip("/").rpartition("/")[2] or files.events
-    run = msgspec.structs.replace(stored.unknown_run(name, f"events {files.events}", promise), command=command)
+    run = unknown_run(name, f"events {files.events}", latency_target_s, percentile, command)
     return _report_files(folder, run, cluster, files)
 
 
@@ -118,15 +118,15 @@ def _report(
     """
     events, asked_us = place or folder / EVENTS, now_us()
     try:
-        number = stored.count(events)
-        if number <= in_memory(cluster.master):
-            rows: Rows = stored.stored_events(events, known)
-        else:
+        rows: Rows
+        if needs_spark(events, cluster.master):
             spark = _session(folder, run, cluster)
-            size_shuffles(spark, number)
+            size_shuffles(spark, stored.count(events))
             rows = HandedOut(spark, events, folder / SCRATCH, known)
+        else:
+            rows = stored.stored_events(events, known)
         if run.started_us is None:
-            run = stored.bounded(run, rows, now_us=asked_us)
+            run = bounded(run, rows, now_us=asked_us)
         entries = stored.stored_journal(folder) if entries is None else entries
         result = measure(run, rows, entries, now_us=asked_us)
     except (PySparkException, Py4JError) as failed:

@@ -12,10 +12,9 @@ from contracts.journal import ReplicaChange, ReplicaChanged
 from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
 from report.spark.job import Cluster, Files, report_files, report_run
-from report.stored import Promise
 
 HERE = Cluster("local[2]", [])
-PROMISE = Promise(0.012, 0.999)
+PROMISE = {"latency_target_s": 0.012, "percentile": 0.999}
 BARE = ("event_id", "intended_us", "done_us")
 
 
@@ -63,7 +62,7 @@ def test_a_stranger_needs_an_id_and_two_times(tmp_path: Path) -> None:
         write_parquet(tmp_path / "parts" / f"{part}.parquet", rows[part::2])
     folder = tmp_path / "new" / "report"
 
-    found = report_files(folder, Files(uri(tmp_path / "his events.parquet")), PROMISE, HERE, command="as I said")
+    found = report_files(folder, Files(uri(tmp_path / "his events.parquet")), HERE, **PROMISE, command="as I said")
 
     assert (found.events, found.lost, found.duration_s, found.replica_minutes) == (200, 1, 4.0, None)
     assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/his events.parquet")
@@ -77,7 +76,7 @@ def test_a_stranger_needs_an_id_and_two_times(tmp_path: Path) -> None:
     assert found.verdict.endswith("; 1 event lost.")
     assert found.provenance.command == "as I said"
     assert not (folder / RUN_FILE).exists(), "asked again with another target it is judged by that"
-    again = report_files(folder, Files(uri(tmp_path / "parts")), PROMISE, HERE, command="as I said")
+    again = report_files(folder, Files(uri(tmp_path / "parts")), HERE, **PROMISE, command="as I said")
     assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
 
 
@@ -124,7 +123,7 @@ def test_files_that_hold_something_else(tmp_path: Path) -> None:
 def refused(folder: Path, place: str, said: str) -> None:
     """Assert that events at `place` are refused in one line that begins with it, and that nothing is made of them."""
     with pytest.raises(ReportError, match=said) as error:
-        report_files(folder / "out", Files(place), PROMISE, HERE)
+        report_files(folder / "out", Files(place), HERE, **PROMISE)
     assert str(error.value).startswith(f"{place}: ")
     assert "\n" not in str(error.value)
     assert not list((folder / "out").iterdir())

@@ -20,8 +20,8 @@ def plan(at_ms: int, epoch: int, *owners: str, moved: int = 0) -> PlanWritten:
 def change(
     partition: int, old: str, new: str, left_ms: int, came_ms: int, *, epoch: int | None = 2, sent_ms: int | None = None
 ) -> Takeover:
-    sent_us = None if sent_ms is None else sent_ms * MS
-    return Takeover(partition, old, new, left_ms * MS, came_ms * MS, epoch, sent_us=sent_us)
+    sent = {} if sent_ms is None else {"sent_us": sent_ms * MS}
+    return Takeover(partition, old, new, left_ms * MS, came_ms * MS, epoch, **sent)
 
 
 def told(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:

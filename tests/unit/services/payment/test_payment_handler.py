@@ -12,7 +12,7 @@ from contracts.connection import Connection, read_settings
 from contracts.events import DeadLetter, PaymentSettled
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from grouping import Grouping
+from grouping import Partitioner
 from services.common.records import PAYLOAD_LIMIT
 from services.consumer import Event, Refused
 from services.consumer.server import encode_dead_letter
@@ -118,4 +118,4 @@ def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:
     told = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
     with pytest.raises(InvalidSettingsError, match=r"TAILPACK_GROUPING.*'ch' does not keep the order of a key"):
         read_settings({**told, "TAILPACK_GROUPING": "ch"}, ReplicaSettings)
-    assert read_settings({**told, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].grouping is Grouping.KG
+    assert read_settings({**told, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].grouping is Partitioner.KG

@@ -16,24 +16,15 @@ WINDOW_S: Final = 2.0  # how long acknowledgements are gathered before they say 
 class Source:
     """One source of events, with counts of its own."""
 
-    def __init__(
-        self,
-        grouping: Partitioner,
-        partitions: int,
-        *,
-        number: int = 0,
-        epsilon: float = EPSILON,
-        virtual: int = VIRTUAL_PER_WORKER,
-    ) -> None:
+    def __init__(self, grouping: Partitioner, partitions: int, *, number: int = 0) -> None:
         self._rule = RULES[grouping]
-        self._epsilon = epsilon
         self._waited_s: dict[int, float] = {}
         self._window_ends_s = 0.0
-        self.state = new_state(grouping, partitions, number=number, virtual=virtual)
+        self.state = new_state(grouping, partitions, number=number)
 
     def choose(self, key: str) -> int:
         """Return the partition of the next event, which is of this key."""
-        return choose(self._rule, self._epsilon, self.state, crc32(key.encode()))
+        return choose(self._rule, EPSILON, self.state, crc32(key.encode()))
 
     def record_wait(self, partition: int, waited_s: float, at_s: float, *, busy_s: float, idle_s: float) -> None:
         """Take in how long an event of that partition waited, and when it was served, as its acknowledgement says.

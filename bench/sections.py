@@ -10,7 +10,7 @@ from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import TAKES_TIME, Membership, Work
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
-from grouping import Grouping
+from grouping import Partitioner
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
 
@@ -65,7 +65,7 @@ class Load(Bursts):
     """Distribution of events over partitions."""
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
     """Time of the first burst within its period; `random`: chosen by the seed."""
-    grouping: Grouping = setting(Grouping.EXPLICIT)
+    grouping: Partitioner = setting(Partitioner.EXPLICIT)
     """Partitioner of `payments.requested`; `explicit`: the load chooses."""
     key_skew: float = setting(0.0, least=0, most=10)
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""

@@ -4,9 +4,10 @@ Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous C
 """
 
 from enum import StrEnum
+from typing import Self
 
 
-class Grouping(StrEnum):
+class Partitioner(StrEnum):
     """The rule that chooses the payment partition of an event; see docs/explanation/partitioners-and-order.md."""
 
     EXPLICIT = "explicit"
@@ -20,16 +21,16 @@ class Grouping(StrEnum):
     STICKY_SPLIT = "sticky_split"
 
     @classmethod
-    def _missing_(cls, value: object) -> "Grouping | None":
+    def _missing_(cls, value: object) -> Self | None:
         return cls.KG if value == "key" else None
 
     @property
     def keeps_key_order(self) -> bool:
         """Whether all events of a key are in one partition, and so in their order; unknown of `explicit`."""
-        return self is Grouping.KG
+        return self is Partitioner.KG
 
 
-def splits_keys(needs_order: bool, grouping: Grouping) -> str | None:
+def splits_keys(needs_order: bool, grouping: Partitioner) -> str | None:
     """Say what is wrong where a stage needs the events of a key in their order, and the grouping splits keys."""
     if not needs_order or grouping.keeps_key_order:
         return None

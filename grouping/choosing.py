@@ -38,15 +38,15 @@ class State(NamedTuple):
     """Virtual worker → worker."""
     signal: Sequence[int]
     """BUSY, FINE or IDLE, as each worker said last, and since which event."""
-    since: Sequence[int]
+    signal_since: Sequence[int]
     sketch: Sequence[int]
     """Two rows of counters one after the other: a key has been seen at most as often as the smaller of its two."""
     split_key: Sequence[int]
     """Keys that are split, + 1; 0: empty. And over how many workers."""
-    ways: Sequence[int]
+    split_over: Sequence[int]
 
 
-def mixed(key: int, salt: int) -> int:
+def mix(key: int, salt: int) -> int:
     """Return 32 bits in which each bit of key and salt counts (a multiply-xorshift finaliser)."""
     bits = (key ^ (salt * 0x9E3779B1)) & _BITS
     bits = ((bits ^ (bits >> 16)) * 0x45D9F3B) & _BITS
@@ -66,10 +66,10 @@ def choose(rule: int, epsilon: float, state: State, key: int) -> int:
     elif rule == SG:
         found = (state.numbers[FIRST] + number) % len(state.loads)
     elif rule == PKG:
-        found = of_two(state, mixed(key, 1), mixed(key, 2))
+        found = of_two(state, mix(key, 1), mix(key, 2))
     elif rule == POTC:
         event = number ^ (state.numbers[FIRST] << 20)
-        found = of_two(state, mixed(event, 1), mixed(event, 2))
+        found = of_two(state, mix(event, 1), mix(event, 2))
     elif rule == CH:
         found = clockwise(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
     elif rule == STICKY_SPLIT:
@@ -91,7 +91,7 @@ def salted(state: State, key: int, limit: float) -> int:
     """Return the first worker below `limit` in the order that the key's salted hashes give."""
     workers = len(state.loads)
     for salt in range(1, MOST_SALTS * workers + 1):
-        found = mixed(key, salt) % workers
+        found = mix(key, salt) % workers
         if state.loads[found] < limit:
             return found
     return least(state)
@@ -108,7 +108,7 @@ def least(state: State) -> int:
 
 def clockwise(state: State, key: int, limit: float) -> int:
     """Return the worker below `limit` whose virtual node comes first on the ring, from the key's own place on."""
-    at, low, high = mixed(key, 1), 0, len(state.ring_at)
+    at, low, high = mix(key, 1), 0, len(state.ring_at)
     while low < high:
         middle = (low + high) // 2
         if state.ring_at[middle] < at:
@@ -129,7 +129,7 @@ def sticky(state: State, key: int) -> int:
     """
     workers = len(state.loads)
     row = len(state.sketch) // 2
-    one, other = mixed(key, 3) % row, row + mixed(key, 4) % row
+    one, other = mix(key, 3) % row, row + mix(key, 4) % row
     state.sketch[one] += 1  # type: ignore[index]
     state.sketch[other] += 1  # type: ignore[index]
     state.numbers[IN_SKETCH] += 1  # type: ignore[index]
@@ -137,15 +137,15 @@ def sticky(state: State, key: int) -> int:
     if seen >= 2 * HALVED_AFTER * workers:
         halve(state)
     cell = cell_of(state, key)
-    ways = state.ways[cell] if cell >= 0 and state.split_key[cell] == key + 1 else 1
+    split_over = state.split_over[cell] if cell >= 0 and state.split_key[cell] == key + 1 else 1
     came = min(state.sketch[one], state.sketch[other])
     if came >= CERTAIN and cell >= 0:
         needed = min(int(came * workers / (SAFE * seen)) + 1, workers)
-        if needed > ways:
-            state.split_key[cell], state.ways[cell] = key + 1, needed  # type: ignore[index]
-            ways = needed
+        if needed > split_over:
+            state.split_key[cell], state.split_over[cell] = key + 1, needed  # type: ignore[index]
+            split_over = needed
     home = found = key % workers
-    for step in range(1, ways):
+    for step in range(1, split_over):
         worker = (home + step) % workers
         if state.loads[worker] < state.loads[found]:
             found = worker
@@ -155,7 +155,7 @@ def sticky(state: State, key: int) -> int:
 def cell_of(state: State, key: int) -> int:
     """Return the cell of a split key, or an empty one that it may take; −1: all are taken."""
     cells, empty = len(state.split_key), -1
-    begin = mixed(key, 5)
+    begin = mix(key, 5)
     for step in range(PROBES):
         cell = (begin + step) % cells
         if state.split_key[cell] == key + 1:
@@ -175,23 +175,23 @@ def halve(state: State) -> None:
     for cell in range(len(state.split_key)):
         if state.split_key[cell]:
             key = state.split_key[cell] - 1
-            if min(state.sketch[mixed(key, 3) % row], state.sketch[row + mixed(key, 4) % row]) < little:
-                state.split_key[cell] = state.ways[cell] = 0  # type: ignore[index]
+            if min(state.sketch[mix(key, 3) % row], state.sketch[row + mix(key, 4) % row]) < little:
+                state.split_key[cell] = state.split_over[cell] = 0  # type: ignore[index]
 
 
-def hear(state: State, worker: int, signal: int) -> None:
+def record_signal(state: State, worker: int, signal: int) -> None:
     """Take in what a worker says of itself; where a busy and an idle one have said so, move a virtual worker.
 
     Who has waited longest is served first; both then have to say it again. The busy one keeps one virtual worker.
     """
     if state.signal[worker] != signal:
         state.signal[worker] = signal  # type: ignore[index]
-        state.since[worker] = state.numbers[SEEN]  # type: ignore[index]
+        state.signal_since[worker] = state.numbers[SEEN]  # type: ignore[index]
     if signal == FINE:
         return
     opposite = -1
     for other in range(len(state.signal)):
-        longer = opposite < 0 or state.since[other] < state.since[opposite]
+        longer = opposite < 0 or state.signal_since[other] < state.signal_since[opposite]
         if state.signal[other] == -signal and longer:
             opposite = other
     if opposite < 0:
@@ -211,5 +211,5 @@ def hear(state: State, worker: int, signal: int) -> None:
         state.signal[idle] = FINE  # type: ignore[index]
 
 
-HELPERS: Final = (mixed, least, of_two, salted, clockwise, cell_of, halve, sticky, choose, hear)
+HELPERS: Final = (mix, least, of_two, salted, clockwise, cell_of, halve, sticky, choose, record_signal)
 """All of them, each after those that it calls: for a compiler that must know them by name."""

@@ -53,7 +53,7 @@ def read_faults(texts: Sequence[str], kind: str) -> tuple[Fault, ...]:
     return tuple(one for one in map(Fault.of, texts) if one.kind == kind)
 
 
-def multiplied(counts: IntArray, faults: Sequence[str]) -> IntArray:
+def apply_bursts(counts: IntArray, faults: Sequence[str]) -> IntArray:
     """Return events per second with the bursts in them; shape (seconds, …)."""
     for fault in read_faults(faults, BURST):
         counts = counts.copy()
@@ -61,7 +61,7 @@ def multiplied(counts: IntArray, faults: Sequence[str]) -> IntArray:
     return counts
 
 
-def struck(faults: Sequence[str], kind: str, offset_us: IntArray, seed: int) -> npt.NDArray[np.bool_]:
+def affected_events(faults: Sequence[str], kind: str, offset_us: IntArray, seed: int) -> npt.NDArray[np.bool_]:
     """Return which events are poison, sent twice, or out of order."""
     chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(6,)))
     found = np.zeros(len(offset_us), dtype=np.bool_)
@@ -82,7 +82,7 @@ def due_us(faults: Sequence[str], offset_us: IntArray, seed: int) -> IntArray:
     later_us = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,))).integers(
         1, LATEST_US, len(offset_us)
     )
-    return offset_us + later_us * struck(faults, OUT_OF_ORDER, offset_us, seed)
+    return offset_us + later_us * affected_events(faults, OUT_OF_ORDER, offset_us, seed)
 
 
 def wrong_faults(values: Values) -> str | None:
@@ -102,7 +102,7 @@ def after_the_end(faults: Sequence[str], duration_s: int) -> str | None:
     return f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {duration_s} s" if late else None
 
 
-def not_simulated(faults: Sequence[str]) -> str | None:
+def live_only_faults(faults: Sequence[str]) -> str | None:
     """Say which of the faults change nothing in a simulation: what Order drops, and when events arrive."""
     kinds = {one.kind for one in map(Fault.of, faults)} & {POISON, DUPLICATE, OUT_OF_ORDER}
     return (

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from grouping import Grouping
+from grouping import Partitioner
 from grouping.source import Source
 from loadgen.faults import Fault
 from loadgen.schedule import NO_KEY, SECOND_US, Schedule
@@ -27,23 +27,23 @@ class Keys:
     seed: int
     skew: float = 0.0
     """Exponent of Zipf's law; 0: all alike."""
-    grouping: Grouping = Grouping.EXPLICIT
+    grouping: Partitioner = Partitioner.EXPLICIT
     """By `explicit` the schedule's own partitions stay."""
     partitions: int = 1
     hot: tuple[Fault, ...] = ()
     """Spells in which one customer brings a share of the events."""
 
     @property
-    def needed(self) -> bool:
+    def have_effect(self) -> bool:
         """Whether they change anything in a schedule."""
-        return self.skew > 0 or self.moves
+        return self.skew > 0 or self.change_partitions
 
     @property
-    def moves(self) -> bool:
+    def change_partitions(self) -> bool:
         """Whether they change its partitions."""
-        return self.grouping is not Grouping.EXPLICIT or bool(self.hot)
+        return self.grouping is not Partitioner.EXPLICIT or bool(self.hot)
 
-    def give(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
+    def assign_keys(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
         """Yield the parts of a schedule with a key for each event, and the partition which that brings.
 
         Keys that a schedule has are kept; events without one get a customer. One source chooses for all, and hears
@@ -53,7 +53,7 @@ class Keys:
         weights = 1 / np.arange(1, CUSTOMERS + 1) ** self.skew
         edges = np.cumsum(weights / weights.sum())
         who = np.random.default_rng(self.seed).permutation(CUSTOMERS)
-        source = None if self.grouping is Grouping.EXPLICIT else Source(self.grouping, self.partitions)
+        source = None if self.grouping is Partitioner.EXPLICIT else Source(self.grouping, self.partitions)
         suddenly = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(5,)))
         hottest = int(suddenly.integers(CUSTOMERS))
         for chunk in chunks:
@@ -64,10 +64,10 @@ class Keys:
             key[nobody] = drawn
             for spell in self.hot:
                 second = chunk.offset_us // SECOND_US
-                struck = (second >= spell.begin_s) & (second < spell.end_s)
-                struck &= suddenly.random(len(chunk)) < spell.amount
-                key = np.where(struck, hottest, key)
-                partition = np.where(struck, hottest % self.partitions, partition).astype(np.int32)
+                affected_events = (second >= spell.begin_s) & (second < spell.end_s)
+                affected_events &= suddenly.random(len(chunk)) < spell.amount
+                key = np.where(affected_events, hottest, key)
+                partition = np.where(affected_events, hottest % self.partitions, partition).astype(np.int32)
             yield Schedule(chunk.offset_us, partition if source is None else _chosen(source, key), key)
 
 

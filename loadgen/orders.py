@@ -28,8 +28,8 @@ from contracts.events import (
     Timeline,
 )
 from contracts.topics import Topic, partitions_of
-from grouping import Grouping
-from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck
+from grouping import Partitioner
+from loadgen.faults import DUPLICATE, UNREADABLE, affected_events, due_us
 from loadgen.keys import CUSTOMERS, customer_name
 from loadgen.schedule import NO_KEY, Schedule
 from loadgen.spec import LoadSpec, Topology
@@ -189,7 +189,7 @@ def events(
     poison: which events nobody can read; None: none.
     """
     make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
-    told = spec.grouping is Grouping.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
+    told = spec.grouping is Partitioner.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
     for number in range(len(schedule)) if numbers is None else numbers.tolist():
         spoilt = poison is not None and poison[number]
         intended_us = started_us + int(schedule.offset_us[number])
@@ -206,7 +206,7 @@ def _unreadable(event: Event) -> Event:
 def send_numbers(spec: LoadSpec, schedule: Schedule) -> npt.NDArray[np.int64]:
     """Return the numbers of the events in the order in which they are sent; what comes twice comes at once."""
     order = np.argsort(due_us(spec.faults, schedule.offset_us, spec.seed), kind="stable")
-    twice = struck(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
+    twice = affected_events(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
     return np.repeat(order, 1 + twice[order])
 
 

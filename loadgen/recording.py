@@ -53,21 +53,21 @@ class Recording:
         except RecordingError:
             self._consumer.close()
             raise
-        self.most = sum(max(0, end - max(begin, self._begins[one])) for one, (begin, end) in kept.items())
+        self.expected_records = sum(max(0, end - max(begin, self._begins[one])) for one, (begin, end) in kept.items())
         """Records up to the ends: fewer where a topic is compacted."""
 
-    def run(self, into: EventWriter, *, seconds: float | None, told: Callable[[int], None]) -> None:
-        """Hand all records to `into`. seconds: go on with what arrives, for so long. told: how many are read.
+    def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
+        """Write all records to `into`. seconds: go on with new arrivals that long. on_progress: gets the row count.
 
         Raises RecordingError for records without a time, and where the broker goes away; KeyboardInterrupt. What was
         read before has been handed over. The connection is closed in any case.
         """
         try:
-            self._read(into, seconds, told)
+            self._read(into, seconds, on_progress)
         finally:
             self._consumer.close()
 
-    def _read(self, into: EventWriter, seconds: float | None, told: Callable[[int], None]) -> None:
+    def _read(self, into: EventWriter, seconds: float | None, on_progress: Callable[[int], None]) -> None:
         began = progress_at = time.monotonic()
         unfinished = set(self._ends)
         self._consumer.assign([At(self._topic, one, begin) for one, begin in self._begins.items()])
@@ -89,7 +89,7 @@ class Recording:
             now = time.monotonic()
             if rows:
                 progress_at = now
-                told(into.rows)
+                on_progress(into.rows)
             if seconds and now >= began + seconds:
                 return
             if not seconds and now >= progress_at + SILENCE_S:

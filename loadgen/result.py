@@ -17,7 +17,7 @@ LATENESS_SHARE: Final = 0.05
 """A run is invalid when the generator's p99 lateness exceeds this share of W."""
 
 
-def of_part(file: str, part: int = 1, parts: int = 1) -> str:
+def part_file_name(file: str, part: int = 1, parts: int = 1) -> str:
     """Return the name of a process's file: `generator.json`, or `generator-2.json` with several parts."""
     stem, _, kind = file.partition(".")
     return file if parts == 1 else f"{stem}-{part}.{kind}"
@@ -25,7 +25,7 @@ def of_part(file: str, part: int = 1, parts: int = 1) -> str:
 
 def all_exist(folder: Path, file: str, parts: int = 1) -> bool:
     """Return whether every process of the load has written this file."""
-    return all((folder / of_part(file, part, parts)).exists() for part in range(1, parts + 1))
+    return all((folder / part_file_name(file, part, parts)).exists() for part in range(1, parts + 1))
 
 
 class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
 
     def save(self, folder: Path, part: int = 1, parts: int = 1) -> None:
         """Write folder/generator.json; a reader never sees half of it."""
-        path = folder / of_part(RESULT_FILE, part, parts)
+        path = folder / part_file_name(RESULT_FILE, part, parts)
         temporary = path.with_suffix(".tmp")
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
         temporary.replace(path)
@@ -108,7 +108,7 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def load(cls, folder: Path, parts: int = 1) -> "GeneratorResult":
         """Read the results of all parts in a folder. Raises OSError or msgspec.DecodeError."""
-        files = [folder / of_part(RESULT_FILE, part, parts) for part in range(1, parts + 1)]
+        files = [folder / part_file_name(RESULT_FILE, part, parts) for part in range(1, parts + 1)]
         return cls.whole([msgspec.json.decode(file.read_bytes(), type=cls) for file in files])
 
 

@@ -144,7 +144,7 @@ def hot_key() -> IntArray:
     return table
 
 
-def wander(
+def walk_loads(
     chance: np.random.Generator, *, partitions: int, seconds: int, delta: int, start: int | None = None
 ) -> IntArray:
     """Return loads of 0 … 100 that change by a uniform integer of {−delta, …, delta} from row to row, clipped.
@@ -161,7 +161,7 @@ def wander(
 
 def landau(delta: int) -> IntArray:
     """Return such a walk as events/s: 32 partitions for 100 s, which is one of the paper's sizes."""
-    return wander(np.random.default_rng(2402), partitions=32, seconds=100, delta=delta)
+    return walk_loads(np.random.default_rng(2402), partitions=32, seconds=100, delta=delta)
 
 
 def flash_crowd() -> IntArray:

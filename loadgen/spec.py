@@ -13,8 +13,8 @@ import msgspec
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
-from grouping import Grouping
-from loadgen.faults import BURST, HOT_KEY, after_the_end, multiplied, read_faults, wrong_faults
+from grouping import Partitioner
+from loadgen.faults import BURST, HOT_KEY, after_the_end, apply_bursts, read_faults, wrong_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
@@ -41,7 +41,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Path of a file whose events are sent in place of the workload's."""
     spacing: Spacing
     split: Split
-    grouping: Grouping = Grouping.EXPLICIT
+    grouping: Partitioner = Partitioner.EXPLICIT
     key_skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Of the customers, exponent of Zipf's law; 0: all alike."""
     faults: tuple[str, ...] = ()
@@ -72,13 +72,13 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the events to send, with their times and partitions. Raises InvalidSettingsError for a wrong trace."""
         workload = WORKLOADS[self.workload]
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
-        if trace and (problems := wrong_with(trace, self.split, self.grouping, self.faults)):
+        if trace and (problems := trace_problems(trace, self.split, self.grouping, self.faults)):
             raise InvalidSettingsError([f"{trace.name}: {field}: {said}" for field, said in problems])
         if isinstance(trace, EventTrace):
             schedule = joined(list(trace.chunks(keys=True)))
         else:
             schedule = build_schedule(
-                multiplied(
+                apply_bursts(
                     counts_of(trace, workload, self.split) if trace else workload.events(self.duration_s), self.faults
                 ),
                 spacing=self.spacing,
@@ -89,7 +89,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         hot = read_faults(self.faults, HOT_KEY)
         keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions, hot)
-        return next(keys.give(iter([schedule]))) if keys.needed else schedule
+        return next(keys.assign_keys(iter([schedule]))) if keys.have_effect else schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,8 +170,8 @@ def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
     return workload.spread(trace.counts) if split is Split.TABLE and trace.partitions is None else trace.counts
 
 
-def wrong_with(
-    trace: Trace | EventTrace, split: Split, grouping: Grouping, faults: Sequence[str]
+def trace_problems(
+    trace: Trace | EventTrace, split: Split, grouping: Partitioner, faults: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Return (field, sentence) for what cannot be had with a trace, once that is read.
 
@@ -205,7 +205,7 @@ def _known_workload(values: Values) -> str | None:
 
 
 def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
-    """Apply a rule about the workload; a trace has a length and may have a table of its own, see `wrong_with`."""
+    """Apply a rule about the workload; a trace has a length and may have a table of its own, see `trace_problems`."""
     return None if values["trace"] else rule(values, WORKLOADS[values["workload"]])
 
 
@@ -232,8 +232,8 @@ def _grouping_keeps_table(values: Values, workload: Workload) -> str | None:
     return _ignored(values["grouping"], workload.name) if values["split"] is Split.TABLE else None
 
 
-def _ignored(grouping: Grouping, owner: str) -> str | None:
-    if grouping is Grouping.EXPLICIT:
+def _ignored(grouping: Partitioner, owner: str) -> str | None:
+    if grouping is Partitioner.EXPLICIT:
         return None
     return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'"
 

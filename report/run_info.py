@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from grouping import Grouping
+from grouping import Partitioner
 from report import ReportError, replace_file
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def keeps_key_order(self) -> bool:
         """Whether all events of a customer went to one partition, by the run's grouping."""
-        return self.section("load").get("grouping") in [one.value for one in Grouping if one.keeps_key_order]
+        return self.section("load").get("grouping") in [one.value for one in Partitioner if one.keeps_key_order]
 
     def save(self, folder: Path) -> None:
         """Write folder/run.json; a reader never sees half of it."""

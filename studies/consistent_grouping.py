@@ -9,15 +9,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from bench.matrix import Job, Row, sorted_changes
-from grouping import Grouping
-from grouping.source import EPSILON, VIRTUAL
+from grouping import Partitioner
+from grouping.source import EPSILON, VIRTUAL_PER_WORKER
 from report.measures import paired_difference
 from studies.grouped_streams import KEYS, Arrivals, Stream, play
 from studies.verdict import FACT, Found, Statement, judged, verdict
 
 PAPER: Final = "Nasir et al. 2017"
-GROUPINGS: Final[tuple[Grouping, ...]] = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
-KG, PKG, POTC, PORC, CH, SG, CG = (one for one in GROUPINGS if one is not Grouping.STICKY_SPLIT)
+PARTITIONERS: Final[tuple[Partitioner, ...]] = tuple(one for one in Partitioner if one is not Partitioner.EXPLICIT)
+KG, PKG, POTC, PORC, CH, SG, CG = (one for one in PARTITIONERS if one is not Partitioner.STICKY_SPLIT)
 EVENTS, QUICK_EVENTS = 10_000_000, 400_000
 FEWER: Final = 5
 """So many times fewer for sources and ε, and, over skew and workers, for all seeds but the first."""
@@ -45,7 +45,7 @@ class Cell(NamedTuple):
     """One partitioner on one kind of stream."""
 
     study: str
-    grouping: Grouping
+    grouping: Partitioner
     skew: float
     workers: int
     sources: int
@@ -63,9 +63,9 @@ Seen = tuple[str, bool]
 """(What was seen, whether that is what is stated)."""
 
 
-def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Grouping, float, int]]]]:
+def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Partitioner, float, int]]]]:
     """Yield (study, stream, ways to play it) of one seed. first: of all seeds, the one with streams of full length."""
-    every = [(one, EPSILON, VIRTUAL) for one in GROUPINGS]
+    every = [(one, EPSILON, VIRTUAL_PER_WORKER) for one in PARTITIONERS]
     plain: dict[str, Any] = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
     unequal = {**plain, "capacities": (_ten(*SETUPS[0]),)}
     fewer = {**plain, "events": events // FEWER}
@@ -75,7 +75,7 @@ def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], 
         yield SKEW, {**(plain if first else fewer), "skew": skew, "capacities": ((1.0,) * workers,)}, every
     for sources in SOURCES:
         yield SOURCE, {**fewer, "sources": sources}, every
-    yield LIMIT, fewer, [(one, epsilon, VIRTUAL) for epsilon in EPSILONS for one in BOUNDED]
+    yield LIMIT, fewer, [(one, epsilon, VIRTUAL_PER_WORKER) for epsilon in EPSILONS for one in BOUNDED]
     yield VIRTUAL_WORKERS, unequal, [(CG, EPSILON, virtual) for virtual in VIRTUALS]
 
 
@@ -85,7 +85,7 @@ def played(job: Job) -> Row:
     arrivals = Arrivals(Stream(**{key: told[key] for key in told if key != "ways"}, seed=job.seed))
     found = {}
     for grouping, epsilon, virtual in told["ways"]:
-        one = play(arrivals, Grouping(grouping), epsilon=epsilon, virtual=virtual)
+        one = play(arrivals, Partitioner(grouping), epsilon=epsilon, virtual=virtual)
         found[_way(grouping, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
     return found
 
@@ -110,12 +110,12 @@ def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: 
     return judged([job for *_, job in asked], played, compared, folder, **how)
 
 
-def _job(study: str, stream: Mapping[str, Any], ways: Sequence[tuple[Grouping, float, int]], seed: int) -> Job:
+def _job(study: str, stream: Mapping[str, Any], ways: Sequence[tuple[Partitioner, float, int]], seed: int) -> Job:
     told = {**stream, "ways": tuple((str(one), epsilon, virtual) for one, epsilon, virtual in ways)}
     return Job(scenario="consistent-grouping", policy=study, seed=seed, changes=sorted_changes(told))
 
 
-def _way(grouping: Grouping, epsilon: float, virtual: int) -> str:
+def _way(grouping: Partitioner, epsilon: float, virtual: int) -> str:
     return f"{grouping} {epsilon:g} {virtual}"
 
 
@@ -129,7 +129,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     A limit holds in a cell where every seed keeps it; an order of two cells where it is beyond chance, seed by seed.
     """
 
-    def of(study: str, *groupings: Grouping) -> list[Cell]:
+    def of(study: str, *groupings: Partitioner) -> list[Cell]:
         return [cell for one in groupings for cell in cells if (cell.study, cell.grouping) == (study, one)]
 
     def balanced(cell: Cell, limit: float = NEAR_ZERO) -> bool:
@@ -165,7 +165,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         ("as many sources as you like: PoRC, CH and CG stay balanced with 1 to 100", "balanced",
          extent(of(SOURCE, PORC, CH, CG))),
         ("workers that differ, {3, 5}: CG alone keeps its imbalance near zero", "near zero; the others not",
-         extent(of(CAPACITY, *GROUPINGS[:-1]), lambda one: (balanced if one.grouping is CG else unbalanced)(one))),
+         extent(of(CAPACITY, *PARTITIONERS[:-1]), lambda one: (balanced if one.grouping is CG else unbalanced)(one))),
         ("workers that differ: the queues of KG and SG grow", "grow",
          [(f"{cell}: {fmean(half):.3f} s half-way, {fmean(end):.3f} s at the end", _more(half, end))
           for cell, half, end in queues]),

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from grouping import Grouping
-from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, hear, mixed
-from grouping.source import EPSILON, RULES, VIRTUAL, new_state
+from grouping import Partitioner
+from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, mix, record_signal
+from grouping.source import EPSILON, RULES, VIRTUAL_PER_WORKER, new_state
 
 KEYS: Final = 10_000
 PARTS: Final = 100
@@ -47,7 +47,7 @@ class Arrivals:
         edges = np.cumsum(weights / weights.sum())
         self.keys = np.minimum(np.searchsorted(edges, chance.random(stream.events)), KEYS - 1).astype(np.int32)
         identity = chance.integers(0, 2**32, KEYS).tolist()
-        self.hashes = np.array([mixed(one, 9) for one in identity], dtype=np.int64)
+        self.hashes = np.array([mix(one, 9) for one in identity], dtype=np.int64)
         shares = np.asarray(stream.capacities, dtype=float)
         self.rates = shares * (MEAN_RATE / shares.mean(axis=1, keepdims=True))
         gap_s = 1 / (UTILISATION * MEAN_RATE * shares.shape[1])
@@ -55,7 +55,7 @@ class Arrivals:
 
 
 def play(
-    arrivals: Arrivals, grouping: Grouping, *, epsilon: float = EPSILON, virtual: int = VIRTUAL
+    arrivals: Arrivals, grouping: Partitioner, *, epsilon: float = EPSILON, virtual: int = VIRTUAL_PER_WORKER
 ) -> dict[str, float]:
     """Group the events by one rule and serve them, each worker its own in their order; return what came of it.
 
@@ -92,7 +92,7 @@ def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> ND
     return found
 
 
-def stacked(grouping: Grouping, workers: int, sources: int, virtual: int) -> Any:
+def stacked(grouping: Partitioner, workers: int, sources: int, virtual: int) -> Any:
     """Return the states of all sources, one in each row of every array."""
     each = [new_state(grouping, workers, number=source, virtual=virtual) for source in range(sources)]
     rows: list[Any] = [np.array(some, dtype=np.int64) for some in zip(*each, strict=True)]
@@ -103,8 +103,8 @@ def row(states: Any, source: int) -> Any:
     """Return the state of one source."""
     return State(
         states.loads[source], states.numbers[source], states.ring_at[source], states.ring_worker[source],
-        states.owner[source], states.signal[source], states.since[source], states.sketch[source],
-        states.split_key[source], states.ways[source],
+        states.owner[source], states.signal[source], states.signal_since[source], states.sketch[source],
+        states.split_key[source], states.split_over[source],
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _play_all(
             tally[part, worker] += 1
             if rule == CG and untold[source, worker]:  # the acknowledgement brings it along
                 untold[source, worker] = False
-                hear(state, worker, says[worker])
+                record_signal(state, worker, says[worker])
         for worker in range(workers):
             queue_s[part, worker] = max(free_s[worker] - now_s, 0.0)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from autoscaler.packing.one_dimension import Packer
 from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from bench.matrix import Job, Row
-from loadgen.shapes import LANDAU_MAX, wander
+from loadgen.shapes import LANDAU_MAX, walk_loads
 from report.measures import bootstrap_interval, pareto_front
 from studies.verdict import Found, Statement, judged, verdict
 
@@ -53,7 +53,7 @@ def random_walk(*, partitions: int, iterations: int, delta: int, seed: Sequence[
     Loads are clipped to 0 … CAPACITY: the paper's formula lacks the upper clip, and would leave what a consumer takes.
     """
     chance = np.random.default_rng(seed)
-    loads = wander(chance, partitions=partitions, seconds=iterations, delta=delta, start=None)
+    loads = walk_loads(chance, partitions=partitions, seconds=iterations, delta=delta, start=None)
     base_order = tuple(chance.permutation(partitions).tolist())
     return Stream(loads, base_order, chance.permuted(np.tile(np.arange(partitions), (iterations, 1)), axis=1))
 

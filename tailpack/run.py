@@ -18,7 +18,7 @@ from bench.scenario import Scenario
 from contracts.children import uninterrupted
 from contracts.clock import now_us
 from contracts.connection import Connection
-from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, of_part
+from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, part_file_name
 from loadgen.workloads import WORKLOADS
 from report import replace_file
 from tailpack.errors import TailpackError
@@ -216,7 +216,7 @@ class Run:
             self._step(stack, screen)
         screen.phase = "draining"
         if not all_exist(self.folder, RESULT_FILE, self.load_workers):
-            files = (of_part(RESULT_FILE, part, self.load_workers) for part in range(1, self.load_workers + 1))
+            files = (part_file_name(RESULT_FILE, part, self.load_workers) for part in range(1, self.load_workers + 1))
             parts = zip(files, stack.load_parts, strict=True)
             failed = next(part for file, part in parts if not (self.folder / file).exists())
             raise TailpackError(f"{failed.name} did not send its load: {failed.ending()}; see {failed.log}")

@@ -15,7 +15,7 @@ from contracts.delivery import Delivery
 from contracts.membership import Work
 from contracts.settings import picked
 from contracts.validation import InvalidSettingsError
-from loadgen.faults import HOT_KEY, multiplied, read_faults
+from loadgen.faults import HOT_KEY, apply_bursts, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, Split, schedule_chunks
 from loadgen.shapes import IntArray
@@ -32,7 +32,7 @@ CHUNK_EVENTS: Final = 200_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent:
-    """Events of one run, made anew from the seed whenever they are asked for."""
+    """Events of one run, re-created from the seed whenever they are read."""
 
     counts: IntArray
     """Per second, shape (seconds,), or (seconds, partitions) with Split.TABLE."""
@@ -63,7 +63,7 @@ class Sent:
 
     def chunks(self) -> Iterator[Schedule]:
         """Yield the events in parts of whole seconds; those of a trace as they are read."""
-        return self.keys.give(self._own_chunks()) if self.keys.moves else self._own_chunks()
+        return self.keys.assign_keys(self._own_chunks()) if self.keys.change_partitions else self._own_chunks()
 
     def _own_chunks(self) -> Iterator[Schedule]:
         if self.trace is not None:
@@ -81,7 +81,7 @@ class Sent:
     def table(self) -> IntArray:
         """Return the events of each second and partition, shape (seconds, partitions)."""
         in_their_second = self.spacing is not Spacing.BURST or self.bursts == EACH_SECOND
-        as_split = in_their_second and not self.keys.moves
+        as_split = in_their_second and not self.keys.change_partitions
         if self.split is Split.TABLE and as_split:
             return self.counts
         if self.split is Split.EVEN and as_split:
@@ -111,10 +111,10 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     hot = read_faults(scenario.load.faults, HOT_KEY)
     keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
     if isinstance(trace, EventTrace):
-        events = partial(trace.chunks, keys=keys.needed)
+        events = partial(trace.chunks, keys=keys.have_effect)
         return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
     counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
-    counts = multiplied(counts, scenario.load.faults)
+    counts = apply_bursts(counts, scenario.load.faults)
     return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)
 
 

@@ -17,7 +17,7 @@ from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.http_sender import HttpSender
 from loadgen.drivers.sender import Entry, GeneratorError, GeneratorMetrics, Pause, Sender, Settled
-from loadgen.faults import POISON, due_us, struck
+from loadgen.faults import POISON, affected_events, due_us
 from loadgen.pacing import Pacer
 from loadgen.result import PUNCTUAL_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
 from loadgen.spec import DriverSettings, LoadSpec, Topology
@@ -48,7 +48,7 @@ class Job:
     def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: Settled) -> None:
         self._spec = spec
         self.schedule = spec.schedule()
-        self._poison = struck(spec.faults, POISON, self.schedule.offset_us, spec.seed)
+        self._poison = affected_events(spec.faults, POISON, self.schedule.offset_us, spec.seed)
         self._due_us = due_us(spec.faults, self.schedule.offset_us, spec.seed)
         numbers = orders.send_numbers(spec, self.schedule)
         repeated = np.diff(numbers, prepend=-1) == 0

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from contracts.connection import Connection
 from loadgen.drivers.job import Job, await_start
-from loadgen.result import READY_FILE, GeneratorResult, of_part
+from loadgen.result import READY_FILE, GeneratorResult, part_file_name
 from loadgen.spec import DriverSettings, LoadSpec
 
 
@@ -60,7 +60,7 @@ def send(job: Job, settings: DriverSettings, stopped: Event) -> GeneratorResult:
 
     def begin() -> int:
         job.connect(settings.connect_deadline_s)
-        (Path(settings.out_dir) / of_part(READY_FILE, settings.part, settings.parts)).touch()
+        (Path(settings.out_dir) / part_file_name(READY_FILE, settings.part, settings.parts)).touch()
         return await_start(settings, job.breathe)
 
     return job.run(begin, stopped, settings.drain_deadline_s)

@@ -18,7 +18,7 @@ from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, 
 from services.common.fence import Fence
 from services.common.read_back import IdOf, Take, read_tails, uncommitted
 from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
-from services.common.stage import RECORD_OVERHEAD, SPAN, TAIL, Stage, Uncommitted
+from services.common.stage import MAX_UNCOMMITTED, RECORD_OVERHEAD, TAIL, Stage, Uncommitted
 
 LONGEST_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that stood still for longer may have been replaced."""
@@ -120,7 +120,8 @@ class Service:
             if self._uncommitted.may_take(source, message.offset, committed):
                 self._held_back = None
                 return True
-            self._held_back = f"nothing is taken of {source.topic}/{source.partition}: {SPAN} records are uncommitted"
+            place = f"{source.topic}/{source.partition}"
+            self._held_back = f"{place} waits for a commit: {MAX_UNCOMMITTED} records are uncommitted"
             await asyncio.sleep(HELD_BACK_S)
 
     async def start(self) -> None:
@@ -216,7 +217,7 @@ class Service:
             self.stage.fail(told)
 
     async def _read_back(self) -> None:
-        span = await uncommitted(self.connection, self.app.conf.id, self._inputs, SPAN)
+        span = await uncommitted(self.connection, self.app.conf.id, self._inputs, MAX_UNCOMMITTED)
         tails = dict.fromkeys(self._outputs, max(TAIL, span))
         written: list[str] = []
 

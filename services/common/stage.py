@@ -28,7 +28,7 @@ Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 
 DRAIN_S: Final = 5.0
 RECORD_OVERHEAD: Final = 512  # bytes of key and of what Kafka adds to a record that is alone in its batch
-SPAN: Final = 5000
+MAX_UNCOMMITTED: Final = 5000
 """Records of an input partition that a stage takes beyond the committed offset: then it waits for a commit.
 
 So what can be repeated is bounded, and with it the ids to remember and to read back. With 75 events/s in a partition, a
@@ -103,7 +103,7 @@ class Acknowledgements:
 class Uncommitted:
     """Offsets that were taken and may come again. No more than `most` of a partition are, until some are committed."""
 
-    def __init__(self, most: int = SPAN) -> None:
+    def __init__(self, most: int = MAX_UNCOMMITTED) -> None:
         self._most = most
         self._taken: dict[Hashable, deque[int]] = {}
 

@@ -13,7 +13,7 @@ from contracts.events import DEMO_TOKEN_KEY, NotificationSent, OrderStatus, Paym
 from contracts.settings import Rules, Values, required, setting
 from contracts.topics import Group, Topic, qualified
 from contracts.validation import InvalidSettingsError
-from grouping import Grouping
+from grouping import Partitioner
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
 from services.common.read_back import identity_in
@@ -53,7 +53,7 @@ class OrderSettings(ServiceSettings):
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
-    grouping: Grouping = setting(Grouping.KG)
+    grouping: Partitioner = setting(Partitioner.KG)
     """Partitioner of `payments.requested`; `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""

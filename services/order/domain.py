@@ -29,7 +29,7 @@ from contracts.events import (
     luhn_digit,
 )
 from contracts.validation import UNDECODABLE
-from grouping import Grouping
+from grouping import Partitioner
 from grouping.source import Source
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 
@@ -79,11 +79,11 @@ class Accepted:
 class Routing:
     """Which partition of payments.requested each request goes to: one source, with counts of its own."""
 
-    def __init__(self, grouping: Grouping, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
+    def __init__(self, grouping: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
         self._partitions = partitions
-        self._obeys = grouping is Grouping.EXPLICIT
+        self._obeys = grouping is Partitioner.EXPLICIT
         self._busy_s, self._idle_s = BUSY * latency_target_s, IDLE * latency_target_s
-        self._source = Source(Grouping.KG if self._obeys else grouping, partitions, number=number)
+        self._source = Source(Partitioner.KG if self._obeys else grouping, partitions, number=number)
 
     def partition(self, customer: str, chosen: int | None) -> int:
         """Return the partition of a request. Raises ValueError when what was chosen is out of range.
@@ -102,7 +102,7 @@ class Routing:
         if at.partition is None or at.accepted_us is None or at.done_us is None or at.partition >= self._partitions:
             return
         waited_s = (at.done_us - at.accepted_us) / 1e6
-        self._source.heard(at.partition, waited_s, at.done_us / 1e6, busy_s=self._busy_s, idle_s=self._idle_s)
+        self._source.record_wait(at.partition, waited_s, at.done_us / 1e6, busy_s=self._busy_s, idle_s=self._idle_s)
 
 
 def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> Accepted | Refusal:

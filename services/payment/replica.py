@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from contracts.clock import now_us
 from contracts.membership import LiveSpeeds, Work
 from contracts.settings import Rules, picked, setting
-from grouping import Grouping, splits_keys
+from grouping import Partitioner, splits_keys
 from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 
@@ -27,7 +27,7 @@ class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
-    grouping: Grouping = setting(Grouping.EXPLICIT)
+    grouping: Partitioner = setting(Partitioner.EXPLICIT)
     """Partitioner that Order uses."""
 
     RULES: ClassVar[Rules] = (("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])),)

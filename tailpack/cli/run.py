@@ -177,8 +177,8 @@ def record(
         into = EventWriter(Path(folder))
         try:
             recording = Recording(connection, topic, group)
-            with progress(f"recording {topic}", None if seconds else recording.most) as tell:
-                recording.run(into, seconds=seconds, told=lambda rows: tell(completed=rows))
+            with progress(f"recording {topic}", None if seconds else recording.expected_records) as tell:
+                recording.run(into, seconds=seconds, on_progress=lambda rows: tell(completed=rows))
         except RecordingError as wrong:
             raise TailpackError(str(wrong)) from wrong
         except KeyboardInterrupt:

@@ -189,10 +189,10 @@ def optimum(
 
 def say_live_only(scenarios: "Iterable[Question]") -> None:
     """Name on standard error the faults of each scenario that change nothing in a simulation."""
-    from loadgen.faults import not_simulated  # noqa: PLC0415
+    from loadgen.faults import live_only_faults  # noqa: PLC0415
 
     for one in scenarios:
-        if live_only := not_simulated(one.load.faults):
+        if live_only := live_only_faults(one.load.faults):
             _note(f"{one.name}: load.faults: {live_only}")
 
 

@@ -12,7 +12,7 @@ from services_stack import PARTITIONS, a_stack, order
 
 from contracts.events import PaymentRequested
 from contracts.topics import Topic
-from grouping import Grouping
+from grouping import Partitioner
 from grouping.source import Source
 
 pytestmark = pytest.mark.kafka
@@ -38,8 +38,8 @@ def together(found: list[tuple[PaymentRequested, int]]) -> dict[str, set[int]]:
     return partitions
 
 
-@pytest.mark.parametrize("grouping", [Grouping.KG, Grouping.PORC])
-def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: Path, grouping: Grouping) -> None:
+@pytest.mark.parametrize("grouping", [Partitioner.KG, Partitioner.PORC])
+def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: Path, grouping: Partitioner) -> None:
     with a_stack(kafka, namespace, tmp_path) as stack:
         stack.settings = {"GROUPING": grouping}
         stack.start("order")

@@ -13,7 +13,7 @@ from kafka_helpers import wait_for
 from services_stack import PARTITIONS, Stack, a_stack
 
 from contracts.topics import Topic
-from loadgen.faults import struck
+from loadgen.faults import affected_events
 from loadgen.orders import Orders
 from loadgen.result import GeneratorResult
 from loadgen.schedule import Spacing, Split
@@ -62,7 +62,7 @@ def test_every_order_comes_once_with_its_intended_time_though_the_service_stands
         SPEC.schedule(),
         Orders(stack.namespace, SPEC.seed, 0.1),
     )
-    poison = struck(SPEC.faults, "poison", schedule.offset_us, SPEC.seed)
+    poison = affected_events(SPEC.faults, "poison", schedule.offset_us, SPEC.seed)
     wrong = {one for one in range(len(schedule)) if poison[one] or orders.flaw(one) is not None}
     assert (result.acknowledged, result.failed) == (result.scheduled, 0)
     assert result.invalid_orders == len(wrong) > 1

@@ -20,7 +20,7 @@ from services_stack import Stack, a_stack, order, order_without_id, settled, shi
 from contracts.events import DeadLetter
 from contracts.topics import Group, Topic, qualified
 from services.common.records import KEY_LIMIT, LETTER_LIMIT
-from services.common.stage import SPAN
+from services.common.stage import MAX_UNCOMMITTED
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -246,13 +246,13 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
         every_s=1,
     )
     assert written() == len(of_one)
-    more = [settled(f"p-{number}", accepted=True) for number in range(2 * SPAN)]
+    more = [settled(f"p-{number}", accepted=True) for number in range(2 * MAX_UNCOMMITTED)]
     produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, more, partition=3)
     wait_for(
         lambda: "uncommitted" in stack.get("shipment", "/healthz")[1]["status"],
         "it takes no more than it can remember, and says so",
     )
-    assert written() == len(of_one) + SPAN
+    assert written() == len(of_one) + MAX_UNCOMMITTED
 
 
 def test_a_copy_that_wakes_up_after_another_took_over_writes_nothing_more(stack: Stack) -> None:

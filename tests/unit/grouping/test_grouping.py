@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.jit import compiled
-from grouping import Grouping
-from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVED, choose, hear
-from grouping.source import RULES, VIRTUAL, Source, new_state
-from studies.consistent_grouping import GROUPINGS
+from grouping import Partitioner
+from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVED, choose, record_signal
+from grouping.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
+from studies.consistent_grouping import PARTITIONERS
 from studies.grouped_streams import Arrivals, Stream, play, row, stacked
 
 EVENTS = 20_000
@@ -33,7 +33,7 @@ def stream(skew: float = 1.2, workers: int = 9, seed: int = 3) -> list[str]:
     return [f"k{key}" for key in arrivals.keys]
 
 
-def placed(grouping: Grouping, keys: list[str], partitions: int = 9) -> tuple[Counter[int], dict[str, set[int]]]:
+def placed(grouping: Partitioner, keys: list[str], partitions: int = 9) -> tuple[Counter[int], dict[str, set[int]]]:
     """Events of each partition, partitions of each key."""
     source, loads, of_key = Source(grouping, partitions), Counter(), defaultdict(set)
     for key in keys:
@@ -43,31 +43,33 @@ def placed(grouping: Grouping, keys: list[str], partitions: int = 9) -> tuple[Co
     return loads, of_key
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", PARTITIONERS)
 @pytest.mark.parametrize("workers", [1, 2, 9])
-def test_interpreted_and_compiled_choices_are_the_same(grouping: Grouping, workers: int) -> None:
+def test_interpreted_and_compiled_choices_are_the_same(grouping: Partitioner, workers: int) -> None:
     hashes = np.array([crc32(key.encode()) for key in stream(workers=workers)], dtype=np.int64)
     state = new_state(grouping, workers)
     alone = [choose(RULES[grouping], 0.01, state, key) for key in hashes.tolist()]
     chosen = np.zeros(len(hashes), dtype=np.int64)
-    COMPILED(RULES[grouping], stacked(grouping, workers, 1, VIRTUAL), hashes, chosen)
+    COMPILED(RULES[grouping], stacked(grouping, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
     assert alone == chosen.tolist()
     assert set(alone) <= set(range(workers))
 
 
 def test_key_grouping_alone_keeps_the_events_of_a_key_together() -> None:
     keys = stream()
-    for grouping in GROUPINGS:
+    for grouping in PARTITIONERS:
         split = any(len(partitions) > 1 for partitions in placed(grouping, keys)[1].values())
         assert split != grouping.keeps_key_order, grouping
-    assert not Grouping.EXPLICIT.keeps_key_order
+    assert not Partitioner.EXPLICIT.keeps_key_order
 
 
-@pytest.mark.parametrize("grouping", [Grouping.PORC, Grouping.CH, Grouping.POTC, Grouping.SG, Grouping.STICKY_SPLIT])
+@pytest.mark.parametrize(
+    "grouping", [Partitioner.PORC, Partitioner.CH, Partitioner.POTC, Partitioner.SG, Partitioner.STICKY_SPLIT]
+)
 @pytest.mark.parametrize("skew", [0.4, 1.2, 2.0])
-def test_loads_stay_even_whatever_the_skew(grouping: Grouping, skew: float) -> None:
+def test_loads_stay_even_whatever_the_skew(grouping: Partitioner, skew: float) -> None:
     loads, _ = placed(grouping, stream(skew))
-    by_chance = 1.08 if grouping is Grouping.STICKY_SPLIT else 1.04  # it leaves most keys where their hashes lie
+    by_chance = 1.08 if grouping is Partitioner.STICKY_SPLIT else 1.04  # it leaves most keys where their hashes lie
     assert max(loads.values()) <= by_chance * EVENTS / 9 + 1
 
 
@@ -76,15 +78,19 @@ def test_memory_of_each_rule() -> None:
     distinct = len(set(keys))
     memory = {
         one: sum(map(len, placed(one, keys)[1].values())) / distinct
-        for one in GROUPINGS
+        for one in PARTITIONERS
     }  # fmt: skip
-    assert memory[Grouping.KG] == 1 < memory[Grouping.STICKY_SPLIT] < 1.05
-    assert memory[Grouping.STICKY_SPLIT] < min(memory[Grouping.PKG], memory[Grouping.PORC]) < memory[Grouping.POTC]
-    assert max(map(len, placed(Grouping.PKG, keys)[1].values())) == 2
+    assert memory[Partitioner.KG] == 1 < memory[Partitioner.STICKY_SPLIT] < 1.05
+    assert (
+        memory[Partitioner.STICKY_SPLIT]
+        < min(memory[Partitioner.PKG], memory[Partitioner.PORC])
+        < memory[Partitioner.POTC]
+    )
+    assert max(map(len, placed(Partitioner.PKG, keys)[1].values())) == 2
 
 
 def test_a_split_is_for_keys_that_need_it_and_ends_with_the_need() -> None:
-    source = Source(Grouping.STICKY_SPLIT, 8)
+    source = Source(Partitioner.STICKY_SPLIT, 8)
     mixed_in = [f"k{number % 4000}" for number in range(8000)]
     hot = [source.choose("hot" if number % 2 else key) for number, key in enumerate(mixed_in)]
     assert set(hot[1::2]) == set(range(8)), "half of all events need every partition"
@@ -95,43 +101,43 @@ def test_a_split_is_for_keys_that_need_it_and_ends_with_the_need() -> None:
 
 
 def test_a_virtual_worker_moves_when_a_busy_and_an_idle_one_have_said_so() -> None:
-    state = new_state(Grouping.CG, 3, virtual=2)
+    state = new_state(Partitioner.CG, 3, virtual=2)
     before = [choose(CG, 0.01, state, key * 7919) for key in range(600)]
-    hear(state, 0, BUSY)
+    record_signal(state, 0, BUSY)
     assert state.owner == [0, 1, 2, 0, 1, 2], "nobody is idle"
-    hear(state, 2, IDLE)
+    record_signal(state, 2, IDLE)
     assert sorted(state.owner) == [0, 1, 1, 2, 2, 2]
     after = [choose(CG, 0.01, state, key * 7919) for key in range(600)]
     assert Counter(before)[0] == pytest.approx(200, abs=15)
     assert Counter(after)[0] == pytest.approx(100, abs=15)
-    hear(state, 0, BUSY)
-    hear(state, 1, IDLE)
+    record_signal(state, 0, BUSY)
+    record_signal(state, 1, IDLE)
     assert Counter(state.owner)[0] == 1, "a busy one keeps one"
     assert state.numbers[MOVED] == 1
 
 
 def test_who_has_waited_longest_is_relieved_first() -> None:
-    state = new_state(Grouping.CG, 3, virtual=2)
+    state = new_state(Partitioner.CG, 3, virtual=2)
     for busy in (1, 0):
-        hear(state, busy, BUSY)
+        record_signal(state, busy, BUSY)
         choose(CG, 0.01, state, 5)
-    hear(state, 2, IDLE)
+    record_signal(state, 2, IDLE)
     assert Counter(state.owner) == {0: 2, 1: 1, 2: 3}
 
 
-@given(st.lists(st.text(max_size=8), max_size=60), st.integers(1, 12), st.sampled_from(GROUPINGS))
+@given(st.lists(st.text(max_size=8), max_size=60), st.integers(1, 12), st.sampled_from(PARTITIONERS))
 @settings(max_examples=60, deadline=None)
-def test_any_key_has_a_partition(keys: list[str], partitions: int, grouping: Grouping) -> None:
+def test_any_key_has_a_partition(keys: list[str], partitions: int, grouping: Partitioner) -> None:
     source = Source(grouping, partitions, number=5)
     for number, key in enumerate(keys):
         at = source.choose(key)
         assert 0 <= at < partitions
-        source.heard(at, number % 3, 3.0 * number, busy_s=1.5, idle_s=0.5)
+        source.record_wait(at, number % 3, 3.0 * number, busy_s=1.5, idle_s=0.5)
 
 
 def test_workers_that_differ_are_evened_out_by_consistent_grouping_alone() -> None:
     arrivals = Arrivals(Stream(events=400_000, skew=1.0, capacities=((1.0,) * 8 + (3.0, 5.0),), sources=3))
-    others = (Grouping.SG, Grouping.PORC)
-    played = {one: play(arrivals, one) for one in (Grouping.CG, *others)}
-    assert played[Grouping.CG]["imbalance"] < 0.5 * played[Grouping.SG]["imbalance"]
-    assert played[Grouping.CG]["queue_end_s"] < 0.5 * min(played[one]["queue_end_s"] for one in others)
+    others = (Partitioner.SG, Partitioner.PORC)
+    played = {one: play(arrivals, one) for one in (Partitioner.CG, *others)}
+    assert played[Partitioner.CG]["imbalance"] < 0.5 * played[Partitioner.SG]["imbalance"]
+    assert played[Partitioner.CG]["queue_end_s"] < 0.5 * min(played[one]["queue_end_s"] for one in others)

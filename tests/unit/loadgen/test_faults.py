@@ -9,7 +9,7 @@ from bench.scenario import load_scenario
 from bench.simulation.sent import sent_by
 from contracts.events import INTENDED_AT_HEADER
 from contracts.validation import InvalidSettingsError
-from loadgen.faults import UNREADABLE, due_us, struck
+from loadgen.faults import UNREADABLE, affected_events, due_us
 from loadgen.orders import Orders, events, send_numbers
 
 
@@ -42,7 +42,7 @@ def test_poison_cannot_be_read_and_repeats_follow_at_once() -> None:
     spec = asked("poison 6-7 2", "duplicate 0-5 0.3").load_spec()
     schedule = spec.schedule()
     numbers = send_numbers(spec, schedule)
-    poison = struck(spec.faults, "poison", schedule.offset_us, spec.seed)
+    poison = affected_events(spec.faults, "poison", schedule.offset_us, spec.seed)
     made = [one(7) for one in events(spec, schedule, Orders("r", 1), 0, numbers=numbers, poison=poison)]
     assert sum(one.value == UNREADABLE for one in made) == poison.sum() == 2
     assert (schedule.offset_us[poison] // 1_000_000 == 6).all()

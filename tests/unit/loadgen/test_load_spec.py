@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from grouping import Grouping
+from grouping import Partitioner
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 
@@ -24,7 +24,7 @@ def load(**changes: object) -> LoadSpec:
 def test_a_load_survives_its_file() -> None:
     spec = load(seed=3, grouping="key")
     assert spec.topology is Topology.PAYMENT_ONLY
-    assert (spec.spacing, spec.split, spec.grouping) == (Spacing.BURST, Split.RANDOM, Grouping.KG)
+    assert (spec.spacing, spec.split, spec.grouping) == (Spacing.BURST, Split.RANDOM, Partitioner.KG)
     assert msgspec.json.decode(msgspec.json.encode(spec), type=LoadSpec) == spec
 
 

@@ -16,7 +16,7 @@ from contracts.events import (
     OrderPlaced,
     PaymentRequested,
 )
-from grouping import Grouping
+from grouping import Partitioner
 from loadgen.orders import ANY_PARTITION, Flaw, Orders, events
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
@@ -70,7 +70,7 @@ def test_a_flawed_order_is_wrong_in_that_one_way() -> None:
 START_US = 1_700_000_000_000_000
 
 
-def spec(topology: Topology, grouping: Grouping = Grouping.EXPLICIT) -> LoadSpec:
+def spec(topology: Topology, grouping: Partitioner = Partitioner.EXPLICIT) -> LoadSpec:
     return LoadSpec(
         topology=topology,
         workload="smoke",
@@ -104,7 +104,7 @@ def test_an_order_carries_its_times_and_its_partition_in_headers() -> None:
 
 
 def test_in_payment_only_runs_the_generator_is_the_source() -> None:
-    for made in records(spec(Topology.PAYMENT_ONLY, Grouping.KG)):
+    for made in records(spec(Topology.PAYMENT_ONLY, Partitioner.KG)):
         request = msgspec.json.decode(made.value, type=PaymentRequested)
         assert made.partition == crc32(request.customer.encode()) % 5
 

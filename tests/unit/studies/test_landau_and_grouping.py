@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.packing.packers import PACKERS
-from grouping import Grouping
+from grouping import Partitioner
 from studies import consistent_grouping
-from studies.consistent_grouping import CAPACITY, CG, GROUPINGS, KG, SG, SKEW, Cell, statements
+from studies.consistent_grouping import CAPACITY, CG, KG, PARTITIONERS, SG, SKEW, Cell, statements
 from studies.grouped_streams import imbalance
 from studies.landau import CAPACITY as CONSUMER
 from studies.landau import THE_TWELVE, consumers, pack_all, random_walk, rscore
@@ -87,7 +87,7 @@ def verdict(rows: Mapping[Cell, Mapping[str, list[float]]], what: str) -> str:
 
 
 def test_a_limit_must_be_kept_by_every_seed_and_an_order_be_beyond_chance() -> None:
-    def changed(study: str, grouping: Grouping, **values: list[float]) -> dict[Cell, dict[str, list[float]]]:
+    def changed(study: str, grouping: Partitioner, **values: list[float]) -> dict[Cell, dict[str, list[float]]]:
         found = cells()
         cell = next(one for one in found if (one.study, one.grouping) == (study, grouping))
         found[cell] |= values
@@ -97,7 +97,7 @@ def test_a_limit_must_be_kept_by_every_seed_and_an_order_be_beyond_chance() -> N
     assert verdict(cells(), limit) == verdict(cells(), growing) == REPRODUCED
     assert verdict(changed(CAPACITY, CG, imbalance=[0.014] * 3), limit) == REPRODUCED
     assert verdict(changed(CAPACITY, CG, imbalance=[0.0, 0.016, 0.0]), limit) == DIFFERS
-    assert verdict(changed(SKEW, Grouping.CH, imbalance=[0.0, 0.016, 0.0]), "PoTC, SG, PoRC and CH stay") == DIFFERS
+    assert verdict(changed(SKEW, Partitioner.CH, imbalance=[0.0, 0.016, 0.0]), "PoTC, SG, PoRC and CH stay") == DIFFERS
     by_chance = {"queue_half_s": [100.0, 110.0, 90.0], "queue_end_s": [104.0, 106.0, 92.0]}
     assert verdict(changed(CAPACITY, SG, **by_chance), growing) == DIFFERS
     assert verdict(changed(CAPACITY, KG, queue_half_s=[1.0], queue_end_s=[2.0]), growing) == DIFFERS, "one seed"
@@ -107,7 +107,7 @@ def test_a_stream_is_played_by_every_partitioner() -> None:
     study, stream, ways = next(consistent_grouping.streams(1_000_000, first=True))
     row = consistent_grouping.played(consistent_grouping._job(study, stream, ways, 1))
     found = {name.split()[0]: measures for name, measures in row.items()}
-    assert set(found) == set(GROUPINGS)
+    assert set(found) == set(PARTITIONERS)
     assert found["cg"]["imbalance"] < 0.02 < min(one["imbalance"] for name, one in found.items() if name != "cg")
     assert (
         found["kg"]["memory"] == 1 <= found["sticky_split"]["memory"] < found["pkg"]["memory"] < found["sg"]["memory"]

@@ -16,7 +16,7 @@ from contracts.events import (
     card_token,
     luhn_digit,
 )
-from grouping import Grouping
+from grouping import Partitioner
 from services.common.records import Incoming, Refusal
 from services.order.domain import (
     Accepted,
@@ -58,13 +58,13 @@ def test_all_reasons_are_told_even_where_decoding_stops_at_the_first() -> None:
 @given(st.text(), st.integers(1, 50))
 def test_a_customer_always_goes_to_the_same_partition(customer: str, partitions: int) -> None:
     customer = customer.encode("utf-8", "ignore").decode()
-    partition = Routing(Grouping.KG, partitions).partition(customer, None)
+    partition = Routing(Partitioner.KG, partitions).partition(customer, None)
     assert 0 <= partition < partitions
-    assert partition == Routing(Grouping.EXPLICIT, partitions).partition(customer, None)
+    assert partition == Routing(Partitioner.EXPLICIT, partitions).partition(customer, None)
 
 
 def test_the_load_chooses_the_partition_under_explicit_grouping_only() -> None:
-    obeys, chooses = Routing(Grouping.EXPLICIT, 9), Routing(Grouping("key"), 9)
+    obeys, chooses = Routing(Partitioner.EXPLICIT, 9), Routing(Partitioner("key"), 9)
     assert obeys.partition("ada", 5) == 5
     assert chooses.partition("ada", 5) == chooses.partition("ada", None) == 3
     with pytest.raises(ValueError, match="header partition is 9; partitions are 0 to 8"):
@@ -72,7 +72,7 @@ def test_the_load_chooses_the_partition_under_explicit_grouping_only() -> None:
 
 
 def accepted_with(headers: dict[str, bytes], key: str = "s") -> Accepted | Refusal:
-    return accepted(record(GOOD, headers), Routing(Grouping.EXPLICIT, 9), key, 3)
+    return accepted(record(GOOD, headers), Routing(Partitioner.EXPLICIT, 9), key, 3)
 
 
 def test_the_card_number_goes_no_further() -> None:

@@ -255,8 +255,7 @@ class ServedGroup:
         """Take in what arrives until `condition` holds. Raises NotWithinError."""
 
         def holds() -> bool:
-            done = condition()
-            if not done:
+            if not (done := condition()):
                 self.pump(POLL_S)
             return done
 

@@ -15,7 +15,7 @@ from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Headin
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
-from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
+from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
 from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
@@ -254,9 +254,10 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
             problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
-        (raw[section] if section else raw)[name] = value
+        present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
+        (raw[section] if section else raw).update(present)
         if section != SIMULATION:
-            raw[SIMULATION].pop(name, None)  # the override holds in the simulated world, too
+            raw[SIMULATION].pop(next(iter(present), ""), None)  # the override holds in the simulated world, too
     return problems
 
 
@@ -270,7 +271,8 @@ def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
 
 
 def _matching(key: str) -> list[tuple[str, str]]:
-    found = [(section, name) for section, name in _fields() if key in (_dotted(section, name), name)]
+    former = [(section, name) for section, into in SECTIONS.items() for name in (*into.renamed(), *into.REMOVED)]
+    found = [(section, name) for section, name in _fields() + former if key in (_dotted(section, name), name)]
     return found if len(found) < 2 else [one for one in found if one[0] != SIMULATION]
 
 

@@ -87,6 +87,7 @@ class Payment(Membership, EventCost):
     """Another runtime that does the work and places partitions itself; plans are then counts only."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
+    REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}
     RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("delivery", _protocol_fits_runtime))
 
 
@@ -106,6 +107,7 @@ class Simulation(ServiceShape, ObservationSettings):
     """Times at which the replica with most partitions dies."""
     failures_known: bool = setting(True)
     """Deaths are detected at once; false: after `session_s`."""
+    REMOVED: ClassVar[Values] = {"whole_batches": False, "planned_overhead_s": 0.0, "assignor": "sticky"}
 
 
 WORLDS_ONLY: Final = (

@@ -34,7 +34,7 @@ class Story:
         """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
         of_delivery = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
-        self.settings = SimulationSettings(delivery=RebalanceSettings(delivery=delivery, **of_delivery), **how)
+        self.settings = SimulationSettings(rebalance=RebalanceSettings(delivery=delivery, **of_delivery), **how)
         self.world = World(workload_of(events_ms, partitions=partitions), self.settings)
         self.group = self.world.group
 

@@ -168,8 +168,8 @@ def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
     ("changes", "why"),
     [
         ({"startup_s": "gke"}, "start-ups are random"),
-        ({"payment.delivery": "share", "policy": "linear"}, "a share group has no owners"),
-        ({"payment.delivery": "eager"}, "each change stops the whole group"),
+        ({"payment.rebalance_protocol": "share", "policy": "linear"}, "a share group has no owners"),
+        ({"payment.rebalance_protocol": "eager"}, "each change stops the whole group"),
     ],
 )
 def test_where_no_optimum_is_known_it_is_said(changes, why):

@@ -9,7 +9,7 @@ from autoscaler.simulator.settings import RebalanceSettings, SimulationSettings
 from contracts.rebalance_protocol import RebalanceProtocol
 
 PARTITIONS = 10
-STOPS = RebalanceSettings(delivery=RebalanceProtocol.EAGER, rebalance_time_s=0.5)
+STOPS = RebalanceSettings(rebalance_protocol=RebalanceProtocol.EAGER, rebalance_time_s=0.5)
 
 
 def bursts(sizes: list[int]) -> Workload:

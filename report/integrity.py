@@ -67,16 +67,12 @@ def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_or
     """Return what is wrong. counts: of `totals`. key_order: whether the events of a customer had to stay in order."""
     placed = rows.known.issuperset(PLACED)
     repeated = sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values())
-    by_key = (
-        sum(rows.pieces(_overtaking_customers, by=CUSTOMER_COLUMN))
-        if placed and CUSTOMER_COLUMN in rows.known
-        else None
-    )
+    keyed = placed and CUSTOMER_COLUMN in rows.known
     found: dict[str, Any] = {
         "lost": lost,
         "duplicates": repeated if COUNTED in rows.known else None,
         "order_violations_partition": sum(rows.pieces(_overtaking, by="partition")) if placed else None,
-        "order_violations_key": by_key,
+        "order_violations_key": sum(rows.pieces(_overtaking_customers, by=CUSTOMER_COLUMN)) if keyed else None,
         "clock_skew": {name: counts[SKEWED + name] for name in SPANS if counts[SKEWED + name]},
         "offset_gaps": sum(rows.pieces(_offset_gaps, by="partition")) if placed else None,
         "future": counts["future"],

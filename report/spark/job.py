@@ -63,9 +63,8 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     try:
         present = topics_on(connection)
     except ReportError as away:
-        torn = (
-            f"; {folder / EVENTS} is not whole: it holds no {stored.SUCCESS_FILE}" if (folder / EVENTS).exists() else ""
-        )
+        events = folder / EVENTS
+        torn = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
         raise ReportError(f"{away}{torn}") from away
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 

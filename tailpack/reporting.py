@@ -194,4 +194,4 @@ def hand_over(text: str) -> None:
 def whole(result: "Result") -> int:
     """Return the exit status that tells whether every order had each of its effects exactly once."""
     counted = result.effects.orders > 0 if result.effects else result.world == "simulated" and not result.lost
-    return 0 if counted and result.whole else 1
+    return 0 if counted and result.effects_complete else 1

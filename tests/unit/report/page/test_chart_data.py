@@ -1,4 +1,4 @@
-"""However long a run is, what its page draws holds every peak; who served what since when, and what happened."""
+"""The data of the charts keeps each peak, however long the run is."""
 
 import numpy as np
 from hypothesis import given
@@ -14,5 +14,5 @@ def test_each_entry_holds_the_largest_value_of_its_seconds(values: list[float | 
     found = largest(values, step)
     assert len(found) == -(-len(values) // step)
     for k, value in enumerate(found):
-        known = [one for one in values[k * step : (k + 1) * step] if one is not None]
+        known = [each for each in values[k * step : (k + 1) * step] if each is not None]
         assert np.isnan(value) if not known else value == max(known)

@@ -303,8 +303,8 @@ def _quiet_aiokafka() -> Iterator[None]:
 
 
 def _one_at_a_time(handle: Handler | None) -> BatchHandler:
-    async def one(events: Any) -> Completion:
+    async def handle_first(events: Any) -> Completion:
         assert handle is not None
         return await handle(events[0])
 
-    return one
+    return handle_first

@@ -51,11 +51,7 @@ class Reader:
         self.handled.append((event.partition, (event.value or b"").decode()))
 
     def cut_off(self) -> dict[int, str]:
-        return {
-            partition: queue.cut_off_reason
-            for partition, queue in self.consumer._queues.items()
-            if queue.cut_off_reason
-        }
+        return {p: queue.cut_off_reason for p, queue in self.consumer._queues.items() if queue.cut_off_reason}
 
 
 def anew(ground: Playground) -> None:

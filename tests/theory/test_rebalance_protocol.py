@@ -13,18 +13,7 @@ import pytest
 from theory.rebalance.checks import ViolationError
 from theory.rebalance.group import Group
 from theory.rebalance.replica import SESSION_S
-from theory.rebalance.schedule import (
-    all_of,
-    cut,
-    evict,
-    freeze,
-    kill,
-    random_scenario,
-    reset,
-    restart,
-    set_service_time,
-    swap,
-)
+from theory.rebalance.schedule import all_of, cut, evict, freeze, kill, random_scenario, reset, restart, serve_in, swap
 
 from services.consumer import assignor, coordinator, rebalance
 from services.consumer.handover import Handover
@@ -183,11 +172,8 @@ def _answers_are_late_and_then_there_are_none():
     late_s = dict.fromkeys(range(1, 2000), 0.14 * SESSION_S)
     for tenth in range(10, 20):
         cut_s = 0.1 * tenth * SESSION_S
-        actions = [
-            (0.1, set_service_time(0.08)),
-            (cut_s, cut(0, 1.5 * SESSION_S)),
-            (cut_s + 1.5 * SESSION_S, set_service_time(0.001)),
-        ]
+        down_s = 1.5 * SESSION_S
+        actions = [(0.1, serve_in(0.08)), (cut_s, cut(0, down_s)), (cut_s + down_s, serve_in(0.001))]
         swap(rate=20, actions=actions, late_s=late_s).run()
 
 

@@ -194,7 +194,7 @@ def slow(number: int, for_s: float) -> Action:
     return action
 
 
-def set_service_time(service_s: float) -> Action:
+def serve_in(service_s: float) -> Action:
     """Set the service time of all replicas."""
 
     def action(scenario: Scenario) -> None:

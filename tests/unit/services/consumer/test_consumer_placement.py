@@ -117,10 +117,8 @@ def test_members_keep_their_partitions_if_all_are_draining():
 
 def test_the_later_of_two_processes_with_one_name_owns_the_partitions():
     """By the generation of its first assignment, and by its own clock if that is equal."""
-    group = [
-        Member("b-old", "payment-0", "0009", first_generation=4),
-        Member("a-new", "payment-0", "0002", first_generation=NO_GENERATION),
-    ]
+    old = Member("b-old", "payment-0", "0009", first_generation=4)
+    group = [old, Member("a-new", "payment-0", "0002", first_generation=NO_GENERATION)]
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}
     group = [Member("b-old", "payment-0", "0001"), Member("a-new", "payment-0", "0002")]
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}

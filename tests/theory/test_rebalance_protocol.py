@@ -141,20 +141,20 @@ PLANTED_FAULTS = {
 }
 
 
-def _run_until_violation(planted):
+def _run_until_violation(patches_by_target):
     with ExitStack() as patches:
-        for (owner, name), wrong in planted.items():
-            patches.enter_context(patch.object(owner, name, wrong))
+        for (owner, name), faulty in patches_by_target.items():
+            patches.enter_context(patch.object(owner, name, faulty))
         for seed in range(60):
             random_scenario(seed).run()
 
 
 @pytest.mark.parametrize("fault", PLANTED_FAULTS)
 def test_a_planted_fault_is_detected(fault):
-    planted, seen = PLANTED_FAULTS[fault]
+    patches_by_target, message = PLANTED_FAULTS[fault]
 
-    with pytest.raises(ViolationError, match=seen):
-        _run_until_violation(planted)
+    with pytest.raises(ViolationError, match=message):
+        _run_until_violation(patches_by_target)
 
 
 def test_a_lease_that_runs_from_the_time_of_the_answer_is_detected(monkeypatch):

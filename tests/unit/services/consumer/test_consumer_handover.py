@@ -235,7 +235,7 @@ async def test_a_cut_off_partition_serves_its_backlog_commits_nothing_and_is_los
     s.group.group = {0: 2}
     await s.rebalance(1, 0)
     s.queues.put(0, records(2, 2), 1)
-    s.queues.cut_off(0, "created anew")
+    s.queues.cut_off(0, "re-created")
     s.queues.put(0, records(4, 3), 1)
     while found := s.queues.take():
         s.end(*found)

@@ -65,7 +65,11 @@ class LiveGroup:
     def page(self) -> dict[str, Any]:
         """Return the data of the page about the plan."""
         intent, learned = self._publisher.intent, self._rebalance_time
-        pauses = {"planned_for_s": learned.planned_s(), "learned_s": learned.learned_s, "pauses_seen": learned.seen}
+        pauses = {
+            "planned_for_s": learned.planned_s(),
+            "learned_s": learned.learned_s,
+            "pauses_seen": learned.pause_count,
+        }
         wanted = intent and {
             "replicas": intent.plan.replicas,
             "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),
@@ -138,12 +142,12 @@ class LiveGroup:
             commit_age_s=self._settings.commit_age_s,
             stops_all=not self._settings.runtime and self._settings.delivery is Delivery.EAGER,
             recent=self._loads.recent,
-            late_of_others=late,
+            late_of_removed_replicas=late,
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:
         ready, silent_s = self._scaler.ready(name), self._silent.get(name, 0.0)
-        return Replica(name, ready, self._service_rates.own(name), silent_s, late if ready or late else 0)
+        return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation; None where no new ones were sampled."""

@@ -259,7 +259,7 @@ class PlanConsumer:
             for task in ended:
                 task.cancelled() or task.exception()  # retrieved: the first error was raised above
             if running:
-                log.warning("Stopping with %d handlers that ignore their cancellation", len(running))
+                log.warning("Stopping although %d tasks, such as handlers, ignore their cancellation", len(running))
             await pages.stop()
 
     async def _wait_for_first(self, tasks: "list[asyncio.Future[Any]]") -> None:

@@ -60,8 +60,8 @@ def test_a_replica_stopped_while_no_broker_answers_ends_soon_and_its_successor_s
         assert group.stop("payment-0") == 0, "long before the drain time is over"
 
         log = (tmp_path / "payment-0.log").read_text()
-        (said,) = [line for line in log.splitlines() if "no broker has answered" in line]
-        assert re.search(r"at most \d+ events were begun and not committed, .* again \(partition \d from \d+", said)
+        (warning,) = [line for line in log.splitlines() if "No broker answered" in line]
+        assert re.search(r"at most \d+ events were begun and not committed, .* again \(partition \d from \d+", warning)
 
         os.kill(broker_pid, signal.SIGCONT)
         group.start("payment-0")

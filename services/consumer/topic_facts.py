@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, MessageSizeTooLargeError, for_code
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from contracts.topics import DEFAULT_LARGEST, LARGEST
+from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from services.consumer.requests import describe_topic
 
 
@@ -54,7 +54,7 @@ class RecordSizes:
             return
         limits = dict.fromkeys(unknown, DEFAULT_LARGEST)
         try:
-            request = DescribeConfigsRequest([(TOPIC_RESOURCE, topic, [LARGEST]) for topic in unknown])
+            request = DescribeConfigsRequest([(TOPIC_RESOURCE, topic, [MAX_MESSAGE_BYTES]) for topic in unknown])
             answer = await self._client.send(node, request)
         except KafkaError as error:
             if error.retriable:
@@ -70,7 +70,7 @@ class RecordSizes:
     async def max_bytes(self, topic: str) -> int:
         """Return the limit for key and value of a record together (bytes)."""
         await self.query_limits([topic])
-        return self._max_bytes.get(topic, DEFAULT_LARGEST) - RECORD_OVERHEAD_BYTES
+        return self._max_bytes.get(topic, DEFAULT_MAX_MESSAGE_BYTES) - RECORD_OVERHEAD_BYTES
 
     async def check(self, topic: str, key: bytes | None, value: bytes) -> None:
         """Raise MessageSizeTooLargeError if the topic does not accept a record of this size."""

@@ -41,8 +41,8 @@ def test_a_moving_partition_is_pending_for_one_rebalance_and_the_others_stay():
 
 def test_a_handed_over_partition_is_granted_with_its_offset():
     group = {
-        "A": member("a", 0, epoch=2, handed_over={1: HandedOverOffset(40, 7)}, follow_up_of=RoundKind.PLAN),
-        "B": member("b", 2, epoch=2, follow_up_of=RoundKind.PLAN),
+        "A": member("a", 0, epoch=2, handed_over={1: HandedOverOffset(40, 7)}, follow_up_of=RebalanceKind.PLAN),
+        "B": member("b", 2, epoch=2, follow_up_of=RebalanceKind.PLAN),
     }
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
     assert partitions_of(shares) == {"A": (0,), "B": (1, 2)}

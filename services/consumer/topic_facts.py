@@ -52,7 +52,7 @@ class RecordSizes:
         unknown = [topic for topic in topics if topic not in self._max_bytes]
         if not unknown or (node := self._client.get_random_node()) is None:
             return
-        limits = dict.fromkeys(unknown, DEFAULT_LARGEST)
+        limits = dict.fromkeys(unknown, DEFAULT_MAX_MESSAGE_BYTES)
         try:
             request = DescribeConfigsRequest([(TOPIC_RESOURCE, topic, [MAX_MESSAGE_BYTES]) for topic in unknown])
             answer = await self._client.send(node, request)
@@ -63,7 +63,7 @@ class RecordSizes:
             pass
         else:
             entries_by_topic = [(topic, entry) for *_, topic, entries in answer.resources for entry in entries]
-            limits |= {topic: int(entry[1]) for topic, entry in entries_by_topic if entry[0] == LARGEST}
+            limits |= {topic: int(entry[1]) for topic, entry in entries_by_topic if entry[0] == MAX_MESSAGE_BYTES}
         self._max_bytes |= limits
         self._limit_batches(min(self._max_bytes.values()))
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import RoundKind
+from contracts.progress import RebalanceKind
 from services.consumer import rebalance
 from services.consumer.placement import Member, place
 from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset, MemberMetadata, Share, decide
@@ -47,7 +47,7 @@ def test_a_handed_over_partition_is_granted_with_its_offset():
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
     assert partitions_of(shares) == {"A": (0,), "B": (1, 2)}
     assert shares["B"].assignment == AssignmentMetadata(
-        epoch=2, kind=RoundKind.PLAN, members=2, moved=1, handed_over={1: HandedOverOffset(40, 7)}
+        epoch=2, kind=RebalanceKind.PLAN, members=2, moved=1, handed_over={1: HandedOverOffset(40, 7)}
     )
     assert shares["A"].assignment.handed_over == {}, "offsets go only to the new owner"
 
@@ -62,7 +62,7 @@ def test_an_offset_from_another_generation_is_not_passed_on(generation):
 
 
 def test_follow_ups_that_only_wait_for_a_slow_owner_end_at_the_maximum():
-    slow = member("a", 0, epoch=2, follow_up_of=RoundKind.PLAN, follow_ups=rebalance.MAX_FOLLOW_UPS)
+    slow = member("a", 0, epoch=2, follow_up_of=RebalanceKind.PLAN, follow_ups=rebalance.MAX_FOLLOW_UPS)
     group = {"A": slow, "B": member("b")}
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
     assert not shares["A"].assignment.rejoin

@@ -21,7 +21,7 @@ both_deliveries = pytest.mark.parametrize("delivery", ["incremental", "eager"])
 def test_a_replica_frozen_beyond_its_session_repeats_no_event_of_others(
     kafka: str, namespace: str, tmp_path: Path, delivery: str
 ) -> None:
-    with trial(kafka, namespace, tmp_path, delivery=delivery) as run:
+    with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:
         group = run.group
         run.wait_until_serving()
         run.ask(BACKLOG, partition=1)
@@ -59,7 +59,7 @@ def test_a_replica_frozen_beyond_its_session_repeats_no_event_of_others(
 def test_without_a_controller_the_others_take_over_after_the_session_time_out(
     kafka: str, namespace: str, tmp_path: Path, delivery: str
 ) -> None:
-    with trial(kafka, namespace, tmp_path, delivery=delivery) as run:
+    with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:
         group = run.group
         run.wait_until_serving()
         wait_for(lambda: all(run.committed_of("payment-1").values()), "it commits what it serves")

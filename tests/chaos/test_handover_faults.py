@@ -14,12 +14,12 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 BACKLOG = 400
 """Two seconds of events of one partition."""
-both_deliveries = pytest.mark.parametrize("delivery", ["incremental", "eager"])
+both_protocols = pytest.mark.parametrize("rebalance_protocol", ["incremental", "eager"])
 
 
-@both_deliveries
+@both_protocols
 def test_a_replica_frozen_beyond_its_session_repeats_no_event_of_others(
-    kafka: str, namespace: str, tmp_path: Path, delivery: str
+    kafka: str, namespace: str, tmp_path: Path, rebalance_protocol: str
 ) -> None:
     with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:
         group = run.group
@@ -55,9 +55,9 @@ def test_a_replica_frozen_beyond_its_session_repeats_no_event_of_others(
     assert len(stale) <= 1, "the event it was at work on, and no other"
 
 
-@both_deliveries
+@both_protocols
 def test_without_a_controller_the_others_take_over_after_the_session_time_out(
-    kafka: str, namespace: str, tmp_path: Path, delivery: str
+    kafka: str, namespace: str, tmp_path: Path, rebalance_protocol: str
 ) -> None:
     with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:
         group = run.group

@@ -88,6 +88,6 @@ class EventWriter:
 def _disk_errors() -> Iterator[None]:
     try:
         yield
-    except sqlite3.OperationalError as failed:
-        full = "full" in str(failed)
-        raise OSError(errno.ENOSPC if full else errno.EIO, str(failed)) from failed
+    except sqlite3.OperationalError as error:
+        full = "full" in str(error)
+        raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error

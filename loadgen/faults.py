@@ -89,8 +89,8 @@ def wrong_faults(values: Values) -> str | None:
     """Say what is wrong with the faults of a load: the rule of whoever has the setting."""
     try:
         kinds = [Fault.of(text) for text in values["faults"]]
-    except ValueError as wrong:
-        return str(wrong)
+    except ValueError as error:
+        return str(error)
     if values["topology"] == "payment-only" and (dropped := [one for one in kinds if one.kind in (POISON, DUPLICATE)]):
         return f"{dropped[0].kind} needs the pipeline, where Order drops it"
     return None if values["trace"] else after_the_end(values["faults"], values["duration_s"])

@@ -43,8 +43,8 @@ class Recording:
         told = {"group.id": group or "tailpack-record", "error_cb": self._errors.append}
         try:
             self._consumer = Consumer(CLIENT | connection.librdkafka() | told)
-        except KafkaException as wrong:
-            raise RecordingError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
+        except KafkaException as error:
+            raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
         try:
             self.partitions = self._count()
             kept = {one: self._asked(self._kept, one) for one in range(self.partitions)}
@@ -133,9 +133,9 @@ class Recording:
         """Return the broker's answer. Raises RecordingError where there is none."""
         try:
             return question(*about)
-        except KafkaException as silent:
-            told = silent.args[0].str()
-            raise RecordingError(f"Kafka at {self._address} does not answer ({told}){self._why()}") from silent
+        except KafkaException as error:
+            told = error.args[0].str()
+            raise RecordingError(f"Kafka at {self._address} does not answer ({told}){self._why()}") from error
 
     def _why(self) -> str:
         """Return the client's reason, where it gives one, and what to do."""

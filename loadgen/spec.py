@@ -193,10 +193,10 @@ def read_load(settings: DriverSettings) -> LoadSpec:
     path = Path(settings.load_file)
     try:
         return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except msgspec.DecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong
+    except OSError as error:
+        raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
+    except msgspec.DecodeError as error:
+        raise InvalidSettingsError([f"{path}: {error}"]) from error
 
 
 def _known_workload(values: Values) -> str | None:

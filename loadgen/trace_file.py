@@ -42,10 +42,10 @@ class TraceFile:
                 schema = _parquet(path).schema_arrow
                 return cls(path, True, tuple(name.lower() for name in schema.names), schema.metadata or {})
             header = begin.decode("utf-8-sig")  # spreadsheets begin with a byte order mark
-        except OSError as missing:
-            raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-        except UnicodeDecodeError as wrong:
-            raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from wrong
+        except OSError as error:
+            raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
+        except UnicodeDecodeError as error:
+            raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from error
         return cls(path, False, tuple(name.strip(' "\r\n').lower() for name in header.split(",")), {})
 
     def parts(self, wanted: Sequence[str]) -> Iterator[Part]:
@@ -54,8 +54,8 @@ class TraceFile:
 
         try:
             yield from (self._parquet_parts if self.parquet else self._csv_parts)(wanted)
-        except (ArrowException, OSError) as wrong:
-            said = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(wrong))
+        except (ArrowException, OSError) as error:
+            said = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(error))
             self._fail(said.replace("CSV conversion error to string: ", ""))
 
     def _parquet_parts(self, wanted: Sequence[str]) -> Iterator[Part]:
@@ -133,12 +133,12 @@ class TraceFile:
 def _parquet(path: Path) -> Any:
     try:
         from pyarrow import ArrowException, parquet  # noqa: PLC0415
-    except ImportError as missing:
-        raise InvalidSettingsError([f"reading {path.name} requires pyarrow: pip install '.[load]'"]) from missing
+    except ImportError as error:
+        raise InvalidSettingsError([f"reading {path.name} requires pyarrow: pip install '.[load]'"]) from error
     try:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
-    except (OSError, ArrowException) as wrong:
-        raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(wrong)})"]) from wrong
+    except (OSError, ArrowException) as error:
+        raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(error)})"]) from error
 
 
 def _not_text(begin: bytes) -> str:

@@ -115,12 +115,12 @@ def run_replica(kind: type[S], run: Callable[[S, Connection], None], stage: str)
         connection, settings = read_settings(os.environ, kind)
         traces.configure(name, os.environ)
         run(settings, connection)
-    except InvalidSettingsError as wrong:
-        for problem in wrong.problems:
+    except InvalidSettingsError as error:
+        for problem in error.problems:
             log.error(problem)
         return 2
-    except (ReplicaError, ServiceError) as ended:
-        log.error(ended)
+    except (ReplicaError, ServiceError) as error:
+        log.error(error)
         return 1
     finally:
         traces.stop()

@@ -20,8 +20,8 @@ def main() -> int:
         logs.configure(log.name, os.environ)
         connection, settings = read_settings(os.environ, DriverSettings)
         spec = read_load(settings)
-    except InvalidSettingsError as wrong:
-        for problem in wrong.problems:
+    except InvalidSettingsError as error:
+        for problem in error.problems:
             log.error(problem)
         return 2
     # Importing locust patches the process and takes a second: only for a load that can run.

@@ -98,8 +98,8 @@ class HttpSender(Entry):
         try:
             answer = self._client.request(method, path, body=body or b"", headers={**self._headers, **headers})
             return answer.status_code, answer.read().decode(errors="replace")[:200]
-        except (OSError, gevent.Timeout, ValueError) as nobody:
-            return 0, str(nobody)
+        except (OSError, gevent.Timeout, ValueError) as error:
+            return 0, str(error)
 
 
 def _without_id(value: bytes) -> bytes:

@@ -101,8 +101,8 @@ class Job:
             try:
                 self.started_us = begin()
                 self.send(self.started_us)
-            except GeneratorError as failure:
-                return failure
+            except GeneratorError as error:
+                return error
             return None
 
         sending = gevent.spawn(send)
@@ -160,8 +160,8 @@ def _by_http(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Entr
         raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; take one of the pipeline")
     try:
         token = Path(settings.order_token_file).read_text().strip() if settings.order_token_file else ""
-    except OSError as unread:
-        raise GeneratorError(f"TAILPACK_ORDER_TOKEN_FILE {settings.order_token_file}: {unread.strerror}") from unread
+    except OSError as error:
+        raise GeneratorError(f"TAILPACK_ORDER_TOKEN_FILE {settings.order_token_file}: {error.strerror}") from error
     return HttpSender(settings.order_url, token, pause=pause, settled=settled)
 
 

@@ -123,6 +123,6 @@ def _port_problem(host: str, port: int, what: str, setting: str) -> str | None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as taken:
-            return f"{what} at {host}:{port}: {taken.strerror}; choose another {setting}"
+        except OSError as error:
+            return f"{what} at {host}:{port}: {error.strerror}; choose another {setting}"
     return None

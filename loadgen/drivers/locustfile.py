@@ -27,8 +27,8 @@ def begin(environment: Any, **_: Any) -> None:
     try:
         connection, settings = read_settings(os.environ, DriverSettings)
         spec = read_load(settings)
-    except InvalidSettingsError as wrong:
-        raise SystemExit("\n".join(wrong.problems)) from None
+    except InvalidSettingsError as error:
+        raise SystemExit("\n".join(error.problems)) from None
     quiet()
     started = Event()
     environment.events.test_start.add_listener(lambda **_: started.set())

@@ -83,8 +83,8 @@ class Sender(Entry):
         try:
             own = {"linger.ms": linger_ms, "error_cb": self._on_error}
             self._producer = Producer(PRODUCER | connection.librdkafka() | own)
-        except KafkaException as wrong:
-            raise GeneratorError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
+        except KafkaException as error:
+            raise GeneratorError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
 
     def connect(self, partitions: int, deadline_s: float) -> None:
         """Wait for the topic, with `partitions` partitions. Raises GeneratorError."""
@@ -136,8 +136,8 @@ class Sender(Entry):
     def _topic_problem(self, partitions: int) -> str | None:
         try:
             found = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
-        except KafkaException as failure:
-            return f"no Kafka broker answers at {self._address} ({failure.args[0].str()}): start it or mend the address"
+        except KafkaException as error:
+            return f"no Kafka broker answers at {self._address} ({error.args[0].str()}): start it or mend the address"
         if found.error is not None:
             return f"topic {self._topic} at {self._address}: {found.error.str()}: create it before the load starts"
         if len(found.partitions) != partitions:

@@ -58,19 +58,19 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
         logs.configure(name, environ)
         connection, settings = read_settings(environ, kind)
         traces.configure(name, environ)
-    except InvalidSettingsError as wrong:
-        for problem in wrong.problems:
+    except InvalidSettingsError as error:
+        for problem in error.problems:
             log.error(problem)
         sys.exit(2)
     code = 0
     try:
         # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
-    except (ServiceError, NotThereError) as failed:
-        log.error(failed)
+    except (ServiceError, NotThereError) as error:
+        log.error(error)
         code = 1
-    except Exception as unforeseen:  # the supervisor restarts us
-        log.exception(f"ended by {type(unforeseen).__name__}: {unforeseen}")
+    except Exception as error:  # the supervisor restarts us
+        log.exception(f"ended by {type(error).__name__}: {error}")
         code = 1
     traces.stop()
     sys.stdout.flush()
@@ -157,12 +157,12 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
     await runner.setup()
     try:
         await web.TCPSite(runner, settings.http_host, settings.http_port).start()
-    except OSError as taken:
+    except OSError as error:
         await runner.cleanup()
         raise ServiceError(
-            f"cannot listen on {settings.http_host}:{settings.http_port} ({taken.strerror}); "
+            f"cannot listen on {settings.http_host}:{settings.http_port} ({error.strerror}); "
             "free the port or set another TAILPACK_HTTP_PORT"
-        ) from taken
+        ) from error
     return runner
 
 

@@ -69,11 +69,11 @@ async def read_tails(connection: Connection, tails: Mapping[str, int], take: Tak
     try:
         async with asyncio.timeout(READ_DEADLINE_S):
             return await _read(connection, tails, take)
-    except (KafkaError, TimeoutError) as missing:
+    except (KafkaError, TimeoutError) as error:
         raise ServiceError(
             f"what was written to {', '.join(tails)} could not be read back within {READ_DEADLINE_S:.0f} s "
-            f"({type(missing).__name__}: {missing}); without it events could be doubled, so restart me"
-        ) from missing
+            f"({type(error).__name__}: {error}); without it events could be doubled, so restart me"
+        ) from error
 
 
 async def _read(connection: Connection, tails: Mapping[str, int], take: Take) -> int:
@@ -89,10 +89,10 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: Take) ->
                     try:
                         if record.value is not None:
                             take(record)
-                    except UNDECODABLE as wrong:
+                    except UNDECODABLE as error:
                         passed_over += 1
                         where = f"{partition.topic}/{partition.partition} at offset {record.offset}"
-                        _log.warning("passed over what I did not write, or cannot read, in %s (%s)", where, wrong)
+                        _log.warning("passed over what I did not write, or cannot read, in %s (%s)", where, error)
                 await asyncio.sleep(0)  # a long tail leaves room for everything else that the process does
             ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
     finally:

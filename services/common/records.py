@@ -82,10 +82,10 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
                 return decode(value)
             reason = f"schema version {version} is unknown; this service understands {SCHEMA_VERSION}"
             return Refusal((reason,), order_id_in(value))
-        except msgspec.ValidationError as wrong:
-            return Refusal((f"not a {kind.__name__}: {wrong}",), order_id_in(value))
-        except UNDECODABLE as wrong:
-            return Refusal((f"not JSON: {wrong}",))
+        except msgspec.ValidationError as error:
+            return Refusal((f"not a {kind.__name__}: {error}",), order_id_in(value))
+        except UNDECODABLE as error:
+            return Refusal((f"not JSON: {error}",))
 
     return decoded
 

@@ -179,8 +179,8 @@ class Stage:
         slot = self.open.open((record.topic, record.partition), release)
         try:
             decided = tuple(decide(record))
-        except Exception as unforeseen:  # a record that no rule foresaw must not stop all the records behind it
-            reason = f"{self.name} cannot process it: {type(unforeseen).__name__}: {unforeseen}"
+        except Exception as error:  # a record that no rule foresaw must not stop all the records behind it
+            reason = f"{self.name} cannot process it: {type(error).__name__}: {error}"
             decided = (Refusal((reason,)),)
         for each in decided:
             await self._write(self._letter(record, each) if isinstance(each, Refusal) else each, slot)
@@ -209,8 +209,8 @@ class Stage:
         slot.expect()
         try:
             sent = await self._send(effect)
-        except Exception as refused:
-            self._fail(refused, effect)
+        except Exception as error:
+            self._fail(error, effect)
             return
         self._sends.add(sent)
         sent.add_done_callback(lambda done: self._sent(done, effect, slot))

@@ -117,9 +117,9 @@ def configure(process: str, environ: Mapping[str, str]) -> None:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
         from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio  # noqa: PLC0415
-    except ImportError as missing:
-        problem = f"TAILPACK_TRACE_ENDPOINT: {missing.name} is not installed; pip install '.[traces]'"
-        raise InvalidSettingsError([problem]) from missing
+    except ImportError as error:
+        problem = f"TAILPACK_TRACE_ENDPOINT: {error.name} is not installed; pip install '.[traces]'"
+        raise InvalidSettingsError([problem]) from error
     sampler, resource = ParentBasedTraceIdRatio(settings.trace_share), Resource.create({"service.name": process})
     provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(settings.trace_endpoint)))

@@ -47,10 +47,10 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
         if not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))
-    except NotThereError as missing:
-        raise ServiceError(str(missing)) from missing
-    except KafkaException as refused:
-        raise ServiceError(f"{settings.runtime} cannot run here ({refused.args[0].str()})") from refused
+    except NotThereError as error:
+        raise ServiceError(str(error)) from error
+    except KafkaException as error:
+        raise ServiceError(f"{settings.runtime} cannot run here ({error.args[0].str()})") from error
 
 
 if __name__ == "__main__":

@@ -83,12 +83,12 @@ def configure_group(connection: Connection, heartbeat_s: float, session_s: float
             resource.add_incremental_config(entry)
         for answer in admin.incremental_alter_configs([resource], request_timeout=ANSWER_S).values():
             answer.result(ANSWER_S)
-    except (KafkaException, TimeoutError) as refused:
-        why = refused.args[0].str() if isinstance(refused, KafkaException) else "no answer"
+    except (KafkaException, TimeoutError) as error:
+        why = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         raise ServiceError(
             f"group {group} on {connection.bootstrap_servers} cannot be set up for KIP-848 ({why}); raise the setting "
             "or lower the broker's minimum"
-        ) from refused
+        ) from error
 
 
 class Client:
@@ -190,8 +190,8 @@ class Client:
         if offsets := self._committable([each.partition for each in revoked]):
             try:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
-            except KafkaException as refused:  # nothing is lost: the events since the last commit are served again
-                log.warning("the commit before a handover was refused: %s", refused.args[0].str())
+            except KafkaException as error:  # nothing is lost: the events since the last commit are served again
+                log.warning("the commit before a handover was refused: %s", error.args[0].str())
         self._give_up(consumer, revoked)
 
     def _give_up(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:

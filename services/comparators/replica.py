@@ -47,8 +47,8 @@ class Replica:
         try:
             made = settled_payment(event, self._settings.replica, now_us())
             written = Topic.PAYMENTS_SETTLED, made.order_id.encode(), encode(made)
-        except Exception as wrong:  # whatever the record was, the next event is served
-            written = (Topic.DEAD_LETTERS, *encode_dead_letter(Group.PAYMENT, event, wrong, now_us()))
+        except Exception as error:  # whatever the record was, the next event is served
+            written = (Topic.DEAD_LETTERS, *encode_dead_letter(Group.PAYMENT, event, error, now_us()))
         self._processed += 1
         self._service_s.append(time.monotonic() - self._begun_s)
         if event.partition in self._owned:

@@ -31,8 +31,8 @@ def _held(name: str, values: Values) -> str | None:
     """Say what is wrong with a file of a secret, if one is named."""
     try:
         long = not values[name] or len(secret_in(values[name])) >= MIN_SECRET_LENGTH
-    except InvalidSettingsError as wrong:
-        return wrong.problems[0]
+    except InvalidSettingsError as error:
+        return error.problems[0]
     return None if long else f"must hold {MIN_SECRET_LENGTH} characters or more"
 
 

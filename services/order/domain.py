@@ -117,8 +117,8 @@ def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> 
     try:
         intended_us, placed_us = (_number_in(record, name) for name in (INTENDED_AT_HEADER, PLACED_AT_HEADER))
         partition = routing.partition(order.customer, _number_in(record, PARTITION_HEADER))
-    except ValueError as wrong:
-        return Refusal((str(wrong),), order.order_id)
+    except ValueError as error:
+        return Refusal((str(error),), order.order_id)
     request = PaymentRequested(
         **order.purchase(),
         card_token=card_token(order.card_number, token_key),
@@ -198,8 +198,8 @@ def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
             continue
         try:
             value = msgspec.convert(fields[name], _TYPES[name])
-        except msgspec.ValidationError as wrong:
-            problems.append(f"{name}: {wrong}")
+        except msgspec.ValidationError as error:
+            problems.append(f"{name}: {error}")
             continue
         if refused := rule(value):
             problems.append(f"{name}: {refused}")

@@ -93,9 +93,9 @@ class OrdersApi:
         except TimeoutError:
             late = f"Kafka did not acknowledge within {ACKNOWLEDGED_WITHIN_S:.0f} s"
             raise _RefusalError(503, f"{late}; repeat with the same Idempotency-Key") from None
-        except Exception as failed:
+        except Exception as error:
             self._recent.pop(order.order_id, None)
-            raise _RefusalError(503, f"Kafka did not take the order ({type(failed).__name__}); repeat it") from failed
+            raise _RefusalError(503, f"Kafka did not take the order ({type(error).__name__}); repeat it") from error
 
     def _on_board(self, order_id: str) -> str | None:
         """Return the fingerprint of an order that the board has; None where it has none, or was rejected."""
@@ -164,8 +164,8 @@ def _order_in(body: bytes, key: str | None) -> OrderPlaced:
         reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
     try:
         fields = msgspec.json.decode(body)
-    except UNDECODABLE as wrong:
-        raise _RefusalError(400, f"not JSON: {wrong}") from wrong
+    except UNDECODABLE as error:
+        raise _RefusalError(400, f"not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise _RefusalError(422, "the body is not a JSON object")
     if "order_id" in fields:

@@ -98,6 +98,6 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
         found = read_trace(path).duration_s
-    except InvalidSettingsError as wrong:
-        found = len(wrong.problems)
+    except InvalidSettingsError as error:
+        found = len(error.problems)
     assert found > 0

@@ -63,8 +63,8 @@ def told(stage: PlanStage, value: bytes | None) -> list[tuple[str, ...] | tuple[
     """Why the record is refused, or what is written because of it."""
     try:
         made = stage._rule(Event("t", 0, 0, b"key", value, (), 0, received_us=0, epoch=0), "r", DONE_US)
-    except Refused as refused:
-        return [refused.reasons]
+    except Refused as error:
+        return [error.reasons]
     return [] if made is None else [(made.order_id.encode(), msgspec.json.encode(made))]
 
 

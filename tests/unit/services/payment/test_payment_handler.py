@@ -32,8 +32,8 @@ def handled(value: bytes | None, *, key: bytes | None = b"key") -> tuple[Topic, 
     )
     try:
         made = settled_payment(event, "payment-2", DONE_US)
-    except Refused as refused:  # whatever else it raised would be tried again in vain
-        return Topic.DEAD_LETTERS, *encode_dead_letter("payment", event, refused, DONE_US)
+    except Refused as error:  # whatever else it raised would be tried again in vain
+        return Topic.DEAD_LETTERS, *encode_dead_letter("payment", event, error, DONE_US)
     return Topic.PAYMENTS_SETTLED, made.order_id.encode(), msgspec.json.encode(made)
 
 

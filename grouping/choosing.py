@@ -12,16 +12,16 @@ KG, PKG, POTC, PORC, CH, SG, CG, STICKY_SPLIT = range(8)
 """Key grouping, partial key grouping, power of two choices, power of random choices, consistent hashing with bounded
 loads, shuffle grouping, consistent grouping, and splitting those keys alone that are too much for one worker."""
 
-SEEN, IN_SKETCH, MOVED, FIRST = range(4)
+EVENT_COUNT, SKETCH_COUNT, MOVE_COUNT, FIRST_WORKER = range(4)
 """Places in State.numbers: events so far; those since the sketch was last halved, older ones by half; virtual workers
 that have moved; the first worker of shuffle grouping."""
 BUSY, FINE, IDLE = 1, 0, -1
-MOST_SALTS: Final = 20
+MAX_SALTS_PER_WORKER: Final = 20
 """Tries for each worker, after which the least loaded one is taken: some worker is never above the mean."""
-PROBES: Final = 8  # cells of the table of split keys in which one may lie
-HALVED_AFTER: Final = 1_000  # events for each worker after which the sketch forgets half
-SAFE: Final = 0.05  # what one key may bring to a worker, as a share of the mean load: beyond, it is split
-CERTAIN: Final = 20  # events of a key before which it is not split: a few look like a flood
+MAX_PROBES: Final = 8  # cells of the table of split keys in which one may lie
+SKETCH_EVENTS_PER_WORKER: Final = 1_000  # events for each worker after which the sketch forgets half
+SAFE_KEY_SHARE: Final = 0.05  # what one key may bring to a worker, as a share of the mean load: beyond, it is split
+MIN_EVENTS_TO_SPLIT: Final = 20  # events of a key before which it is not split: a few look like a flood
 _BITS: Final = 0xFFFFFFFF
 
 
@@ -59,45 +59,45 @@ def choose(rule: int, epsilon: float, state: State, key: int) -> int:
 
     epsilon: by how much a worker may exceed the mean load, where the rule bounds it.
     """
-    number = state.numbers[SEEN]
+    number = state.numbers[EVENT_COUNT]
     found = 0
     if rule == KG:
         found = key % len(state.loads)
     elif rule == SG:
-        found = (state.numbers[FIRST] + number) % len(state.loads)
+        found = (state.numbers[FIRST_WORKER] + number) % len(state.loads)
     elif rule == PKG:
-        found = of_two(state, mix(key, 1), mix(key, 2))
+        found = less_loaded(state, mix(key, 1), mix(key, 2))
     elif rule == POTC:
-        event = number ^ (state.numbers[FIRST] << 20)
-        found = of_two(state, mix(event, 1), mix(event, 2))
+        event = number ^ (state.numbers[FIRST_WORKER] << 20)
+        found = less_loaded(state, mix(event, 1), mix(event, 2))
     elif rule == CH:
-        found = clockwise(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
+        found = next_on_ring(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
     elif rule == STICKY_SPLIT:
-        found = sticky(state, key)
+        found = choose_sticky(state, key)
     else:
-        found = salted(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
+        found = first_salted(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
     state.loads[found] += 1  # type: ignore[index]
-    state.numbers[SEEN] = number + 1  # type: ignore[index]
+    state.numbers[EVENT_COUNT] = number + 1  # type: ignore[index]
     return state.owner[found] if rule == CG else found
 
 
-def of_two(state: State, one: int, other: int) -> int:
+def less_loaded(state: State, one: int, other: int) -> int:
     """Return the less loaded of two workers, given by their hashes."""
     one, other = one % len(state.loads), other % len(state.loads)
     return other if state.loads[other] < state.loads[one] else one
 
 
-def salted(state: State, key: int, limit: float) -> int:
+def first_salted(state: State, key: int, limit: float) -> int:
     """Return the first worker below `limit` in the order that the key's salted hashes give."""
     workers = len(state.loads)
-    for salt in range(1, MOST_SALTS * workers + 1):
+    for salt in range(1, MAX_SALTS_PER_WORKER * workers + 1):
         found = mix(key, salt) % workers
         if state.loads[found] < limit:
             return found
-    return least(state)
+    return least_loaded(state)
 
 
-def least(state: State) -> int:
+def least_loaded(state: State) -> int:
     """Return the least loaded worker."""
     found = 0
     for worker in range(len(state.loads)):
@@ -106,7 +106,7 @@ def least(state: State) -> int:
     return found
 
 
-def clockwise(state: State, key: int, limit: float) -> int:
+def next_on_ring(state: State, key: int, limit: float) -> int:
     """Return the worker below `limit` whose virtual node comes first on the ring, from the key's own place on."""
     at, low, high = mix(key, 1), 0, len(state.ring_at)
     while low < high:
@@ -119,10 +119,10 @@ def clockwise(state: State, key: int, limit: float) -> int:
         found = state.ring_worker[(low + step) % len(state.ring_at)]
         if state.loads[found] < limit:
             return found
-    return least(state)
+    return least_loaded(state)
 
 
-def sticky(state: State, key: int) -> int:
+def choose_sticky(state: State, key: int) -> int:
     """Return the key's home; for a key that is too much for one worker the least loaded of as many as it needs.
 
     They lie behind its home, and are remembered until it brings a quarter of what a worker safely takes.
@@ -132,15 +132,15 @@ def sticky(state: State, key: int) -> int:
     one, other = mix(key, 3) % row, row + mix(key, 4) % row
     state.sketch[one] += 1  # type: ignore[index]
     state.sketch[other] += 1  # type: ignore[index]
-    state.numbers[IN_SKETCH] += 1  # type: ignore[index]
-    seen = state.numbers[IN_SKETCH]
-    if seen >= 2 * HALVED_AFTER * workers:
+    state.numbers[SKETCH_COUNT] += 1  # type: ignore[index]
+    seen = state.numbers[SKETCH_COUNT]
+    if seen >= 2 * SKETCH_EVENTS_PER_WORKER * workers:
         halve(state)
-    cell = cell_of(state, key)
+    cell = find_cell(state, key)
     split_over = state.split_over[cell] if cell >= 0 and state.split_key[cell] == key + 1 else 1
     came = min(state.sketch[one], state.sketch[other])
-    if came >= CERTAIN and cell >= 0:
-        needed = min(int(came * workers / (SAFE * seen)) + 1, workers)
+    if came >= MIN_EVENTS_TO_SPLIT and cell >= 0:
+        needed = min(int(came * workers / (SAFE_KEY_SHARE * seen)) + 1, workers)
         if needed > split_over:
             state.split_key[cell], state.split_over[cell] = key + 1, needed  # type: ignore[index]
             split_over = needed
@@ -152,11 +152,11 @@ def sticky(state: State, key: int) -> int:
     return found
 
 
-def cell_of(state: State, key: int) -> int:
+def find_cell(state: State, key: int) -> int:
     """Return the cell of a split key, or an empty one that it may take; −1: all are taken."""
     cells, empty = len(state.split_key), -1
     begin = mix(key, 5)
-    for step in range(PROBES):
+    for step in range(MAX_PROBES):
         cell = (begin + step) % cells
         if state.split_key[cell] == key + 1:
             return cell
@@ -170,8 +170,8 @@ def halve(state: State) -> None:
     row, workers = len(state.sketch) // 2, len(state.loads)
     for at in range(len(state.sketch)):
         state.sketch[at] //= 2  # type: ignore[index]
-    state.numbers[IN_SKETCH] //= 2  # type: ignore[index]
-    little = SAFE * state.numbers[IN_SKETCH] / workers / 4
+    state.numbers[SKETCH_COUNT] //= 2  # type: ignore[index]
+    little = SAFE_KEY_SHARE * state.numbers[SKETCH_COUNT] / workers / 4
     for cell in range(len(state.split_key)):
         if state.split_key[cell]:
             key = state.split_key[cell] - 1
@@ -186,7 +186,7 @@ def record_signal(state: State, worker: int, signal: int) -> None:
     """
     if state.signal[worker] != signal:
         state.signal[worker] = signal  # type: ignore[index]
-        state.signal_since[worker] = state.numbers[SEEN]  # type: ignore[index]
+        state.signal_since[worker] = state.numbers[EVENT_COUNT]  # type: ignore[index]
     if signal == FINE:
         return
     opposite = -1
@@ -198,7 +198,7 @@ def record_signal(state: State, worker: int, signal: int) -> None:
         return
     busy, idle = (worker, opposite) if signal == BUSY else (opposite, worker)
     moving = owned = 0
-    begin = state.numbers[MOVED]
+    begin = state.numbers[MOVE_COUNT]
     for step in range(len(state.owner)):
         virtual = (begin + step) % len(state.owner)
         if state.owner[virtual] == busy:
@@ -207,9 +207,20 @@ def record_signal(state: State, worker: int, signal: int) -> None:
     state.signal[busy] = FINE  # type: ignore[index]
     if owned > 1:
         state.owner[moving] = idle  # type: ignore[index]
-        state.numbers[MOVED] += 1  # type: ignore[index]
+        state.numbers[MOVE_COUNT] += 1  # type: ignore[index]
         state.signal[idle] = FINE  # type: ignore[index]
 
 
-HELPERS: Final = (mix, least, of_two, salted, clockwise, cell_of, halve, sticky, choose, record_signal)
+HELPERS: Final = (
+    mix,
+    least_loaded,
+    less_loaded,
+    first_salted,
+    next_on_ring,
+    find_cell,
+    halve,
+    choose_sticky,
+    choose,
+    record_signal,
+)
 """All of them, each after those that it calls: for a compiler that must know them by name."""

@@ -9,7 +9,7 @@ from grouping.choosing import BUSY, CG, FINE, IDLE, State, choose, mix, record_s
 RULES: Final = {rule: number for number, rule in enumerate(list(Partitioner)[1:])}  # in the order of `choosing`
 EPSILON: Final = 0.01  # the paper's: no worker exceeds the mean load by more than this share
 VIRTUAL_PER_WORKER: Final = 10  # virtual workers of each worker at the start, under consistent grouping; …
-NODES: Final = 100  # … and on the ring of consistent hashing
+NODES_PER_WORKER: Final = 100  # … and on the ring of consistent hashing
 WINDOW_S: Final = 2.0  # how long acknowledgements are gathered before they say who is busy
 
 
@@ -53,7 +53,9 @@ class Source:
 
 def new_state(grouping: Partitioner, partitions: int, *, number: int = 0, virtual: int = VIRTUAL_PER_WORKER) -> State:
     """Return what source `number` knows at the beginning, as lists. A rule's own tables alone have a length."""
-    ring = sorted((mix(worker, 1000 + node), worker) for worker in range(partitions) for node in range(NODES))
+    ring = sorted(
+        (mix(worker, 1000 + node), worker) for worker in range(partitions) for node in range(NODES_PER_WORKER)
+    )
     ring = ring if grouping is Partitioner.CH else []
     virtual_workers = partitions * virtual if grouping is Partitioner.CG else partitions
     sketched = grouping is Partitioner.STICKY_SPLIT

@@ -19,7 +19,7 @@ EXAMPLES: Final = (
     "'poison 30-31 2' (two records that nobody can read), 'duplicate 0-60 0.01' (a hundredth is sent twice), "
     "'out-of-order 60-90 0.1' (a tenth comes up to a second late, after younger events)"
 )
-LATEST_US: Final = SECOND_US
+MAX_DELAY_US: Final = SECOND_US
 """By so much at most an event comes late that is out of order."""
 UNREADABLE: Final = b'{"order_id": "poi'
 
@@ -80,12 +80,12 @@ def due_us(faults: Sequence[str], offset_us: IntArray, seed: int) -> IntArray:
     if not read_faults(faults, OUT_OF_ORDER):
         return offset_us
     later_us = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,))).integers(
-        1, LATEST_US, len(offset_us)
+        1, MAX_DELAY_US, len(offset_us)
     )
     return offset_us + later_us * affected_events(faults, OUT_OF_ORDER, offset_us, seed)
 
 
-def wrong_faults(values: Values) -> str | None:
+def faults_problem(values: Values) -> str | None:
     """Say what is wrong with the faults of a load: the rule of whoever has the setting."""
     try:
         kinds = [Fault.of(text) for text in values["faults"]]
@@ -93,10 +93,10 @@ def wrong_faults(values: Values) -> str | None:
         return str(error)
     if values["topology"] == "payment-only" and (dropped := [one for one in kinds if one.kind in (POISON, DUPLICATE)]):
         return f"{dropped[0].kind} needs the pipeline, where Order drops it"
-    return None if values["trace"] else after_the_end(values["faults"], values["duration_s"])
+    return None if values["trace"] else fault_after_end(values["faults"], values["duration_s"])
 
 
-def after_the_end(faults: Sequence[str], duration_s: int) -> str | None:
+def fault_after_end(faults: Sequence[str], duration_s: int) -> str | None:
     """Say which of the faults begins when all is sent."""
     late = [one for one in map(Fault.of, faults) if one.begin_s >= duration_s]
     return f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {duration_s} s" if late else None

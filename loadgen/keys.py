@@ -68,9 +68,9 @@ class Keys:
                 affected_events &= suddenly.random(len(chunk)) < spell.amount
                 key = np.where(affected_events, hottest, key)
                 partition = np.where(affected_events, hottest % self.partitions, partition).astype(np.int32)
-            yield Schedule(chunk.offset_us, partition if source is None else _chosen(source, key), key)
+            yield Schedule(chunk.offset_us, partition if source is None else _choose_partitions(source, key), key)
 
 
-def _chosen(source: Source, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+def _choose_partitions(source: Source, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     names = map(customer_name, keys.tolist())
     return np.fromiter((source.choose(name) for name in names), dtype=np.int32, count=len(keys))

@@ -68,7 +68,7 @@ class Orders:
 
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
         """Return event `number`; flawed where `flaw(number)` says so. key: number of its customer; None: any."""
-        chance = self._chance(number)
+        chance = self._random_streams(number)
         customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key
         valid = OrderPlaced(
             order_id=self.order_id(number),
@@ -80,18 +80,18 @@ class Orders:
             card_number=card_number(customer),
         )
         flaw = self.flaw(number)
-        return valid if flaw is None else _spoilt(valid, flaw)
+        return valid if flaw is None else _with_flaw(valid, flaw)
 
     def flaw(self, number: int) -> Flaw | None:
         """Return what is wrong with event `number`."""
         if not self._invalid_below:
             return None
-        chance = self._chance(number)
+        chance = self._random_streams(number)
         if int.from_bytes(chance[12:16], "big") >= self._invalid_below:
             return None
         return tuple(Flaw)[chance[16] % len(Flaw)]
 
-    def _chance(self, number: int) -> bytes:
+    def _random_streams(self, number: int) -> bytes:
         """32 bytes that look random and follow from seed and number."""
         return blake2b(number.to_bytes(8, "big"), key=self._chance_key, digest_size=32).digest()
 
@@ -109,7 +109,7 @@ def _amount_minor(chance: int) -> int:
     return min(max(round(drawn), 1), MAX_AMOUNT_MINOR)
 
 
-def _spoilt(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
+def _with_flaw(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
     match flaw:
         case Flaw.AMOUNT:
             return msgspec.structs.replace(order, amount_minor=0)
@@ -196,10 +196,10 @@ def events(
         partition = int(schedule.partition[number]) if told else None
         key = None if schedule.key is None or schedule.key[number] == NO_KEY else int(schedule.key[number])
         event = make(orders.order(number, key), intended_us, partition)
-        yield _unreadable(event) if spoilt else event
+        yield _make_unreadable(event) if spoilt else event
 
 
-def _unreadable(event: Event) -> Event:
+def _make_unreadable(event: Event) -> Event:
     return lambda placed_us: event(placed_us)._replace(value=UNREADABLE)
 
 

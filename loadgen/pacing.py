@@ -12,15 +12,15 @@ import numpy as np
 from loadgen.orders import Event, Record
 from loadgen.shapes import IntArray
 
-AHEAD_US: Final = 3_000_000
+MAX_PREPARE_AHEAD_US: Final = 3_000_000
 """How far ahead events are made ready. Bounds memory; a burst is ready before its time."""
-HURRY_US: Final = 2_000
+MIN_PREPARE_TIME_US: Final = 2_000
 """Nothing is prepared when the next event is due within this time."""
 LONGEST_PAUSE_S: Final = 0.02
 """Pauses are cut to this, so that delivery reports are taken in and a stop is noticed."""
 SHORTEST_PAUSE_S: Final = 0.0003
 """What is due sooner than that is sent with what follows: at 20,000 events/s nobody sleeps between two of them."""
-YIELD_EVERY: Final = 500
+MAX_EVENTS_PER_TURN: Final = 500
 """Events sent in one go before others may run: more than any burst, so it matters only when catching up."""
 
 
@@ -60,7 +60,7 @@ class Pacer:
             self._pause(self._idle_s())
 
     def _send_due(self) -> None:
-        stop = min(self.sent + YIELD_EVERY, len(self._offset_us))
+        stop = min(self.sent + MAX_EVENTS_PER_TURN, len(self._offset_us))
         ready, source, clock, send = self._ready, self._source, self._now_us, self._send
         for intended_us in (self._offset_us[self.sent : stop] + self._started_us).tolist():
             now_us = clock()
@@ -74,8 +74,8 @@ class Pacer:
     def _prepare(self) -> None:
         while (following := self.sent + len(self._ready)) < len(self._offset_us):
             now_us = self._now_us()
-            too_early = self._intended_us(following) > now_us + AHEAD_US
-            if too_early or self._intended_us(self.sent) < now_us + HURRY_US:
+            too_early = self._intended_us(following) > now_us + MAX_PREPARE_AHEAD_US
+            if too_early or self._intended_us(self.sent) < now_us + MIN_PREPARE_TIME_US:
                 return
             self._ready.append(next(self._source))
 

@@ -12,8 +12,8 @@ from contracts.connection import Connection
 from loadgen.event_writer import NO_KEY, EventWriter, Row
 from loadgen.trace import key_hash
 
-ANSWER_S: Final = 10.0
-SILENCE_S: Final = 60.0
+REQUEST_TIMEOUT_S: Final = 10.0
+MAX_SILENCE_S: Final = 60.0
 """Without anything read, while something is there to be read."""
 BATCH: Final = 10_000
 CLIENT: Final[dict[str, Any]] = {
@@ -47,7 +47,7 @@ class Recording:
             raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
         try:
             self.partitions = self._count()
-            kept = {one: self._asked(self._kept, one) for one in range(self.partitions)}
+            kept = {one: self._query(self._retained_range, one) for one in range(self.partitions)}
             self._ends = {one: end for one, (_, end) in kept.items()}
             self._begins = self._committed(group) if group else dict.fromkeys(self._ends, OFFSET_BEGINNING)
         except RecordingError:
@@ -92,8 +92,8 @@ class Recording:
                 on_progress(into.rows)
             if seconds and now >= began + seconds:
                 return
-            if not seconds and now >= progress_at + SILENCE_S:
-                raise RecordingError(f"Kafka at {self._address}: nothing came for {SILENCE_S:.0f} s{self._why()}")
+            if not seconds and now >= progress_at + MAX_SILENCE_S:
+                raise RecordingError(f"Kafka at {self._address}: nothing came for {MAX_SILENCE_S:.0f} s{self._why()}")
 
     def _row(self, message: Message) -> Row:
         kind, at_ms = message.timestamp()
@@ -109,19 +109,21 @@ class Recording:
         return at_ms, hashed, message.partition(), size
 
     def _count(self) -> int:
-        found = self._asked(lambda: self._consumer.list_topics(self._topic, timeout=ANSWER_S)).topics[self._topic]
+        found = self._query(lambda: self._consumer.list_topics(self._topic, timeout=REQUEST_TIMEOUT_S)).topics[
+            self._topic
+        ]
         if found.error is not None:
             raise RecordingError(f"topic {self._topic} at {self._address}: {found.error.str()}; name one that exists")
         return len(found.partitions)
 
-    def _kept(self, partition: int) -> tuple[int, int]:
+    def _retained_range(self, partition: int) -> tuple[int, int]:
         """Return the first offset that is kept, and the end."""
-        begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=ANSWER_S)
+        begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=REQUEST_TIMEOUT_S)
         return begin, end
 
     def _committed(self, group: str) -> dict[int, int]:
         asked = [At(self._topic, one) for one in self._ends]
-        found = self._asked(lambda: self._consumer.committed(asked, timeout=ANSWER_S))
+        found = self._query(lambda: self._consumer.committed(asked, timeout=REQUEST_TIMEOUT_S))
         offsets = {one.partition: one.offset if one.offset >= 0 else OFFSET_BEGINNING for one in found}
         if all(offset < 0 for offset in offsets.values()):
             raise RecordingError(
@@ -129,7 +131,7 @@ class Recording:
             )
         return offsets
 
-    def _asked(self, question: Callable[..., Any], *about: Any) -> Any:
+    def _query(self, question: Callable[..., Any], *about: Any) -> Any:
         """Return the broker's answer. Raises RecordingError where there is none."""
         try:
             return question(*about)

@@ -12,7 +12,7 @@ from loadgen.shapes import IntArray
 RESULT_FILE: Final = "generator.json"
 READY_FILE: Final = "generator.ready"
 """Appears beside it when the generator is connected and waits for its start."""
-PUNCTUAL_US: Final = 2_000
+ON_TIME_US: Final = 2_000
 LATENESS_SHARE: Final = 0.05
 """A run is invalid when the generator's p99 lateness exceeds this share of W."""
 

@@ -61,7 +61,7 @@ class Bursts(Settings):
     def phase_s(self, seed: int) -> float:
         """Return the phase; where it is random, what the seed draws."""
         told = self.burst_phase_s
-        return _chance(seed)[2].uniform(0, self.burst_period_s) if isinstance(told, str) else told
+        return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(told, str) else told
 
 
 def _within_period(most: bool, name: str, values: Values) -> str | None:
@@ -71,7 +71,7 @@ def _within_period(most: bool, name: str, values: Values) -> str | None:
     return f"must be {'at most' if most else 'less than'} burst_period_s, {period_s:g} s"
 
 
-def _bursts_come(values: Values) -> str | None:
+def _bursts_have_spacing(values: Values) -> str | None:
     changed = [one.name for one in fields(Bursts) if values[one.name] not in (one.default, "random")]
     if not changed or values["spacing"] is Spacing.BURST:
         return None
@@ -81,7 +81,7 @@ def _bursts_come(values: Values) -> str | None:
 BURST_RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("burst_phase_s", partial(_within_period, False, "burst_phase_s")),
     ("burst_jitter_s", partial(_within_period, True, "burst_jitter_s")),
-    ("spacing", _bursts_come),
+    ("spacing", _bursts_have_spacing),
 )
 """(Setting that is blamed, rule). The last concerns a record with a `spacing`."""
 EACH_SECOND: Final = Bursts()
@@ -138,7 +138,7 @@ def schedule_chunks(
     """
     if counts.shape[1:] != ((partitions,) if split is Split.TABLE else ()):
         raise ValueError(f"split {split} over {partitions} partitions does not fit counts of shape {counts.shape}")
-    inside, among, _, late = _chance(seed)
+    inside, among, _, late = _random_streams(seed)
     begin_us = np.arange(len(counts)) * SECOND_US
     if spacing is Spacing.BURST and bursts != EACH_SECOND:
         begin_us, counts = _bursts(counts, bursts, bursts.phase_s(seed), late)
@@ -146,7 +146,7 @@ def schedule_chunks(
     first = 0
     for begin, end in _parts(sizes, chunk_events):
         total = sizes[begin:end]
-        offset_us = np.repeat(begin_us[begin:end], total) + _inside_us(total, spacing, inside)
+        offset_us = np.repeat(begin_us[begin:end], total) + _offsets_in_second_us(total, spacing, inside)
         if split is Split.TABLE:
             labels = _interleaved(counts[begin:end])
         elif split is Split.RANDOM:
@@ -161,7 +161,7 @@ def schedule_chunks(
         yield Schedule(offset_us, labels.astype(np.int32))
 
 
-def _chance(seed: int) -> list[np.random.Generator]:
+def _random_streams(seed: int) -> list[np.random.Generator]:
     """Return where chance comes from: times inside a second, partitions, the phase of bursts, their jitter."""
     return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(4)]
 
@@ -200,7 +200,7 @@ def _rank(group_sizes: IntArray) -> IntArray:
     return np.arange(group_sizes.sum()) - np.repeat(starts, group_sizes)
 
 
-def _inside_us(per_second: IntArray, spacing: Spacing, random: np.random.Generator) -> IntArray:
+def _offsets_in_second_us(per_second: IntArray, spacing: Spacing, random: np.random.Generator) -> IntArray:
     """Time inside the second, µs in [0, 1e6)."""
     total = int(per_second.sum())
     if spacing is Spacing.BURST:

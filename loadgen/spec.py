@@ -14,11 +14,11 @@ from contracts.settings import Rule, Settings, Values, contradictions, picked, s
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
 from grouping import Partitioner
-from loadgen.faults import BURST, HOT_KEY, after_the_end, apply_bursts, read_faults, wrong_faults
+from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
-from loadgen.trace import EventTrace, Trace, joined, read_trace
+from loadgen.trace import EventTrace, Trace, join_schedules, read_trace
 from loadgen.workloads import WORKLOADS, Workload
 
 
@@ -75,7 +75,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if trace and (problems := trace_problems(trace, self.split, self.grouping, self.faults)):
             raise InvalidSettingsError([f"{trace.name}: {field}: {said}" for field, said in problems])
         if isinstance(trace, EventTrace):
-            schedule = joined(list(trace.chunks(keys=True)))
+            schedule = join_schedules(list(trace.chunks(keys=True)))
         else:
             schedule = build_schedule(
                 apply_bursts(
@@ -177,10 +177,10 @@ def trace_problems(
 
     Single events may be grouped anew by their keys; a table is kept.
     """
-    found = [("faults", after_the_end(faults, trace.duration_s))]
+    found = [("faults", fault_after_end(faults, trace.duration_s))]
     if isinstance(trace, Trace):
         table = split is Split.TABLE or trace.partitions is not None
-        found.append(("grouping", _ignored(grouping, "the trace") if table else None))
+        found.append(("grouping", _ignores_table(grouping, "the trace") if table else None))
     elif read_faults(faults, BURST):
         found.append(("faults", "burst multiplies events per second; these come at times of their own"))
     return [(field, said) for field, said in found if said]
@@ -229,16 +229,16 @@ def _partitions_fit_table(values: Values, workload: Workload) -> str | None:
 
 
 def _grouping_keeps_table(values: Values, workload: Workload) -> str | None:
-    return _ignored(values["grouping"], workload.name) if values["split"] is Split.TABLE else None
+    return _ignores_table(values["grouping"], workload.name) if values["split"] is Split.TABLE else None
 
 
-def _ignored(grouping: Partitioner, owner: str) -> str | None:
+def _ignores_table(grouping: Partitioner, owner: str) -> str | None:
     if grouping is Partitioner.EXPLICIT:
         return None
     return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'"
 
 
-def _somebody_validates(values: Values) -> str | None:
+def _invalid_orders_are_validated(values: Values) -> str | None:
     unseen = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
     return "must be 0 in payment-only runs, where nothing validates orders" if unseen else None
 
@@ -249,8 +249,8 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("split", partial(_unless_traced, _split_fits_table)),
     ("partitions", partial(_unless_traced, _partitions_fit_table)),
     ("grouping", partial(_unless_traced, _grouping_keeps_table)),
-    ("invalid_share", _somebody_validates),
-    ("faults", wrong_faults),
+    ("invalid_share", _invalid_orders_are_validated),
+    ("faults", faults_problem),
     *BURST_RULES,
 )
 """(Field of LoadSpec that is blamed, rule) for what cannot be true together."""

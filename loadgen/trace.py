@@ -20,13 +20,13 @@ SECOND, AT, PARTITION, KEY, SIZE = "second", "at_s", "partition", "key", "size"
 FORM: Final = "second,events or second,p0,p1,… or at_s,partition[,key][,size] or at_s,key[,size]"
 PARTITIONS: Final = b"tailpack.partitions"
 """Metadata of a recorded Parquet file: how many partitions the recorded topic has."""
-LONGEST_S: Final = int(31 * DAY_S)
+MAX_DURATION_S: Final = int(31 * DAY_S)
 MAX_PARTITIONS: Final = 10_000
 MAX_CELLS: Final = 20_000_000
 """Seconds × partitions of a trace, for which a table is kept in memory."""
 MAX_EVENTS: Final = 10_000_000
 """Events in one second of one column; more is taken for a mistake."""
-MIXING: Final = 0x9E3779B97F4A7C15
+HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
 """Spreads consecutive numbers: 2^64 over the golden ratio (Knuth)."""
 
 
@@ -69,7 +69,7 @@ class EventTrace:
         """Yield the events in parts; events of one time stay together. keys: read their keys where there are any."""
         held = Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
         for part in _schedules(TraceFile.open(self.path), self.partitions, self.duration_s, keys=keys):
-            both = joined([held, part])
+            both = join_schedules([held, part])
             ready = int(both.offset_us.searchsorted(both.offset_us[-1]))
             held = both[ready:]
             if ready:
@@ -77,7 +77,7 @@ class EventTrace:
         yield held
 
 
-def joined(parts: list[Schedule]) -> Schedule:
+def join_schedules(parts: list[Schedule]) -> Schedule:
     """Return successive parts as one."""
     keys = [part.key for part in parts if len(part) and part.key is not None]
     return Schedule(
@@ -130,7 +130,7 @@ def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) ->
     """Return the events of successive seconds, shape (rows, columns). second: the one expected in the first row."""
     found = file.numbers(first, SECOND, columns[SECOND])
     expected = np.arange(second, second + len(found))
-    file.check(first, [(SECOND, found, found >= LONGEST_S, _TOO_LONG)])
+    file.check(first, [(SECOND, found, found >= MAX_DURATION_S, TOO_LONG)])
     if (found != expected).any():
         at = int((found != expected).argmax())
         file.refuse(first + at, f"second {found[at]:.12g} is where {expected[at]} belongs; one row for each second")
@@ -148,7 +148,7 @@ def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) ->
     return np.stack(values, axis=1).astype(np.int64)
 
 
-_TOO_LONG: Final = f"is {LONGEST_S:,} or more; seconds count from the start of the run"
+TOO_LONG: Final = f"is {MAX_DURATION_S:,} or more; seconds count from the start of the run"
 
 
 def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -> EventTrace:
@@ -162,7 +162,7 @@ def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -
         if end_s * width > MAX_CELLS:
             long = f"{end_s:,} s of {width} partitions: seconds × partitions must be at most {MAX_CELLS:,}"
             raise InvalidSettingsError([f"{file.path.name}: {long}; take a part of it"])
-        counts = _grown(counts, end_s, width)
+        counts = _grow(counts, end_s, width)
         begin = int(second[0])
         cell = (second - begin) * width + part.partition
         counts[begin:end_s] += np.bincount(cell, minlength=(end_s - begin) * width).reshape(-1, width)
@@ -171,7 +171,7 @@ def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -
     return EventTrace(file.path, counts.shape[1], end_s, counts[:end_s])
 
 
-def _grown(counts: IntArray, seconds: int, partitions: int) -> IntArray:
+def _grow(counts: IntArray, seconds: int, partitions: int) -> IntArray:
     """Return room for so many seconds and partitions, twice the seconds where it had to grow."""
     if seconds <= counts.shape[0] and partitions == counts.shape[1]:
         return counts
@@ -204,22 +204,24 @@ def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Sched
     """Return rows as events. last_us: time of the event before them. Raises InvalidSettingsError."""
     first, columns = part
     at_s = file.numbers(first, AT, columns[AT])
-    key = _hashed(columns[KEY]) if KEY in columns else None
+    key = _hash_keys(columns[KEY]) if KEY in columns else None
     if PARTITION in columns:
         partition = file.numbers(first, PARTITION, columns[PARTITION])
     elif key is None or partitions == MAX_PARTITIONS:
         file.refuse(first, f"there is no column {PARTITION}: say how many the topic has, --set partitions=…")
     else:  # the same partition for the same key; events without a key are spread over all
-        number = np.where(key == NO_KEY, np.arange(first, first + len(key)), key).astype(np.uint64) * np.uint64(MIXING)
+        number = np.where(key == NO_KEY, np.arange(first, first + len(key)), key).astype(np.uint64) * np.uint64(
+            HASH_MULTIPLIER
+        )
         partition = ((number ^ (number >> np.uint64(32))) % np.uint64(partitions)).astype(np.float64)
-    offset_us = np.round(np.clip(at_s, 0, LONGEST_S) * SECOND_US).astype(np.int64)
+    offset_us = np.round(np.clip(at_s, 0, MAX_DURATION_S) * SECOND_US).astype(np.int64)
     topic = f"the topic has {partitions} partitions, from 0 on; --set partitions=…"
     falls: npt.NDArray[np.bool_] = np.diff(offset_us, prepend=last_us) < 0
     file.check(
         first,
         [
             (AT, at_s, at_s < 0, "is negative"),
-            (AT, at_s, at_s >= LONGEST_S, _TOO_LONG),
+            (AT, at_s, at_s >= MAX_DURATION_S, TOO_LONG),
             (PARTITION, partition, partition < 0, "is negative"),
             (PARTITION, partition, partition != np.floor(partition), "is a fraction"),
             (PARTITION, partition, partition >= partitions, topic),
@@ -229,7 +231,7 @@ def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Sched
     return Schedule(offset_us, partition.astype(np.int32), key)
 
 
-def _hashed(column: Any) -> IntArray:
+def _hash_keys(column: Any) -> IntArray:
     """Return a number for each key: whole numbers as they are, text hashed; a missing key is NO_KEY."""
     from pyarrow import ArrowException, compute, int64, types  # noqa: PLC0415
 

@@ -41,10 +41,10 @@ class Workload:
             raise ValueError(f"workload {self.name} has no partition table of its own")
         if self.rule is not None:
             return self.rule(totals)
-        return shared_out(totals, self.counts()[np.arange(len(totals)) % self.duration_s])
+        return divide_totals(totals, self.counts()[np.arange(len(totals)) % self.duration_s])
 
 
-def shared_out(totals: IntArray, weights: IntArray) -> IntArray:
+def divide_totals(totals: IntArray, weights: IntArray) -> IntArray:
     """Divide each total in the proportions of its row of weights; what does not divide goes to the largest remainders.
 
     A row of zeros means equal weights. Shapes (seconds,), (seconds, partitions) → (seconds, partitions).

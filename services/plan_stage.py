@@ -29,7 +29,7 @@ Rule = Callable[[Event, str, int], Written]
 """Event, name of the replica, when the event was served (epoch µs) → what follows from it. Raises Refused."""
 
 
-def decoded(kind: type[msgspec.Struct], decide: Callable[[Any, int], Written]) -> Rule:
+def typed_rule(kind: type[msgspec.Struct], decide: Callable[[Any, int], Written]) -> Rule:
     """Return the rule that decides about records of one kind and refuses all others."""
     decode = decoder(kind)
 

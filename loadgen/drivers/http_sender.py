@@ -13,11 +13,11 @@ from gevent.pool import Group
 from geventhttpclient import HTTPClient
 
 from contracts.events import INTENDED_AT_HEADER
-from loadgen.drivers.sender import Entry, GeneratorError, Pause, Settled
+from loadgen.drivers.sender import GeneratorError, OnSettled, Pause, Sender
 from loadgen.orders import Record
 
 CONNECTIONS: Final = 200
-ANSWER_S: Final = 20.0
+REQUEST_TIMEOUT_S: Final = 20.0
 """How long one answer is awaited; a request without one is repeated with the same Idempotency-Key."""
 REPEAT_S: Final = 0.5
 PLACED, UNAUTHORISED, BUSY = 202, 401, 503
@@ -25,15 +25,15 @@ REFUSED: Final = (400, 413, 422)
 """The order itself is wrong; to repeat it would not help."""
 
 
-class HttpSender(Entry):
+class HttpSender(Sender):
     """Sends orders to one address."""
 
-    def __init__(self, url: str, token: str, *, pause: Pause, settled: Settled) -> None:
+    def __init__(self, url: str, token: str, *, pause: Pause, settled: OnSettled) -> None:
         super().__init__(pause, settled)
         self._url = url
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._client = HTTPClient.from_url(
-            url, concurrency=CONNECTIONS, connection_timeout=ANSWER_S, network_timeout=ANSWER_S
+            url, concurrency=CONNECTIONS, connection_timeout=REQUEST_TIMEOUT_S, network_timeout=REQUEST_TIMEOUT_S
         )
         self._under_way = Group()
 

@@ -16,10 +16,10 @@ from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.http_sender import HttpSender
-from loadgen.drivers.sender import Entry, GeneratorError, GeneratorMetrics, Pause, Sender, Settled
+from loadgen.drivers.sender import GeneratorError, GeneratorMetrics, KafkaSender, OnSettled, Pause, Sender
 from loadgen.faults import POISON, affected_events, due_us
 from loadgen.pacing import Pacer
-from loadgen.result import PUNCTUAL_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
+from loadgen.result import ON_TIME_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
 from loadgen.spec import DriverSettings, LoadSpec, Topology
 
 LEAD_US: Final = 1_000_000
@@ -45,7 +45,7 @@ def pause(pause_s: float) -> None:
 class Job:
     """Sends its part; what became of it can be asked for at any time."""
 
-    def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: Settled) -> None:
+    def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: OnSettled) -> None:
         self._spec = spec
         self.schedule = spec.schedule()
         self._poison = affected_events(spec.faults, POISON, self.schedule.offset_us, spec.seed)
@@ -56,10 +56,10 @@ class Job:
         self._numbers, self._repeated = numbers[mine], int(repeated[mine].sum())
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
-        self._sender: Entry = (
-            _by_http(spec, settings, settled)
+        self._sender: Sender = (
+            _http_sender(spec, settings, settled)
             if settings.order_url
-            else Sender(
+            else KafkaSender(
                 connection, qualified(connection.namespace, topic), settings.linger_ms, pause=pause, settled=settled
             )
         )
@@ -87,7 +87,7 @@ class Job:
             started_us=started_us,
             send=self._sender.send,
             now_us=now_us,
-            pause=self.breathe,
+            pause=self.poll_and_pause,
         )
         self._pacer.run()
 
@@ -115,7 +115,7 @@ class Job:
         self._sender.drain(INTERRUPTED_DRAIN_S if interrupted or error else drain_deadline_s)
         return self.result(interrupted=interrupted, error=error)
 
-    def breathe(self, pause_s: float) -> None:
+    def poll_and_pause(self, pause_s: float) -> None:
         """Take in delivery reports and let others run. Raises GeneratorError."""
         self._sender.poll()
         pause(pause_s)
@@ -143,7 +143,7 @@ class Job:
             lateness_p50_us=p50_us,
             lateness_p99_us=p99_us,
             lateness_max_us=max_us,
-            within_2ms=float(np.mean(lateness_us <= PUNCTUAL_US)) if len(lateness_us) else None,
+            within_2ms=float(np.mean(lateness_us <= ON_TIME_US)) if len(lateness_us) else None,
             lateness_limit_us=limit_us,
             valid=p99_us is not None
             and p99_us <= limit_us
@@ -154,7 +154,7 @@ class Job:
         )
 
 
-def _by_http(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Entry:
+def _http_sender(spec: LoadSpec, settings: DriverSettings, settled: OnSettled) -> Sender:
     """Return the way by the Order service. Raises GeneratorError."""
     if spec.topology is Topology.PAYMENT_ONLY:
         raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; take one of the pipeline")

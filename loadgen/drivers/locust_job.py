@@ -61,7 +61,7 @@ def send(job: Job, settings: DriverSettings, stopped: Event) -> GeneratorResult:
     def begin() -> int:
         job.connect(settings.connect_deadline_s)
         (Path(settings.out_dir) / part_file_name(READY_FILE, settings.part, settings.parts)).touch()
-        return await_start(settings, job.breathe)
+        return await_start(settings, job.poll_and_pause)
 
     return job.run(begin, stopped, settings.drain_deadline_s)
 

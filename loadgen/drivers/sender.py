@@ -38,14 +38,14 @@ class GeneratorError(Exception):
 
 Pause = Callable[[float], None]
 """Sleeps so many seconds and lets others run."""
-Settled = Callable[[int, float, str | None], None]
+OnSettled = Callable[[int, float, str | None], None]
 """Hears of each event's end: bytes of its value, seconds since it was sent, what is wrong or None."""
 
 
-class Entry(ABC):
+class Sender(ABC):
     """A way in."""
 
-    def __init__(self, pause: Pause, settled: Settled) -> None:
+    def __init__(self, pause: Pause, settled: OnSettled) -> None:
         self._pause = pause
         self._settled = settled
         self.produced = 0
@@ -72,10 +72,12 @@ class Entry(ABC):
         """Wait for the acknowledgements that are due; an event without one by the deadline counts as failed."""
 
 
-class Sender(Entry):
+class KafkaSender(Sender):
     """Sends records to one topic."""
 
-    def __init__(self, connection: Connection, topic: str, linger_ms: float, *, pause: Pause, settled: Settled) -> None:
+    def __init__(
+        self, connection: Connection, topic: str, linger_ms: float, *, pause: Pause, settled: OnSettled
+    ) -> None:
         super().__init__(pause, settled)
         self._topic = topic
         self._address = connection.bootstrap_servers
@@ -158,7 +160,7 @@ class Sender(Entry):
             self.first_error = self.first_error or error.str()
 
 
-RECENT = 1000
+LATENESS_SAMPLE_EVENTS = 1000
 """Events whose lateness is looked at."""
 
 SCHEDULED = gauge("tailpack_generator_scheduled", "events", "Events of the whole schedule")
@@ -166,7 +168,9 @@ SENT = counter("tailpack_generator_sent_total", "events", "Events passed to the 
 ACKNOWLEDGED = counter("tailpack_generator_acknowledged_total", "events", "Events that the brokers have confirmed")
 FAILED = counter("tailpack_generator_failed_total", "events", "Events that the Kafka client gave up")
 LATENESS = gauge(
-    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − scheduled time, p99 of the last {RECENT} events"
+    "tailpack_generator_lateness_p99_seconds",
+    "seconds",
+    f"Send time − scheduled time, p99 of the last {LATENESS_SAMPLE_EVENTS} events",
 )
 LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p99 of a valid run: 5 % of W")
 
@@ -174,7 +178,7 @@ LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p
 class GeneratorMetrics:
     """A collector of prometheus-client. pacer: None before the load begins."""
 
-    def __init__(self, scheduled: int, sender: Entry, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
+    def __init__(self, scheduled: int, sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
         self._scheduled = scheduled
         self._sender = sender
         self._pacer = pacer
@@ -183,7 +187,7 @@ class GeneratorMetrics:
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of this moment."""
         pacer = self._pacer()
-        late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-RECENT:], 0.99)
+        late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-LATENESS_SAMPLE_EVENTS:], 0.99)
         values = {
             SCHEDULED: self._scheduled,
             SENT: self._sender.produced,

@@ -175,7 +175,7 @@ class RawSchema(faust.Schema):  # type: ignore[misc]
 BEAT_S: Final = 0.25
 
 
-class StoodStillError(KafkaError):  # type: ignore[misc]
+class ProcessPausedError(KafkaError):  # type: ignore[misc]
     """The process stood still for too long, and may write nothing more."""
 
 
@@ -211,9 +211,9 @@ class Pulse(threading.Thread):
         """Raise StoodStillError once the process has stood still for too long; also before the first beat after it."""
         self.beat()
         if self.gap_s:
-            raise StoodStillError(self.told())
+            raise ProcessPausedError(self.describe_pause())
 
-    def told(self) -> str:
+    def describe_pause(self) -> str:
         """Return what happened, in a sentence."""
         return (
             f"this process stood still for {self.gap_s:.1f} s, longer than its group waits for it: another copy may "

@@ -19,10 +19,10 @@ from services.common.records import Decide, Effect, Incoming, Refusal, decoder
 log = logging.getLogger(__name__)
 
 
-SPANS: Final = 16
+MAX_OWNERS_PER_PARTITION: Final = 16
 """Owners of a partition that are remembered, those seen first forgotten first. A zombie wakes within a few."""
-PLACES: Final = 50_000  # partitions that are remembered; some 30 MB at worst
-SAY_EVERY: Final = 1000  # refusals from one to the next that is logged
+MAX_PARTITIONS: Final = 50_000  # partitions that are remembered; some 30 MB at worst
+REFUSALS_PER_LOG_LINE: Final = 1000  # refusals from one to the next that is logged
 
 
 class _Written(msgspec.Struct):
@@ -33,7 +33,7 @@ class _Written(msgspec.Struct):
 _written: Final = msgspec.json.Decoder(_Written)
 
 
-class _Span:
+class _OwnerSpan:
     """Offsets of a partition that were seen under one token."""
 
     __slots__ = ("first", "generation", "last", "least_epoch")
@@ -58,10 +58,10 @@ class Fence:
     1 again, under a newer plan. Kept for each partition in which records were read: order holds inside one alone.
     """
 
-    def __init__(self, spans: int = SPANS, places: int = PLACES) -> None:
+    def __init__(self, spans: int = MAX_OWNERS_PER_PARTITION, places: int = MAX_PARTITIONS) -> None:
         self.refused = 0
         self._spans, self._places = spans, places
-        self._seen: dict[tuple[int, int], dict[int, _Span]] = {}
+        self._seen: dict[tuple[int, int], dict[int, _OwnerSpan]] = {}
 
     def admits(self, source: int, served: Timeline) -> bool:
         """Take note of a record read from partition `source`; return whether it may have effects.
@@ -93,14 +93,14 @@ class Fence:
         if generation in spans:
             spans[generation].add(epoch, offset)
             return
-        spans[generation] = _Span(generation, epoch, offset)
+        spans[generation] = _OwnerSpan(generation, epoch, offset)
         if len(spans) > self._spans:
             del spans[next(iter(spans))]
         if len(self._seen) > self._places:
             del self._seen[next(iter(self._seen))]
 
     def _say(self, served: Timeline) -> None:
-        if self.refused % SAY_EVERY == 0:
+        if self.refused % REFUSALS_PER_LOG_LINE == 0:
             log.warning(
                 "refused what %s wrote for offset %s of partition %s as of generation %s: a later owner has served it",
                 served.replica, served.offset, served.partition, served.generation,
@@ -114,7 +114,7 @@ def _place(served: Timeline) -> tuple[int, int, int, int] | None:
     return served.partition, served.offset, served.generation, served.epoch or 0
 
 
-def fenced(fence: Fence, decide: Callable[[PaymentSettled], Iterable[Effect]]) -> Decide:
+def fenced_decision(fence: Fence, decide: Callable[[PaymentSettled], Iterable[Effect]]) -> Decide:
     """Return `decide` for settled payments that the fence admits; what is not one is refused."""
     decode = decoder(PaymentSettled)
 

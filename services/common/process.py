@@ -26,7 +26,7 @@ from services.common.records import ServiceError
 from services.common.service import Service
 
 PREFIX: Final = "tailpack_service_"
-WELL = gauge("tailpack_service_well", "", "1: the service is healthy; 0: /healthz has the reason")
+HEALTHY = gauge("tailpack_service_well", "", "1: the service is healthy; 0: /healthz has the reason")
 WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
 DUPLICATES = counter("tailpack_service_duplicates_dropped_total", "records", "Repeated records that were dropped")
 REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
@@ -47,7 +47,7 @@ START_DEADLINE_S: Final = 120.0
 """Joining the group and reading back what was written, after the broker answered."""
 STOP_DEADLINE_S: Final = 10.0
 """Sending what is decided, committing, leaving. While the broker is away none of it succeeds, and nothing is lost."""
-WATCH_S: Final = 0.2
+CHECK_INTERVAL_S: Final = 0.2
 """Faust sets its crash flag from another thread, which wakes nobody here: so it is looked at."""
 
 
@@ -79,12 +79,12 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
 
 
 async def _run(connection: Connection, settings: S, build: Build[S]) -> None:
-    told_to_stop = asyncio.Event()
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
-    life = asyncio.create_task(_live(connection, settings, build, told_to_stop))
-    stopping = asyncio.create_task(told_to_stop.wait())
+        loop.add_signal_handler(number, stop_requested.set)
+    life = asyncio.create_task(_live(connection, settings, build, stop_requested))
+    stopping = asyncio.create_task(stop_requested.wait())
     await asyncio.wait({life, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if not life.done():
@@ -93,18 +93,18 @@ async def _run(connection: Connection, settings: S, build: Build[S]) -> None:
         life.result()
 
 
-async def _live(connection: Connection, settings: S, build: Build[S], told_to_stop: asyncio.Event) -> None:
+async def _live(connection: Connection, settings: S, build: Build[S], stop_requested: asyncio.Event) -> None:
     service = build(connection, settings)
     http = await serve_http(service, settings)
     try:
-        scaled = service.named(Topic.PAYMENTS_REQUESTED)
+        scaled = service.topic_name(Topic.PAYMENTS_REQUESTED)
         needed = {name: Needed(count, may_grow=name == scaled) for name, count in service.topics.items()}
-        await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, told_to_stop.is_set)
-        if told_to_stop.is_set():
+        await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, stop_requested.is_set)
+        if stop_requested.is_set():
             return
         await service.fit_to_broker()
         try:
-            await _start_and_watch(service, told_to_stop)
+            await _start_and_watch(service, stop_requested)
         finally:
             # Not wait_for: after its deadline it waits for the cancelled task, and Faust's may not end.
             await asyncio.wait({asyncio.create_task(service.stop())}, timeout=STOP_DEADLINE_S)
@@ -113,18 +113,18 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
             await http.cleanup()
 
 
-async def _start_and_watch(service: Service, told_to_stop: asyncio.Event) -> None:
+async def _start_and_watch(service: Service, stop_requested: asyncio.Event) -> None:
     starting = asyncio.create_task(service.start())
     deadline = asyncio.get_running_loop().time() + START_DEADLINE_S
-    while not told_to_stop.is_set():
-        if problem := service.broken():
+    while not stop_requested.is_set():
+        if problem := service.failure_reason():
             raise ServiceError(problem)
         if starting.done():
             starting.result()
         elif asyncio.get_running_loop().time() > deadline:
-            raise ServiceError(f"not ready within {START_DEADLINE_S:.0f} s ({service.unhealthy()}); restart me")
+            raise ServiceError(f"not ready within {START_DEADLINE_S:.0f} s ({service.unhealthy_reason()}); restart me")
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(told_to_stop.wait(), WATCH_S)
+            await asyncio.wait_for(stop_requested.wait(), CHECK_INTERVAL_S)
     if not starting.done():
         starting.cancel()
 
@@ -135,7 +135,7 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
         return None
 
     async def healthz(_: web.Request) -> web.Response:
-        problem = service.unhealthy()
+        problem = service.unhealthy_reason()
         counts = {one.name.removeprefix(PREFIX).removesuffix("_total"): n for one, n in _counts(service).items()}
         past = {"read_back": service.read_back, "passed_over": service.passed_over}
         body = {"service": service.name, "status": problem or "consuming", **counts, **past}
@@ -185,6 +185,6 @@ class _Collector:
 
     def collect(self) -> Iterator[Metric]:
         service = self._service
-        values = {WELL: service.unhealthy() is None, OLDEST: service.stage.open.oldest_s()}
+        values = {HEALTHY: service.unhealthy_reason() is None, OLDEST: service.stage.open.oldest_s()}
         for declared, value in (values | _counts(service)).items():
             yield declared.of(value, {LABELS[0]: service.name})

@@ -22,15 +22,15 @@ FETCH_BYTES: Final = 524_288  # of each partition at once: what is fetched and n
 
 BATCH: Final = 1000
 
-IdOf = Callable[[bytes], str | None]
+ReadId = Callable[[bytes], str | None]
 """Value of an output record → the id of the effect; None for a record of another stage. Raises UNDECODABLE."""
-Take = Callable[[Any], None]
+TakeRecord = Callable[[Any], None]
 """Takes a record that was read: topic, key, value. Raises UNDECODABLE for one that is passed over."""
 
 _log = logging.getLogger(__name__)
 
 
-def identity_in(field: str, make: Callable[[str], str] = str) -> IdOf:
+def id_reader(field: str, make: Callable[[str], str] = str) -> ReadId:
     """Return the function that reads an effect's id from its record: `make` of its text field `field`."""
     decode = msgspec.json.Decoder(msgspec.defstruct("Identity", [(field, str)])).decode
 
@@ -40,7 +40,7 @@ def identity_in(field: str, make: Callable[[str], str] = str) -> IdOf:
     return identity
 
 
-async def uncommitted(connection: Connection, group: str, inputs: Iterable[str], most: int) -> int:
+async def count_uncommitted(connection: Connection, group: str, inputs: Iterable[str], most: int) -> int:
     """Return how many records of `inputs` may be read again and may have been processed before.
 
     Of each partition: everything from the offset that `group` has committed, and not above `most`, since no stage
@@ -61,7 +61,7 @@ async def uncommitted(connection: Connection, group: str, inputs: Iterable[str],
     return sum(min(most, max(0, ends[tp] - begins[tp])) for tp in partitions)
 
 
-async def read_tails(connection: Connection, tails: Mapping[str, int], take: Take) -> int:
+async def read_tails(connection: Connection, tails: Mapping[str, int], take: TakeRecord) -> int:
     """Give `take` the records with a value at the last offsets of each partition; return how many were passed over.
 
     tails: topic → how many offsets. Raises ServiceError when the broker does not deliver them within the deadline.
@@ -76,10 +76,10 @@ async def read_tails(connection: Connection, tails: Mapping[str, int], take: Tak
         ) from error
 
 
-async def _read(connection: Connection, tails: Mapping[str, int], take: Take) -> int:
+async def _read(connection: Connection, tails: Mapping[str, int], take: TakeRecord) -> int:
     consumer = _consumer(connection)
     await consumer.start()
-    passed_over = 0
+    records_skipped = 0
     try:
         ends = await _seek_tails(consumer, tails)
         while ends:
@@ -90,14 +90,14 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: Take) ->
                         if record.value is not None:
                             take(record)
                     except UNDECODABLE as error:
-                        passed_over += 1
+                        records_skipped += 1
                         where = f"{partition.topic}/{partition.partition} at offset {record.offset}"
                         _log.warning("passed over what I did not write, or cannot read, in %s (%s)", where, error)
                 await asyncio.sleep(0)  # a long tail leaves room for everything else that the process does
             ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
     finally:
         await consumer.stop()
-    return passed_over
+    return records_skipped
 
 
 async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> dict[TopicPartition, int]:

@@ -74,7 +74,7 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
     """
     decode = msgspec.json.Decoder(kind).decode
 
-    def decoded(value: bytes | None) -> R | Refusal:
+    def typed_decision(value: bytes | None) -> R | Refusal:
         if value is None:
             return Refusal(("the record has no value",))
         try:
@@ -87,10 +87,10 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
         except UNDECODABLE as error:
             return Refusal((f"not JSON: {error}",))
 
-    return decoded
+    return typed_decision
 
 
-def decoded(kind: type[R], decide: Callable[[R], Iterable[Effect]]) -> Decide:
+def typed_decision(kind: type[R], decide: Callable[[R], Iterable[Effect]]) -> Decide:
     """Return `decide` for records whose value is a `kind`; any other record is refused."""
     decode = decoder(kind)
 

@@ -16,30 +16,30 @@ from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common import traces
 from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, ServiceSettings, limit_batches, make_app
 from services.common.fence import Fence
-from services.common.read_back import IdOf, Take, read_tails, uncommitted
+from services.common.read_back import ReadId, TakeRecord, count_uncommitted, read_tails
 from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
-from services.common.stage import MAX_UNCOMMITTED, RECORD_OVERHEAD, TAIL, Stage, Uncommitted
+from services.common.stage import MAX_UNCOMMITTED, MIN_TAIL_RECORDS, RECORD_OVERHEAD, Stage, UncommittedOffsets
 
-LONGEST_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
+MAX_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that stood still for longer may have been replaced."""
-SMALLEST_LIMIT: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
+MIN_RECORD_LIMIT_BYTES: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
 """Bytes of the largest record that a broker must take at least."""
-HELD_BACK_S: Final = 0.1  # pause between two looks whether offsets were committed
+COMMIT_POLL_S: Final = 0.1  # pause between two looks whether offsets were committed
 STALL_S: Final = 10.0
 """A record unacknowledged for this long, or partitions not fetched for this long, make a service unhealthy."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class StageMemory:
     """The memory of a stage: a topic of its own, of which the last `tail` records a partition are read at a start."""
 
     topic: Topic
     tail: int
-    take: Take
+    take: TakeRecord
 
 
 class Service:
-    """One Faust app with its stage. Add `consume`s, `start`, then watch `broken`, then `stop`.
+    """One Faust app with its stage. Add `consume`s, `start`, then watch `failure_reason`, then `stop`.
 
     outputs: topics this stage writes, each with the function that finds the id of an effect in a record's value.
     kept: what it remembers beside them.
@@ -55,39 +55,40 @@ class Service:
         settings: ServiceSettings,
         *,
         inputs: Iterable[Topic],
-        outputs: Mapping[Topic, IdOf],
-        kept: Kept | None = None,
+        outputs: Mapping[Topic, ReadId],
+        kept: StageMemory | None = None,
         payment_partitions: int = 0,
         fence: Fence | None = None,
     ) -> None:
         self.name = name
         self.connection = connection
-        self.pulse = Pulse(LONGEST_PAUSE_S)
+        self.pulse = Pulse(MAX_PAUSE_S)
         self.app = make_app(connection, group, settings, self.pulse.require)
         self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
         self.app.on_partitions_assigned.connect(self._on_assigned, weak=False)
-        letters = self.named(Topic.DEAD_LETTERS)
+        letters = self.topic_name(Topic.DEAD_LETTERS)
         self.stage = Stage(name, letters, self._send)
         used = {*inputs, *outputs, Topic.DEAD_LETTERS, *([kept.topic] if kept else [])}
         self.topics = {
-            self.named(topic): partitions_of(topic, payment_partitions, settings.pipeline_partitions) for topic in used
+            self.topic_name(topic): partitions_of(topic, payment_partitions, settings.pipeline_partitions)
+            for topic in used
         }
         """Every topic this service reads or writes, with its partitions."""
         self.routes: Sequence[web.AbstractRouteDef] = ()
         """Routes of its HTTP interface besides /healthz."""
         self._fetched: dict[Any, tuple[int | None, float]] = {}
         """Partition → the stamp of its last fetch, and since when that has been seen to stay the same."""
-        self._inputs = frozenset(map(self.named, inputs))
-        self._outputs = {self.named(topic): found for topic, found in outputs.items()} | {letters: _letters(name)}
+        self._inputs = frozenset(map(self.topic_name, inputs))
+        self._outputs = {self.topic_name(topic): found for topic, found in outputs.items()} | {letters: _letters(name)}
         self.fence = fence
         self._kept = kept
-        self._uncommitted = Uncommitted()
+        self._uncommitted = UncommittedOffsets()
         self._held_back: str | None = None
         self._reading: asyncio.Task[None] | None = None
         self.read_back = self.passed_over = 0
         """Records of its own topics that were read back at starts, and of those the ones that could not be read."""
 
-    def named(self, topic: Topic) -> str:
+    def topic_name(self, topic: Topic) -> str:
         """Return the name of `topic` in this service's namespace."""
         return qualified(self.connection.namespace, topic)
 
@@ -102,7 +103,7 @@ class Service:
                     with traces.work(self.app.conf.id, (record,)):
                         await self.stage.take(record, decide, event.ack)
 
-        name = self.named(topic)
+        name = self.topic_name(topic)
         source = self.app.topic(name, schema=RawSchema(allow_empty=True))
         self.app.agent(source, name=f"{self.app.conf.id}-{name}")(agent)
 
@@ -122,7 +123,7 @@ class Service:
                 return True
             place = f"{source.topic}/{source.partition}"
             self._held_back = f"{place} waits for a commit: {MAX_UNCOMMITTED} records are uncommitted"
-            await asyncio.sleep(HELD_BACK_S)
+            await asyncio.sleep(COMMIT_POLL_S)
 
     async def start(self) -> None:
         """Start the app."""
@@ -131,12 +132,12 @@ class Service:
 
     async def fit_to_broker(self) -> None:
         """Learn how large a record the output topics take, and write nothing larger. Call before `start`."""
-        topics = [*self._outputs, *([self.named(self._kept.topic)] if self._kept else [])]
+        topics = [*self._outputs, *([self.topic_name(self._kept.topic)] if self._kept else [])]
         largest = await asyncio.to_thread(largest_record, self.connection, topics)
-        if largest < SMALLEST_LIMIT:
+        if largest < MIN_RECORD_LIMIT_BYTES:
             raise ServiceError(
                 f"a topic of {', '.join(topics)} takes records of {largest} bytes at most, fewer than the "
-                f"{SMALLEST_LIMIT} that a stage needs; raise max.message.bytes"
+                f"{MIN_RECORD_LIMIT_BYTES} that a stage needs; raise max.message.bytes"
             )
         self.stage.largest_record = largest
         limit_batches(self.app, largest)
@@ -145,14 +146,14 @@ class Service:
         """Take nothing more, wait for what is on its way, commit, leave."""
         self.pulse.end()
         self.stage.may_run.clear()
-        if self.broken() is None:
+        if self.failure_reason() is None:
             await self.stage.drain()
         await self.app.stop()
 
-    def broken(self) -> str | None:
+    def failure_reason(self) -> str | None:
         """Return why this process cannot go on, None while it can."""
         if self.pulse.gap_s:
-            return self.pulse.told()
+            return self.pulse.describe_pause()
         if self.stage.failed.done():
             return str(self.stage.failed.result())
         if self.app.crashed:
@@ -160,9 +161,9 @@ class Service:
             return f"Faust crashed ({type(reason).__name__}: {reason}); restart me"
         return None
 
-    def unhealthy(self) -> str | None:
+    def unhealthy_reason(self) -> str | None:
         """Return why no events are being consumed now, None when they are."""
-        if problem := self.broken():
+        if problem := self.failure_reason():
             return problem
         if not self.app.started:
             return "starting"
@@ -217,8 +218,8 @@ class Service:
             self.stage.fail(told)
 
     async def _read_back(self) -> None:
-        span = await uncommitted(self.connection, self.app.conf.id, self._inputs, MAX_UNCOMMITTED)
-        tails = dict.fromkeys(self._outputs, max(TAIL, span))
+        span = await count_uncommitted(self.connection, self.app.conf.id, self._inputs, MAX_UNCOMMITTED)
+        tails = dict.fromkeys(self._outputs, max(MIN_TAIL_RECORDS, span))
         written: list[str] = []
 
         def take(record: Any) -> None:
@@ -232,7 +233,7 @@ class Service:
                 self.fence.remember(record.partition, record.value)
 
         if self._kept is not None:
-            tails[self.named(self._kept.topic)] = self._kept.tail
+            tails[self.topic_name(self._kept.topic)] = self._kept.tail
         self.passed_over += await read_tails(self.connection, tails, take)
         for topic in tails:  # else the first event would wait until the producer has found its topic
             await self.app.producer._producer.partitions_for(topic)
@@ -244,7 +245,7 @@ class _Letter(msgspec.Struct):
     stage: str
 
 
-def _letters(stage: str) -> IdOf:
+def _letters(stage: str) -> ReadId:
     decode = msgspec.json.Decoder(_Letter).decode
 
     def identity(value: bytes) -> str | None:

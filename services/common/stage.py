@@ -34,10 +34,10 @@ MAX_UNCOMMITTED: Final = 5000
 So what can be repeated is bounded, and with it the ids to remember and to read back. With 75 events/s in a partition, a
 minute without a commit.
 """
-RETENTION: Final = 50_000
+MIN_REMEMBERED_IDS: Final = 50_000
 """Ids a running stage remembers beside those it has read back, oldest dropped first: more than SPAN for each partition
 of its input, some 10 MB."""
-TAIL: Final = 10_000
+MIN_TAIL_RECORDS: Final = 10_000
 """Records of each output partition read back at least: for repeats by the producers of the input, and beside them for
 what other copies of the stage have written while the group noticed that one had died."""
 
@@ -100,7 +100,7 @@ class Acknowledgements:
         return self._clock() - min(opened) if opened else 0.0
 
 
-class Uncommitted:
+class UncommittedOffsets:
     """Offsets that were taken and may come again. No more than `most` of a partition are, until some are committed."""
 
     def __init__(self, most: int = MAX_UNCOMMITTED) -> None:
@@ -125,10 +125,10 @@ class Uncommitted:
         self._taken.clear()
 
 
-class SeenIds:
+class RecentIds:
     """A set that forgets its oldest members. A set, not a high-water mark: order is not guaranteed after a crash."""
 
-    def __init__(self, retention: int = RETENTION) -> None:
+    def __init__(self, retention: int = MIN_REMEMBERED_IDS) -> None:
         self._least = self._retention = retention
         self._ids: dict[str, None] = {}  # a dict keeps insertion order
 
@@ -159,7 +159,7 @@ class Stage:
     def __init__(self, name: str, letters_topic: str, send: Send) -> None:
         self.name = name
         self.letters_topic = letters_topic
-        self.seen = SeenIds()
+        self.seen = RecentIds()
         self.open = Acknowledgements()
         self.may_run = asyncio.Event()
         """Set while the partitions are ours and the ids of the past are known."""

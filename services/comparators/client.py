@@ -178,11 +178,11 @@ class Client:
         report = self._replica.report(stopping=stopping)
         self._send(self._named(Topic.PROGRESS), report.replica.encode(), msgspec.json.encode(report))
 
-    def _on_assign(self, consumer: Consumer, taken: Sequence[TopicPartition]) -> None:
-        consumer.incremental_assign(list(taken))
-        self._offsets |= {each.partition: OffsetTracker() for each in taken}
+    def _on_assign(self, consumer: Consumer, add_partitions: Sequence[TopicPartition]) -> None:
+        consumer.incremental_assign(list(add_partitions))
+        self._offsets |= {each.partition: OffsetTracker() for each in add_partitions}
         self._replica.member_id = consumer.memberid()
-        self._replica.taken(each.partition for each in taken)
+        self._replica.add_partitions(each.partition for each in add_partitions)
         self._report()
 
     def _on_revoke(self, consumer: Consumer, revoked: Sequence[TopicPartition]) -> None:
@@ -197,7 +197,7 @@ class Client:
     def _give_up(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         for each in partitions:
             self._offsets.pop(each.partition, None)
-        self._replica.given_up(each.partition for each in partitions)
+        self._replica.remove_partitions(each.partition for each in partitions)
         consumer.incremental_unassign(list(partitions))
         self._report()
 

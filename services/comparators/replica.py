@@ -14,7 +14,7 @@ from services.common.records import encode
 from services.consumer import Event
 from services.consumer.server import encode_dead_letter, service_times
 from services.payment.domain import settled_payment
-from services.payment.replica import Pace, ReplicaSettings, ServiceTimes
+from services.payment.replica import ReplicaSettings, ServerDeadlines, ServiceTimes
 
 NO_PLAN: Final = 0  # epoch of an assignment that no plan made
 UNKNOWN_GENERATION: Final = -1  # librdkafka does not return its member's generation
@@ -26,7 +26,7 @@ class Replica:
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings
         self._times = ServiceTimes(settings)
-        self._pace = Pace()
+        self._pace = ServerDeadlines()
         self._begun_s = 0.0
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
         self._owned: dict[int, int | None] = {}
@@ -55,14 +55,14 @@ class Replica:
             self._owned[event.partition] = event.offset + 1
         return written
 
-    def taken(self, partitions: Iterable[int]) -> None:
+    def add_partitions(self, partitions: Iterable[int]) -> None:
         """Note partitions added to the assignment."""
         self._rebalances += 1
         self._owned |= dict.fromkeys(partitions)
         if self._owned:
             self._state = ReplicaState.MEMBER
 
-    def given_up(self, partitions: Iterable[int]) -> None:
+    def remove_partitions(self, partitions: Iterable[int]) -> None:
         """Note partitions removed from the assignment."""
         self._rebalances += 1
         for partition in partitions:

@@ -10,12 +10,12 @@ from typing import Final
 
 from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
-from services.notification.domain import declined, shipped
-from services.plan_stage import PlanStage, decoded, main
+from services.notification.domain import declined_message, shipped_message
+from services.plan_stage import PlanStage, main, typed_rule
 
 RULES: Final = {
-    Topic.SHIPMENTS_SCHEDULED: decoded(ShipmentScheduled, shipped),
-    Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, declined),
+    Topic.SHIPMENTS_SCHEDULED: typed_rule(ShipmentScheduled, shipped_message),
+    Topic.PAYMENTS_SETTLED: typed_rule(PaymentSettled, declined_message),
 }
 
 

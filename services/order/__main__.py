@@ -16,12 +16,12 @@ from contracts.validation import InvalidSettingsError
 from grouping import Partitioner
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
-from services.common.read_back import identity_in
-from services.common.records import Effect, Incoming, Refusal, decoded, encode
-from services.common.service import Kept, Service
+from services.common.read_back import id_reader
+from services.common.records import Effect, Incoming, Refusal, encode, typed_decision
+from services.common.service import Service, StageMemory
 from services.order import domain
 from services.order.http import OrdersApi
-from services.order.status import StatusBoard, of_notification, of_payment, tail
+from services.order.status import StatusBoard, notification_status, payment_status, tail
 
 MIN_SECRET_LENGTH: Final = 16
 log = logging.getLogger("order")
@@ -85,11 +85,13 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
 
     def settled(payment: PaymentSettled) -> Iterator[Effect]:
         routing.settled(payment)
-        return board.learn(of_payment(payment))
+        return board.apply_update(payment_status(payment))
 
     followed = {
-        Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, settled),
-        Topic.NOTIFICATIONS_SENT: decoded(NotificationSent, lambda sent: board.learn(of_notification(sent))),
+        Topic.PAYMENTS_SETTLED: typed_decision(PaymentSettled, settled),
+        Topic.NOTIFICATIONS_SENT: typed_decision(
+            NotificationSent, lambda sent: board.apply_update(notification_status(sent))
+        ),
     }
     board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
     service = Service(
@@ -98,15 +100,15 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         Group.ORDER,
         settings,
         inputs=(Topic.ORDERS_PLACED, *followed),
-        outputs={Topic.PAYMENTS_REQUESTED: identity_in("order_id", domain.payment_effect_id)},
-        kept=Kept(Topic.ORDERS_STATUS, tail(settings.pipeline_partitions), board.remember),
+        outputs={Topic.PAYMENTS_REQUESTED: id_reader("order_id", domain.payment_effect_id)},
+        kept=StageMemory(Topic.ORDERS_STATUS, tail(settings.pipeline_partitions), board.remember),
         payment_partitions=settings.payment_partitions,
     )
-    target = service.named(Topic.PAYMENTS_REQUESTED)
+    target = service.topic_name(Topic.PAYMENTS_REQUESTED)
     token_key = settings.token_key
 
     def accept(record: Incoming) -> Iterator[Effect | Refusal]:
-        found = domain.accepted(record, routing, token_key, now_us())
+        found = domain.accept_order(record, routing, token_key, now_us())
         if isinstance(found, Refusal):
             yield from board.reject(found.order_id, found.reasons)
             yield found
@@ -120,11 +122,11 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
             at_us=request.timeline.accepted_us or 0,
             fingerprint=domain.fingerprint(order, token_key),
         )
-        yield from board.learn(news)
+        yield from board.apply_update(news)
 
     service.consume(Topic.ORDERS_PLACED, accept)
-    for topic, learn in followed.items():
-        service.consume(topic, learn)
+    for topic, apply_update in followed.items():
+        service.consume(topic, apply_update)
     api_token = secret_in(settings.api_token_file) if settings.api_token_file else ""
     if not api_token and settings.http_port and not settings.demo:
         log.warning("whoever reaches the port may place orders; TAILPACK_API_TOKEN_FILE asks for a token")

@@ -68,7 +68,7 @@ def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedOrder:
     """A valid order, the request for its payment, and the partition of payments.requested that this belongs in."""
 
     order: OrderPlaced
@@ -105,7 +105,7 @@ class Routing:
         self._source.record_wait(at.partition, waited_s, at.done_us / 1e6, busy_s=self._busy_s, idle_s=self._idle_s)
 
 
-def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> Accepted | Refusal:
+def accept_order(record: Incoming, routing: Routing, token_key: str, at_us: int) -> AcceptedOrder | Refusal:
     """Return what an order placed becomes. at_us: when it was accepted.
 
     Times come from the record's headers, or from its timestamp. A header that is no number, or no partition, refuses
@@ -128,7 +128,7 @@ def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> 
             accepted_us=at_us,
         ),
     )
-    return Accepted(order, request, partition)
+    return AcceptedOrder(order, request, partition)
 
 
 def _number_in(record: Incoming, header: str) -> int | None:

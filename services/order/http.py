@@ -22,10 +22,10 @@ from services.order.domain import fingerprint, problems_in
 from services.order.status import StatusBoard
 
 MAX_KEY_LENGTH: Final = 200
-ACKNOWLEDGED_WITHIN_S: Final = 5.0
-EARLIEST_US: Final = 60_000_000
+ACKNOWLEDGEMENT_DEADLINE_S: Final = 5.0
+MAX_REQUEST_AGE_US: Final = 60_000_000
 _REQUEST_START: Final = re.compile(r"t=(\d{1,12}(?:\.\d{1,6})?)")
-RECENT: Final = 10_000  # placed orders remembered here, until the board knows them from the topic
+MAX_RECENT_ORDERS: Final = 10_000  # placed orders remembered here, until the board knows them from the topic
 
 
 class OrdersApi:
@@ -36,7 +36,7 @@ class OrdersApi:
         self._board = board
         self._token_key = token_key
         self._api_token = api_token.encode()
-        self._topic = service.named(Topic.ORDERS_PLACED)
+        self._topic = service.topic_name(Topic.ORDERS_PLACED)
         self._recent: OrderedDict[str, tuple[str, asyncio.Task[None]]] = OrderedDict()
         """Order id → fingerprint and the send under way or done."""
 
@@ -89,9 +89,9 @@ class OrdersApi:
             return
         sending = recent[1] if recent else self._begin(order, content, intended_us)
         try:
-            await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGED_WITHIN_S)
+            await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGEMENT_DEADLINE_S)
         except TimeoutError:
-            late = f"Kafka did not acknowledge within {ACKNOWLEDGED_WITHIN_S:.0f} s"
+            late = f"Kafka did not acknowledge within {ACKNOWLEDGEMENT_DEADLINE_S:.0f} s"
             raise _RefusalError(503, f"{late}; repeat with the same Idempotency-Key") from None
         except Exception as error:
             self._recent.pop(order.order_id, None)
@@ -108,7 +108,7 @@ class OrdersApi:
     def _begin(self, order: OrderPlaced, content: str, intended_us: int) -> "asyncio.Task[None]":
         sending = asyncio.create_task(self._send(order, intended_us))
         self._recent[order.order_id] = (content, sending)
-        while len(self._recent) > RECENT:
+        while len(self._recent) > MAX_RECENT_ORDERS:
             self._recent.popitem(last=False)
         return sending
 
@@ -154,7 +154,7 @@ def _intended_us(request_start: str, at_us: int) -> int:
     """
     found = _REQUEST_START.fullmatch(request_start)
     said_us = round(float(found[1]) * 1e6) if found else at_us
-    return said_us if at_us - EARLIEST_US <= said_us <= at_us else at_us
+    return said_us if at_us - MAX_REQUEST_AGE_US <= said_us <= at_us else at_us
 
 
 def _order_in(body: bytes, key: str | None) -> OrderPlaced:

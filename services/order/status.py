@@ -26,7 +26,7 @@ def tail(partitions: int) -> int:
     return CHANGES * MAX_ORDERS // partitions
 
 
-def advanced(known: OrderStatus | None, news: OrderStatus) -> OrderStatus | None:
+def next_status(known: OrderStatus | None, news: OrderStatus) -> OrderStatus | None:
     """Return what is known after `news`; None where they change nothing.
 
     Topics are read side by side and again after a crash, so news may be old: an order never goes back.
@@ -43,7 +43,7 @@ def advanced(known: OrderStatus | None, news: OrderStatus) -> OrderStatus | None
     )
 
 
-def of_payment(payment: PaymentSettled) -> OrderStatus:
+def payment_status(payment: PaymentSettled) -> OrderStatus:
     """Return the news in a settled payment."""
     return OrderStatus(
         order_id=payment.order_id,
@@ -53,7 +53,7 @@ def of_payment(payment: PaymentSettled) -> OrderStatus:
     )
 
 
-def of_notification(notification: NotificationSent) -> OrderStatus:
+def notification_status(notification: NotificationSent) -> OrderStatus:
     """Return the news in a notification, which tells of all stages before it."""
     return OrderStatus(
         order_id=notification.order_id,
@@ -79,11 +79,11 @@ class StatusBoard:
         """Return the status of an order. Raises KeyError for an unknown one."""
         return _decode(self._store[order_id.encode()])
 
-    def learn(self, news: OrderStatus) -> Iterator[Effect]:
+    def apply_update(self, news: OrderStatus) -> Iterator[Effect]:
         """Take the news in, and yield what must be written for them to survive a restart."""
         key = news.order_id.encode()
         known = self._store.get(key)
-        status = advanced(_decode(known) if known else None, news)
+        status = next_status(_decode(known) if known else None, news)
         if status is not None:
             value = encode(status)
             self._keep(key, value)
@@ -94,7 +94,7 @@ class StatusBoard:
         news = _decode(record.value)
         key = news.order_id.encode()
         known = self._store.get(key)
-        if known is None or advanced(_decode(known), news) is not None:
+        if known is None or next_status(_decode(known), news) is not None:
             self._keep(key, record.value)
 
     def _keep(self, key: bytes, value: bytes) -> None:
@@ -106,4 +106,4 @@ class StatusBoard:
         """Take in that an order was refused. One without a usable id has no status to be asked for."""
         if order_id and len(order_id) <= MAX_ID_LENGTH and order_id.isprintable():
             news = OrderStatus(order_id=order_id, status=Status.REJECTED, at_us=now_us(), reasons=reasons)
-            yield from self.learn(news)
+            yield from self.apply_update(news)

@@ -45,12 +45,12 @@ def options_of(settings: ReplicaSettings) -> Options:
 
 SLOW_PREFIX: Final = b"slow-"
 
-CATCH_UP_S: Final = 0.1
+MAX_CATCH_UP_S: Final = 0.1
 """How far a busy server may lag behind its deadlines and still make it up. A timer's rounding (1 ms) and a busy loop
 are made up; after a longer freeze of the process no burst is served faster than a real server could."""
 
 
-class Pace:
+class ServerDeadlines:
     """Deadlines of one server: next = max(previous, now if idle) + service time, so that μ = 1 / service time.
 
     A deadline for each event alone would lose up to 1 ms to the event loop's rounding: 190 events/s instead of 200.
@@ -65,7 +65,7 @@ class Pace:
 
     def begin(self, now_s: float, service_time_s: float, *, idle: bool) -> float:
         """Start one event and return when it shall be finished. `idle`: nothing was waiting when the last one ended."""
-        start_s = max(self._deadline_s, now_s if idle else now_s - CATCH_UP_S)
+        start_s = max(self._deadline_s, now_s if idle else now_s - MAX_CATCH_UP_S)
         finish_s = start_s + service_time_s
         self.busy_s += finish_s - (start_s if idle else self._deadline_s)
         self._deadline_s = finish_s
@@ -104,7 +104,7 @@ class Server:
 
     def __init__(self, times: ServiceTimes) -> None:
         self._times = times
-        self._pace = Pace()
+        self._pace = ServerDeadlines()
         self._last_done_us = 0
 
     @property

@@ -24,7 +24,7 @@ CARRIERS: Final = {
     "US": ("UPS", 6),
 }
 """Country → carrier and working days on the way."""
-ELSEWHERE: Final = ("DHL Express", 7)
+DEFAULT_CARRIER: Final = ("DHL Express", 7)
 SIZES: Final = ((5_000, "S"), (50_000, "M"), (500_000, "L"))
 """Amount in minor units up to which a parcel has a size; above: XL."""
 _SUNDAY: Final = 6
@@ -36,7 +36,7 @@ def parcel(shipment_id: str, amount_minor: int) -> str:
     return f"{size}-{shipment_id[:8].upper()}"
 
 
-def promised_on(placed_us: int, working_days: int) -> date:
+def delivery_day(placed_us: int, working_days: int) -> date:
     """Return the day of arrival: dispatch (after the cut-off the day after), then `working_days`, Sundays left out."""
     placed = datetime.fromtimestamp(placed_us // 1_000_000, UTC)
     day = placed.date() + timedelta(days=1 if placed.time() >= CUT_OFF else 0)
@@ -53,7 +53,7 @@ def schedule(payment: PaymentSettled, shipped_us: int) -> ShipmentScheduled | No
     """Return the shipment for an accepted payment, None for a declined one."""
     if not payment.accepted:
         return None
-    carrier, working_days = CARRIERS.get(payment.country, ELSEWHERE)
+    carrier, working_days = CARRIERS.get(payment.country, DEFAULT_CARRIER)
     shipment_id = effect_id(payment.order_id, STAGE)
     return ShipmentScheduled(
         shipment_id=shipment_id,
@@ -63,6 +63,6 @@ def schedule(payment: PaymentSettled, shipped_us: int) -> ShipmentScheduled | No
         country=payment.country,
         parcel=parcel(shipment_id, payment.amount_minor),
         carrier=carrier,
-        promised_on=promised_on(payment.timeline.placed_us, working_days).isoformat(),
+        promised_on=delivery_day(payment.timeline.placed_us, working_days).isoformat(),
         timeline=msgspec.structs.replace(payment.timeline, shipped_us=shipped_us),
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.jit import compiled
 from grouping import Partitioner
-from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVED, choose, record_signal
+from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
 from grouping.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
 from studies.consistent_grouping import PARTITIONERS
 from studies.grouped_streams import Arrivals, Stream, play, row, stacked
@@ -113,7 +113,7 @@ def test_a_virtual_worker_moves_when_a_busy_and_an_idle_one_have_said_so() -> No
     record_signal(state, 0, BUSY)
     record_signal(state, 1, IDLE)
     assert Counter(state.owner)[0] == 1, "a busy one keeps one"
-    assert state.numbers[MOVED] == 1
+    assert state.numbers[MOVE_COUNT] == 1
 
 
 def test_who_has_waited_longest_is_relieved_first() -> None:

@@ -13,7 +13,7 @@ from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
 from loadgen import trace_file
 from loadgen.schedule import NO_KEY
-from loadgen.trace import EventTrace, joined, read_trace
+from loadgen.trace import EventTrace, join_schedules, read_trace
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -23,7 +23,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def events_of(trace: EventTrace) -> list[tuple[int, int]]:
-    whole = joined(list(trace.chunks()))
+    whole = join_schedules(list(trace.chunks()))
     return list(zip(whole.offset_us.tolist(), whole.partition.tolist(), strict=True))
 
 
@@ -113,7 +113,7 @@ def test_a_grouping_chooses_anew_by_the_keys_that_events_have(tmp_path: Path, co
     scenario = load_scenario("w1-skew9", {"load.trace": str(path), "grouping": "kg", "max_replicas": 5})
     trace = read_trace(path, 9)
     live = scenario.playing(trace).for_live().load_spec().schedule()
-    simulated = joined(list(sent_by(scenario).chunks()))
+    simulated = join_schedules(list(sent_by(scenario).chunks()))
     assert live.partition.tolist() == simulated.partition.tolist()
     owners = {}
     for key, partition in zip(live.key.tolist(), live.partition.tolist(), strict=True):
@@ -125,7 +125,7 @@ def test_a_grouping_chooses_anew_by_the_keys_that_events_have(tmp_path: Path, co
 def test_without_a_partition_its_key_chooses_and_those_without_are_spread(tmp_path: Path) -> None:
     rows = "".join(f"{n / 1000},{f'user-{n % 100}' if n % 2 else ''}\n" for n in range(4000))
     trace = read_trace(written(tmp_path, "at_s,key\n" + rows), 4)
-    whole = joined(list(trace.chunks(keys=True)))
+    whole = join_schedules(list(trace.chunks(keys=True)))
     assert np.array_equal(trace.counts.sum(axis=0), np.bincount(whole.partition, minlength=4))
     keyless = whole.key == NO_KEY
     assert np.bincount(whole.partition[keyless]).min() > 400, "2,000 over all four"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, shared_out
+from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, divide_totals
 
 
 def test_w1_has_the_papers_counts() -> None:
@@ -47,7 +47,7 @@ def test_without_a_rule_other_rates_are_spread_as_the_rows_are_and_the_table_beg
     st.lists(st.integers(0, 50), min_size=1, max_size=6),
 )
 def test_what_is_shared_out_is_all_and_proportional(totals, weights) -> None:
-    shared = shared_out(np.array(totals), np.tile(weights, (len(totals), 1)))
+    shared = divide_totals(np.array(totals), np.tile(weights, (len(totals), 1)))
     assert shared.sum(axis=1).tolist() == totals
     fair = np.array(weights) / sum(weights) if sum(weights) else np.full(len(weights), 1 / len(weights))
     assert (abs(shared - np.outer(totals, fair)) < 1).all()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from contracts.events import PaymentSettled, ShipmentScheduled, Timeline
 from services.common.records import effect_id
-from services.notification.domain import declined, shipped
-from services.shipment.domain import promised_on, schedule
+from services.notification.domain import declined_message, shipped_message
+from services.shipment.domain import delivery_day, schedule
 
 PAYMENT = PaymentSettled(
     payment_id="p-1", order_id="o-1", customer="ada", merchant="books", country="DE", currency="EUR",
@@ -41,7 +41,7 @@ def test_the_same_payment_gives_the_same_shipment_whenever_it_is_made(first_us: 
 
 @given(st.integers(us(1990, 1, 1), us(2090, 1, 1)), st.integers(1, 10))
 def test_a_promise_is_never_a_sunday_and_never_too_early(placed_us: int, days: int) -> None:
-    promised = promised_on(placed_us, days)
+    promised = delivery_day(placed_us, days)
     placed = datetime.fromtimestamp(placed_us // 1_000_000, UTC).date()
     assert promised.weekday() != 6
     assert timedelta(days) <= promised - placed <= timedelta(days + 2 + (days + 2) // 6 + 1)
@@ -49,7 +49,7 @@ def test_a_promise_is_never_a_sunday_and_never_too_early(placed_us: int, days: i
 
 @given(st.text(max_size=64).map(lambda text: text.encode("utf-8", "ignore").decode()), st.integers(0), st.integers(0))
 def test_an_order_has_one_notification_whoever_tells_it(order_id: str, one_us: int, other_us: int) -> None:
-    by_payment = declined(msgspec.structs.replace(DECLINED, order_id=order_id), one_us)
-    by_shipment = shipped(msgspec.structs.replace(SHIPMENT, order_id=order_id), other_us)
+    by_payment = declined_message(msgspec.structs.replace(DECLINED, order_id=order_id), one_us)
+    by_shipment = shipped_message(msgspec.structs.replace(SHIPMENT, order_id=order_id), other_us)
     assert by_payment is not None
     assert by_payment.notification_id == by_shipment.notification_id == effect_id(order_id, "notification")

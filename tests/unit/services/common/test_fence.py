@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled, Timeline
-from services.common.fence import SAY_EVERY, Fence, fenced
+from services.common.fence import REFUSALS_PER_LOG_LINE, Fence, fenced_decision
 from services.common.records import Effect, Incoming, Refusal
 
 PAYMENT = PaymentSettled(
@@ -100,16 +100,16 @@ def test_refusals_are_counted_and_said_but_not_each(caplog) -> None:
     fence = Fence()
     story((100, 6), (200, 6), fence=fence)
     with caplog.at_level(logging.WARNING):
-        for _ in range(SAY_EVERY):
+        for _ in range(REFUSALS_PER_LOG_LINE):
             story((150, 5), fence=fence)
-    assert fence.refused == SAY_EVERY
+    assert fence.refused == REFUSALS_PER_LOG_LINE
     assert caplog.messages == [
         "refused what me wrote for offset 150 of partition 5 as of generation 5: a later owner has served it"
     ]
 
 
 def test_a_stage_decides_what_is_admitted_and_refuses_what_is_no_payment() -> None:
-    decide = fenced(Fence(), lambda payment: [Effect(payment.order_id, "t", None, None)])
+    decide = fenced_decision(Fence(), lambda payment: [Effect(payment.order_id, "t", None, None)])
 
     def read(value: bytes) -> list[object]:
         return list(decide(Incoming("settled", 0, 0, 0, None, value, {})))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.stage import Acknowledgements, SeenIds, Uncommitted
+from services.common.stage import Acknowledgements, RecentIds, UncommittedOffsets
 
 
 def test_partitions_do_not_wait_for_each_other() -> None:
@@ -41,7 +41,7 @@ def test_what_is_acknowledged_is_always_a_prefix(confirmed_in_order: list[int], 
 
 @given(st.lists(st.text("abcdef", min_size=1, max_size=2)), st.integers(1, 8))
 def test_it_holds_exactly_the_last_distinct_ids(ids: list[str], retention: int) -> None:
-    seen = SeenIds(retention)
+    seen = RecentIds(retention)
     for identity in ids:
         seen.add(identity)
     newest_first = list(dict.fromkeys(reversed(ids)))
@@ -53,14 +53,14 @@ def test_it_holds_exactly_the_last_distinct_ids(ids: list[str], retention: int) 
 def test_nothing_that_can_be_read_again_is_forgotten(story: list[str], most: int) -> None:
     """A partition whose commits lag, and a stage that may start anew with what it reads back. Nothing is done twice."""
     written: list[str] = []
-    seen, span, offset, committed = SeenIds(most), Uncommitted(most), 0, 0
+    seen, span, offset, committed = RecentIds(most), UncommittedOffsets(most), 0, 0
     for step in story:
         if step == "commit":
             committed = offset
         elif step in {"start", "again"}:
-            span, offset = Uncommitted(most), committed
+            span, offset = UncommittedOffsets(most), committed
             if step == "start":  # another process: it knows what it reads back, as many as can come again
-                seen = SeenIds(most)
+                seen = RecentIds(most)
                 seen.update(written[-most:])
         elif span.may_take("p0", offset, committed):
             if str(offset) not in seen:

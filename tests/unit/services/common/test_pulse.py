@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.common.faust_app import Pulse, StoodStillError
+from services.common.faust_app import ProcessPausedError, Pulse
 
 
 def test_a_gap_is_noticed_by_whoever_looks_first_and_never_forgotten() -> None:
@@ -12,7 +12,7 @@ def test_a_gap_is_noticed_by_whoever_looks_first_and_never_forgotten() -> None:
     pulse.require()
     now_s += 4.5
     for _ in range(2):
-        with pytest.raises(StoodStillError, match=r"stood still for 4\.5 s"):
+        with pytest.raises(ProcessPausedError, match=r"stood still for 4\.5 s"):
             pulse.require()
         pulse.beat()
 

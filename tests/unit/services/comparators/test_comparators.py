@@ -29,10 +29,10 @@ def test_nothing_is_committed_or_stored_behind_the_replicas_back():
 
 def test_a_replica_is_warm_until_its_first_partition_and_a_member_from_then_on():
     replica = Replica(SETTINGS)
-    replica.taken([])
+    replica.add_partitions([])
     assert replica.report().state is ReplicaState.WARM
-    replica.taken([3, 1])
+    replica.add_partitions([3, 1])
     assert replica.report().state is ReplicaState.MEMBER
-    replica.given_up([1, 3])
+    replica.remove_partitions([1, 3])
     assert replica.report().state is ReplicaState.MEMBER
     assert replica.report(stopping=True).state is ReplicaState.STOPPING

@@ -19,9 +19,9 @@ from contracts.events import (
 from grouping import Partitioner
 from services.common.records import Incoming, Refusal
 from services.order.domain import (
-    Accepted,
+    AcceptedOrder,
     Routing,
-    accepted,
+    accept_order,
     order_of,
     problems_in,
 )
@@ -71,13 +71,13 @@ def test_the_load_chooses_the_partition_under_explicit_grouping_only() -> None:
         obeys.partition("ada", 9)
 
 
-def accepted_with(headers: dict[str, bytes], key: str = "s") -> Accepted | Refusal:
-    return accepted(record(GOOD, headers), Routing(Partitioner.EXPLICIT, 9), key, 3)
+def accepted_with(headers: dict[str, bytes], key: str = "s") -> AcceptedOrder | Refusal:
+    return accept_order(record(GOOD, headers), Routing(Partitioner.EXPLICIT, 9), key, 3)
 
 
 def test_the_card_number_goes_no_further() -> None:
     found = accepted_with({}, "secret")
-    assert isinstance(found, Accepted)
+    assert isinstance(found, AcceptedOrder)
     assert ORDER.card_number.encode() not in msgspec.json.encode(found.request)
     assert found.request.card_token == card_token(ORDER.card_number, "secret")
     assert found.request.card_token != card_token(ORDER.card_number, "another secret")
@@ -101,8 +101,8 @@ BAD_VALUES: dict[str, st.SearchStrategy[Any]] = {
 @given(st.fixed_dictionaries({}, optional=BAD_VALUES), st.sets(st.sampled_from(sorted(set(GOOD) - {"v"}))))
 def test_every_bad_and_every_missing_field_is_named_and_no_other(bad: dict[str, Any], missing: set[str]) -> None:
     fields = {name: value for name, value in {**GOOD, **bad}.items() if name not in missing}
-    named = {problem.split(":")[0] for problem in problems_in(fields)}
-    assert named == set(bad) | missing
+    named_fields = {problem.split(":")[0] for problem in problems_in(fields)}
+    assert named_fields == set(bad) | missing
 
 
 @given(st.text("0123456789", min_size=12, max_size=19).filter(lambda text: not luhn_valid(text)))

@@ -17,4 +17,4 @@ async def test_nothing_is_answered_before_the_past_is_read_back(tmp_path: Path) 
     async with TestClient(TestServer(application)) as client:
         for answer in (await client.get("/orders/o-1"), await client.post("/orders", json={})):
             assert (answer.status, answer.headers.get("Retry-After")) == (503, "1")
-        assert service.unhealthy() is not None
+        assert service.unhealthy_reason() is not None

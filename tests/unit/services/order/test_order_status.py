@@ -26,14 +26,14 @@ def test_what_was_known_before_stays_known() -> None:
         news(Status.SETTLED, payment_accepted=True),
         news(Status.NOTIFIED, shipment_id="s"),
     ):
-        list(orders.learn(told))
+        list(orders.apply_update(told))
     assert orders["o"] == news(Status.NOTIFIED, fingerprint="f", payment_accepted=True, shipment_id="s")
 
 
 def test_the_oldest_order_is_dropped() -> None:
     orders = board(max_orders=2)
     for name in ("a", "b", "c"):
-        list(orders.learn(news(Status.ACCEPTED, name)))
+        list(orders.apply_update(news(Status.ACCEPTED, name)))
     assert len(orders) == 2
     with pytest.raises(KeyError):
         orders["a"]
@@ -51,7 +51,7 @@ def test_what_was_written_is_remembered_in_whatever_order_it_is_read(
     told: list[tuple[str, Status]], chance: Random
 ) -> None:
     before, after = board(), board()
-    written = [effect.value or b"" for name, status in told for effect in before.learn(news(status, name))]
+    written = [effect.value or b"" for name, status in told for effect in before.apply_update(news(status, name))]
     chance.shuffle(written)
     for value in written:
         after.remember(Record(value))
@@ -64,7 +64,7 @@ def test_the_end_is_the_same_in_any_order(told: list[Status], chance: Random) ->
     chance.shuffle(shuffled)
     one, other = board(), board()
     for status in told:
-        list(one.learn(news(status)))
+        list(one.apply_update(news(status)))
     for status in shuffled:
-        list(other.learn(news(status)))
+        list(other.apply_update(news(status)))
     assert one["o"].status is other["o"].status

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.order.http import EARLIEST_US, _intended_us
+from services.order.http import MAX_REQUEST_AGE_US, _intended_us
 
 NOW_US = 1_800_000_000_123_456
 
@@ -12,7 +12,7 @@ NOW_US = 1_800_000_000_123_456
     [
         ("t=1800000000.123455", NOW_US - 1),
         ("t=1800000000", NOW_US - 123_456),
-        ("t=1799999940.123456", NOW_US - EARLIEST_US),
+        ("t=1799999940.123456", NOW_US - MAX_REQUEST_AGE_US),
         ("t=1799999940.123455", NOW_US),
         ("t=1800000000.123457", NOW_US),
         ("t=-5", NOW_US),

@@ -2,26 +2,26 @@
 
 import pytest
 
-from services.payment.replica import CATCH_UP_S, Pace, ReplicaSettings, ServiceTimes
+from services.payment.replica import MAX_CATCH_UP_S, ReplicaSettings, ServerDeadlines, ServiceTimes
 
 SERVICE_S = 0.005
 
 
 def test_events_that_wait_follow_without_a_gap_however_late_the_timer_rings():
-    pace, now_s = Pace(), 10.0
+    pace, now_s = ServerDeadlines(), 10.0
     for _ in range(200):
         now_s = pace.begin(now_s, SERVICE_S, idle=now_s == 10.0) + 0.0009
     assert now_s == pytest.approx(10.0 + 200 * SERVICE_S + 0.0009), "200 events take 1 s, the last timer's delay aside"
 
 
 def test_after_a_freeze_only_a_little_is_made_up():
-    pace = Pace()
+    pace = ServerDeadlines()
     pace.begin(10.0, SERVICE_S, idle=True)
     frozen_until_s = 15.0
     served_at_once = 0
     while pace.begin(frozen_until_s, SERVICE_S, idle=False) <= frozen_until_s:
         served_at_once += 1
-    assert served_at_once == pytest.approx(CATCH_UP_S / SERVICE_S, abs=1)
+    assert served_at_once == pytest.approx(MAX_CATCH_UP_S / SERVICE_S, abs=1)
 
 
 def test_a_replica_takes_the_time_of_its_speed_and_longer_while_it_is_slow(tmp_path):

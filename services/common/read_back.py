@@ -1,6 +1,6 @@
-"""The reading back before a stage starts: how much of its input may come again, and what it wrote for that.
+"""Reads back a stage's own output before it starts: as many records as its input may repeat.
 
-Whatever else the topics hold, a foreign record, a malformed one, a marker of a transaction, is passed over and counted.
+Foreign and malformed records are skipped and counted. Transaction markers are not counted.
 """
 
 import asyncio
@@ -18,20 +18,19 @@ from contracts.validation import UNDECODABLE
 from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0
-FETCH_BYTES: Final = 524_288  # of each partition at once: what is fetched and not yet taken is memory
-
-BATCH: Final = 1000
+FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay in memory until they are processed
+BATCH_RECORDS: Final = 1000
 
 ReadId = Callable[[bytes], str | None]
-"""Value of an output record → the id of the effect; None for a record of another stage. Raises UNDECODABLE."""
+"""Value of an output record → id of its effect; None for a record of another stage. Raises UNDECODABLE."""
 TakeRecord = Callable[[Any], None]
-"""Takes a record that was read: topic, key, value. Raises UNDECODABLE for one that is passed over."""
+"""Processes a record that was read (it has topic, key and value). Raises UNDECODABLE: the record is skipped."""
 
 _log = logging.getLogger(__name__)
 
 
 def id_reader(field: str, make: Callable[[str], str] = str) -> ReadId:
-    """Return the function that reads an effect's id from its record: `make` of its text field `field`."""
+    """Return the function that reads an effect's id from its record: `make` applied to the text field `field`."""
     decode = msgspec.json.Decoder(msgspec.defstruct("Identity", [(field, str)])).decode
 
     def identity(value: bytes) -> str:
@@ -40,11 +39,11 @@ def id_reader(field: str, make: Callable[[str], str] = str) -> ReadId:
     return identity
 
 
-async def count_uncommitted(connection: Connection, group: str, inputs: Iterable[str], most: int) -> int:
-    """Return how many records of `inputs` may be read again and may have been processed before.
+async def count_uncommitted(connection: Connection, group: str, inputs: Iterable[str], limit: int) -> int:
+    """Return how many records of `inputs` may be read again although they were processed before.
 
-    Of each partition: everything from the offset that `group` has committed, and not above `most`, since no stage
-    takes more than that beyond it. Raises KafkaError.
+    For each partition: the records after the committed offset of `group`, at most `limit`, because no stage takes more
+    than that beyond its commits. Raises KafkaError.
     """
     admin = AIOKafkaAdminClient(**connection.aiokafka())
     consumer = _consumer(connection)
@@ -58,21 +57,21 @@ async def count_uncommitted(connection: Connection, group: str, inputs: Iterable
         await admin.close()
         await consumer.stop()
     begins = {tp: max(starts[tp], committed[tp].offset if tp in committed else 0) for tp in partitions}
-    return sum(min(most, max(0, ends[tp] - begins[tp])) for tp in partitions)
+    return sum(min(limit, max(0, ends[tp] - begins[tp])) for tp in partitions)
 
 
 async def read_tails(connection: Connection, tails: Mapping[str, int], take: TakeRecord) -> int:
-    """Give `take` the records with a value at the last offsets of each partition; return how many were passed over.
+    """Pass the last records of each partition to `take`, except tombstones. Return how many were skipped.
 
-    tails: topic → how many offsets. Raises ServiceError when the broker does not deliver them within the deadline.
+    tails: topic → number of offsets. Raises ServiceError if the broker does not deliver them within the deadline.
     """
     try:
         async with asyncio.timeout(READ_DEADLINE_S):
             return await _read(connection, tails, take)
     except (KafkaError, TimeoutError) as error:
         raise ServiceError(
-            f"what was written to {', '.join(tails)} could not be read back within {READ_DEADLINE_S:.0f} s "
-            f"({type(error).__name__}: {error}); without it events could be doubled, so restart me"
+            f"records of {', '.join(tails)} could not be read back within {READ_DEADLINE_S:.0f} s "
+            f"({type(error).__name__}: {error}); without them effects could be repeated; restart the service"
         ) from error
 
 
@@ -83,7 +82,9 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
     try:
         ends = await _seek_tails(consumer, tails)
         while ends:
-            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(*ends, timeout_ms=200, max_records=BATCH)
+            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(
+                *ends, timeout_ms=200, max_records=BATCH_RECORDS
+            )
             for partition, records in batch.items():
                 for record in records:
                     try:
@@ -92,8 +93,8 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
                     except UNDECODABLE as error:
                         records_skipped += 1
                         where = f"{partition.topic}/{partition.partition} at offset {record.offset}"
-                        _log.warning("passed over what I did not write, or cannot read, in %s (%s)", where, error)
-                await asyncio.sleep(0)  # a long tail leaves room for everything else that the process does
+                        _log.warning("Skipped a foreign or unreadable record in %s (%s)", where, error)
+                await asyncio.sleep(0)  # let other tasks run while a long tail is read
             ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
     finally:
         await consumer.stop()
@@ -101,7 +102,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
 
 
 async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """Assign every partition that holds records, its topic's tail before its end. Returns where each ends."""
+    """Assign every non-empty partition and seek to the start of its tail. Return the end offset of each."""
     partitions = await _partitions(consumer, tails)
     starts = await consumer.beginning_offsets(partitions)
     ends = {tp: end for tp, end in (await consumer.end_offsets(partitions)).items() if end > starts[tp]}
@@ -112,7 +113,7 @@ async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> d
 
 
 async def _partitions(consumer: AIOKafkaConsumer, topics: Iterable[str]) -> list[TopicPartition]:
-    await consumer._client.set_topics(topics)  # a consumer without subscription knows no topics
+    await consumer._client.set_topics(topics)  # a consumer without a subscription has no metadata
     return [TopicPartition(topic, number) for topic in topics for number in consumer.partitions_for_topic(topic) or ()]
 
 

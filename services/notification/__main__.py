@@ -17,7 +17,7 @@ from services.notification.domain import STAGE, declined_message, shipped_messag
 
 
 def build(connection: Connection, settings: ServiceSettings) -> Service:
-    """Return the service, wired and not started."""
+    """Return the service, configured but not started."""
     fence = Fence()
     service = Service(
         STAGE,
@@ -33,16 +33,16 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
     def effect(notification: NotificationSent) -> Effect:
         return Effect(notification.notification_id, target, notification.order_id.encode(), encode(notification))
 
-    def tell_declined(payment: PaymentSettled) -> Iterator[Effect]:
+    def notify_declined(payment: PaymentSettled) -> Iterator[Effect]:
         notification = declined_message(payment, now_us())
         if notification is not None:
             yield effect(notification)
 
-    def tell_shipped(shipment: ShipmentScheduled) -> Iterator[Effect]:
+    def notify_shipped(shipment: ShipmentScheduled) -> Iterator[Effect]:
         yield effect(shipped_message(shipment, now_us()))
 
-    service.consume(Topic.PAYMENTS_SETTLED, fenced_decision(fence, tell_declined))
-    service.consume(Topic.SHIPMENTS_SCHEDULED, typed_decision(ShipmentScheduled, tell_shipped))
+    service.consume(Topic.PAYMENTS_SETTLED, fenced_decision(fence, notify_declined))
+    service.consume(Topic.SHIPMENTS_SCHEDULED, typed_decision(ShipmentScheduled, notify_shipped))
     return service
 
 

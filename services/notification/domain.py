@@ -1,4 +1,4 @@
-"""The message to the customer. Pure: the same outcome gives the same message under the same id."""
+"""The message to the customer. Pure: the same outcome gives the same message with the same id."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ def shipped_message(shipment: ShipmentScheduled, notified_us: int) -> Notificati
 
 
 def declined_message(payment: PaymentSettled, notified_us: int) -> NotificationSent | None:
-    """Return the message for a declined payment; None for an accepted one, whose shipment will be told of."""
+    """Return the message for a declined payment; None for an accepted one, which gets a message about its shipment."""
     if payment.accepted:
         return None
     amount = f"{payment.amount_minor / 100:.2f} {payment.currency}"

@@ -101,7 +101,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         settings,
         inputs=(Topic.ORDERS_PLACED, *followed),
         outputs={Topic.PAYMENTS_REQUESTED: id_reader("order_id", domain.payment_effect_id)},
-        kept=StageMemory(Topic.ORDERS_STATUS, tail(settings.pipeline_partitions), board.remember),
+        memory=StageMemory(Topic.ORDERS_STATUS, tail(settings.pipeline_partitions), board.remember),
         payment_partitions=settings.payment_partitions,
     )
     target = service.topic_name(Topic.PAYMENTS_REQUESTED)

@@ -17,7 +17,7 @@ from services.shipment.domain import STAGE, schedule
 
 
 def build(connection: Connection, settings: ServiceSettings) -> Service:
-    """Return the service, wired and not started."""
+    """Return the service, configured but not started."""
     fence = Fence()
     service = Service(
         STAGE,

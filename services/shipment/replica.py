@@ -1,4 +1,4 @@
-"""`python -m services.shipment.replica`: one replica of a Shipment group that follows plans; rules as on Faust."""
+"""`python -m services.shipment.replica`: a replica of a Shipment group that follows plans; rules as on Faust."""
 
 import sys
 from functools import partial

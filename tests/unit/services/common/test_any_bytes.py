@@ -84,7 +84,7 @@ async def decided(decisions: list[tuple[str, Decide]], record: Incoming) -> None
             await asyncio.sleep(0)
         letters = [effect for effect in written if effect.topic == Topic.DEAD_LETTERS]
         assert released == [1]
-        assert len(letters) == stage.refused <= 1
+        assert len(letters) == stage.records_refused <= 1
         assert all(len(effect.value or b"") <= LETTER_LIMIT for effect in written)
         for letter in letters:
             assert msgspec.json.decode(letter.value or b"", type=DeadLetter).stage == name

@@ -90,8 +90,8 @@ def test_memory_is_bounded_and_the_owner_seen_last_is_remembered() -> None:
         story((100, generation), (200, generation), fence=fence)
     for partition in range(10, 40):
         fence.admits(0, served(1, 1, partition=partition))
-    assert len(fence._seen) == 3
-    assert max(map(len, fence._seen.values())) <= 2
+    assert len(fence._spans) == 3
+    assert max(map(len, fence._spans.values())) <= 2
     story((100, 51), (200, 51), fence=fence)
     assert story((150, 50), fence=fence) == [False]
 
@@ -104,7 +104,7 @@ def test_refusals_are_counted_and_said_but_not_each(caplog) -> None:
             story((150, 5), fence=fence)
     assert fence.refused == REFUSALS_PER_LOG_LINE
     assert caplog.messages == [
-        "refused what me wrote for offset 150 of partition 5 as of generation 5: a later owner has served it"
+        "Refused output of me for offset 150 of partition 5, generation 5: a later owner has served it"
     ]
 
 

@@ -72,7 +72,7 @@ async def test_the_next_record_is_decided_before_the_first_is_acknowledged() -> 
 async def test_a_repeat_of_a_record_on_its_way_is_acknowledged_only_with_it() -> None:
     bench = Bench()
     await bench.take(0, b"a")
-    bench.stage.revoked()  # the partition is read again from the committed offset
+    bench.stage.on_revoked()  # the partition is read again from the committed offset
     await bench.take(0, b"a")
     assert len(bench.broker.taken) == 1
     assert bench.acknowledged == []
@@ -82,7 +82,7 @@ async def test_a_repeat_of_a_record_on_its_way_is_acknowledged_only_with_it() ->
 
 async def test_what_was_written_before_the_start_is_not_written_again() -> None:
     bench = Bench()
-    bench.stage.assigned(["id of a"])
+    bench.stage.on_assigned(["id of a"])
     await bench.take(7, b"a")
     assert bench.broker.taken == []
     assert bench.acknowledged == [7]

@@ -54,7 +54,7 @@ class ServiceSettings(KeyedTopics):
 def make_app(
     connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
 ) -> faust.App:
-    """Return a configured app for `group`, not started. may_write: called before each write; its KafkaError stops it."""
+    """Return a configured app for `group`, not started. may_write: called before each write; a KafkaError stops it."""
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)

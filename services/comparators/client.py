@@ -104,7 +104,7 @@ class Client:
         self._commit_s = self._report_s = 0.0  # monotonic times at which each is due
         self._failed: KafkaError | None = None
         self._offsets: dict[int, OffsetTracker] = {}
-        """Owned partition → its tracker. A returning partition gets a new one, which ignores late callbacks of before."""
+        """Owned partition → its tracker. A returning partition gets a new one, which ignores old callbacks."""
         self._committing = False
         own = connection.librdkafka() | SHARED | OUTPUT | {"client.id": settings.replica}
         self._producer = Producer(own, logger=log)

@@ -11,7 +11,7 @@ from services.plan_stage import PlanStage, main
 
 
 def payment_stage(settings: ReplicaSettings, connection: Connection) -> PlanStage:
-    """Return one replica of the Payment group. Raises InvalidSettingsError if it is configured to read another topic."""
+    """Return a replica of the Payment group. Raises InvalidSettingsError if it is configured to read another topic."""
     rules = {Topic.PAYMENTS_REQUESTED: settled_payment}
     return PlanStage(Group.PAYMENT, rules, Topic.PAYMENTS_SETTLED, settings, connection, latency_of=latency_s)
 

@@ -16,7 +16,7 @@ MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
 
 PAYMENT_IDS: Final = uuid.UUID("6f0d4a52-54c6-5d0c-9a3e-1c8f6f2f7a10")  # namespace of payment ids
 CARD_LIMITS_MINOR: Final = (100_000, 250_000, 500_000, 1_000_000, 2_500_000)
-"""Limits of card issuers for one payment, in minor units of its currency. The card's token decides which one applies."""
+"""Limits of card issuers for one payment, in minor units of its currency. The card's token selects one."""
 RISK_LIMIT: Final = 0.8  # payments with a higher risk score are declined
 OVER_LIMIT: Final = "over the card's limit"
 TOO_RISKY: Final = "risk score above the limit"
@@ -57,7 +57,7 @@ def risk_score(amount_minor: int, country: str, merchant: str) -> float:
 
 
 def authorise(card_token: str, amount_minor: int, country: str, merchant: str) -> tuple[str | None, float]:
-    """Decide on one payment of a positive amount. Return the reason for a decline (None: accepted) and the risk score."""
+    """Decide on one payment of a positive amount. Return the reason of a decline (None: accepted) and the risk."""
     score = risk_score(amount_minor, country, merchant)
     if amount_minor > card_limit_minor(card_token):
         return OVER_LIMIT, score

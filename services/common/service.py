@@ -78,9 +78,7 @@ class Service:
         self._fetched: dict[Any, tuple[int | None, float]] = {}
         """Partition → timestamp of its last fetch, and steady time since which that has not changed."""
         self._inputs = frozenset(map(self.topic_name, inputs))
-        self._outputs = {self.topic_name(topic): read_id for topic, read_id in outputs.items()} | {
-            letters: _read_letter_id(name)
-        }
+        self._outputs = {self.topic_name(topic): read for topic, read in outputs.items()} | {letters: _letter_id(name)}
         self.fence = fence
         self._memory = memory
         self._uncommitted = UncommittedOffsets()
@@ -247,7 +245,7 @@ class _Letter(msgspec.Struct):
     stage: str
 
 
-def _read_letter_id(stage: str) -> ReadId:
+def _letter_id(stage: str) -> ReadId:
     decode = msgspec.json.Decoder(_Letter).decode
 
     def identity(value: bytes) -> str | None:

@@ -38,7 +38,7 @@ MAX_HEADER_DIGITS: Final = 16
 """Longest number in a header: microseconds of this length reach the year 2286."""
 CARD_DIGITS: Final = range(12, 20)
 BUSY_WAIT, IDLE_WAIT = 0.5, 0.1
-"""Shares of W: a partition is busy if an event waited longer than the first, idle if all waited less than the second."""
+"""Shares of W: a partition is busy if an event waited longer than BUSY_WAIT, idle if all waited less than IDLE_WAIT."""
 
 _decode = decoder(OrderPlaced)
 

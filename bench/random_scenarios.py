@@ -27,7 +27,7 @@ SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = {
 }
 """Settings that are drawn, each value with equal probability."""
 FULLEST: Final = 0.6
-"""Of a second, and of W for a burst: the most that the events of one partition may take."""
+"""Most of a second, and of W for a burst, that the events of one partition may take."""
 LEAST_REPLICAS: Final = 1.5
 """Load of the busiest second, in replicas: where one replica serves everything, there is nothing to decide."""
 

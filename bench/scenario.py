@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ class Scenario(Heading):
     """Options of the policy, which checks them itself."""
 
     def load_spec(self) -> LoadSpec:
-        """Return what the generator needs."""
+        """Return the load as the generator reads it."""
         sections = (self, self.load, self.payment, self.target)
         names = LoadSpec.__struct_fields__
         return LoadSpec(**{name: getattr(one, name) for one in sections for name in names if hasattr(one, name)})
@@ -66,7 +66,7 @@ class Scenario(Heading):
         if trace.partitions is None:
             return scenario
         load = replace(self.load, split=Split.TABLE)
-        if isinstance(trace, EventTrace):  # a grouping may choose anew for events that have keys of their own
+        if isinstance(trace, EventTrace):  # a partitioner may choose again for events that have keys of their own
             split = Split.TABLE if load.grouping is Partitioner.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
         scenario = replace(
@@ -80,7 +80,7 @@ class Scenario(Heading):
         return scenario
 
     def at_stage(self, number: int) -> "Scenario":
-        """Return the question as it is put to stage `number` behind Payment, from 0: as to Payment in its place."""
+        """Return the scenario of stage `number` behind Payment, from 0, as if the stage were Payment."""
         stage = self.stages[number]
         most = min(self.autoscaler.max_replicas, stage.partitions)
         return replace(
@@ -115,7 +115,7 @@ class Scenario(Heading):
         return Speeds(**picked(self.simulation, Speeds))
 
     def autoscaler_settings(self) -> dict[str, str]:
-        """Return what the autoscaler and its replicas are told of it, as settings without TAILPACK_ in front."""
+        """Return the settings of the autoscaler and its replicas, without TAILPACK_ in front."""
         sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
         merged = {key: spelt_out(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
@@ -283,7 +283,7 @@ def _dotted(section: str, name: str) -> str:
 
 
 AS_ONE: Final = "tail-aware"
-"""The policy that uses what it is told of the stages before."""
+"""The policy that uses forecasts of the stages before."""
 
 _LOAD_KEYS: Final = {
     **{name: name for name in ("topology", "duration_s")},
@@ -312,15 +312,10 @@ def _known_policy(values: Values) -> str | None:
     return None
 
 
-def _enough_partitions(values: Values) -> str | None:
-    most, partitions = values["autoscaler.max_replicas"], values["payment.partitions"]
-    fits = most <= partitions
-    return None if fits else f"{most} is more than the {partitions} partitions; the rest would own nothing"
-
-
-def _enough_for_the_first(values: Values) -> str | None:
-    initial, partitions = values["autoscaler.initial_replicas"], values["payment.partitions"]
-    return None if initial <= partitions else f"{initial} is more than the {partitions} partitions"
+def _enough_partitions(key: str, values: Values) -> str | None:
+    replicas, partitions = values[key], values["payment.partitions"]
+    fits = replicas <= partitions
+    return None if fits else f"{replicas} is more than the {partitions} partitions; the rest would own nothing"
 
 
 def _order_is_kept(values: Values) -> str | None:
@@ -367,8 +362,7 @@ _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.entry", _orders_have_a_service),
     ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),
-    ("autoscaler.max_replicas", _enough_partitions),
-    ("autoscaler.initial_replicas", _enough_for_the_first),
+    *((key, partial(_enough_partitions, key)) for key in ("autoscaler.max_replicas", "autoscaler.initial_replicas")),
     ("simulation.split", _simulated_split_fits),
     ("simulation.failures_s", _failures_in_time),
     (STAGES, _stages_fit),

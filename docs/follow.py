@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -114,17 +114,17 @@ class Reader:
                 file.write(self.here(block.text[named.end() :]))
         return named is not None
 
-    def commands(self, *tags: str) -> Iterator[str]:
-        """Yield the shell blocks that have all of these tags."""
-        for one in self.blocks:
-            if one.language == "sh" and one.tags.issuperset(tags):
-                yield self.here(one.text).strip()
+    def commands(self) -> list[str]:
+        """Return the shell blocks."""
+        return [self.here(one.text).strip() for one in self.blocks if one.language == "sh"]
 
     def start(self, line: str) -> "subprocess.Popen[str]":
         """Type lines; their output is read at the end."""
         pipe = subprocess.PIPE
-        words = ["bash", "-ec", line]  # bash becomes the program where it is the only one, so that signals reach it
-        process = subprocess.Popen(words, stdout=pipe, stderr=pipe, cwd=self.folder, env=self.environ, text=True)
+        words = ["bash", "-eo", "pipefail", "-c", line]
+        process = subprocess.Popen(
+            words, stdout=pipe, stderr=pipe, cwd=self.folder, env=self.environ, text=True, start_new_session=True
+        )
         self.started.append(process)
         return process
 
@@ -157,14 +157,15 @@ class Reader:
         time.sleep(settle_s if in_background else 0)
         for process in reversed(in_background):
             assert process.poll() is None, process.communicate()
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
             output = process.communicate(timeout=60)
             assert process.returncode in (0, INTERRUPTED), output
 
     def close(self) -> None:
         """End every started process."""
         for process in self.started:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 

@@ -23,7 +23,7 @@ from report.measures import IntArray, in_sla_share, packing_replica_minutes, per
 
 RANKS: Final = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999, "max_s": 1.0}
 BIN_SHARE: Final = 0.85
-"""Of the events that a replica serves within the target: 85 of 100, as CLOSER 2024 really packed."""
+"""Share of the events that a replica serves within the target: 85 of 100, as CLOSER 2024 really packed."""
 
 
 class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +43,11 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     packing_replica_minutes: float
     """Least replica-minutes that hold each second's own events (report.measures.packing_replica_minutes)."""
     optimum_replica_minutes: float | None = None
-    """Of the cheapest schedule of counts and owners for these events (autoscaler.optimum); None: not looked for."""
+    """Cost of the cheapest schedule of counts and owners for these events (autoscaler.optimum); None: not computed."""
     optimum_lower: float | None = None
-    """Below which no schedule keeps the promise; None likewise."""
+    """Cost below which no schedule meets the SLO; None: not computed."""
     kept: bool | None = None
-    """Whether the run keeps the promise; None: not asked."""
+    """Whether the run meets the SLO; None: not computed."""
     scale_ups: int
     scale_downs: int
     reassignments: int
@@ -60,7 +60,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
     """Duration of the simulation on this machine, policy included."""
     policy_s: float
-    """Of it, spent in the policy."""
+    """Part of it that the policy took."""
     lost: int = 0
     duplicates: int = 0
     phase_s: float = 0.0
@@ -68,7 +68,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def regret(self) -> float | None:
-        """Cost above the optimum, as a share of it; None where that is not known, or the run breaks the promise."""
+        """Cost above the optimum, as a share of it; None where that is not known, or the run does not meet the SLO."""
         best = self.optimum_replica_minutes
         return self.replica_minutes / best - 1 if best and self.optimum_lower is not None and self.kept else None
 
@@ -147,7 +147,7 @@ def percentile_s(took_us: IntArray, percentile: float) -> float | None:
 def policy_of(scenario: Scenario, sent: Sent) -> Policy:
     """Return the scenario's policy inside its guards, as a live run has it. Raises InvalidSettingsError.
 
-    sent: the reference policies are told about it beforehand. A clairvoyant has no guards: its schedule is judged.
+    sent: the events, from which options of the reference policies follow. A clairvoyant has no guards.
     """
     try:
         options = told(scenario, sent) | scenario.policy

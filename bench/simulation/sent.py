@@ -32,7 +32,7 @@ CHUNK_EVENTS: Final = 200_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent:
-    """Events of one run, made anew from the seed whenever they are asked for."""
+    """Events of one run, re-created from the seed whenever they are read."""
 
     counts: IntArray
     """Per second, shape (seconds,), or (seconds, partitions) with Split.TABLE."""

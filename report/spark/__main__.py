@@ -37,8 +37,7 @@ def main() -> int:
 
 
 def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
-    folder = arguments.folder
-    files = None if arguments.events is None else Files(arguments.events, arguments.journal)
+    folder, files = arguments.folder, Files(arguments.events, arguments.journal) if arguments.events else None
     if files is None or (folder / RUN_FILE).exists():
         return report_run(folder, cluster, files=files)
     promise = {"latency_target_s": arguments.latency_target_s, "percentile": arguments.percentile}

@@ -118,11 +118,10 @@ def _report(
     """
     events, asked_us = place or folder / EVENTS, now_us()
     try:
-        rows: Rows
         if needs_spark(events, cluster.master):
             spark = _session(folder, run, cluster)
             size_shuffles(spark, stored.count(events))
-            rows = HandedOut(spark, events, folder / SCRATCH, known)
+            rows: Rows = HandedOut(spark, events, folder / SCRATCH, known)
         else:
             rows = stored.stored_events(events, known)
         if run.started_us is None:

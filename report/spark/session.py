@@ -116,7 +116,9 @@ def end_jvm() -> None:
 
 
 def check_master(master: str) -> None:
-    """Raise ReportError unless a standalone master accepts connections within 5 s."""
+    """Raise ReportError unless `master` is one that Spark has, and a standalone one accepts connections within 5 s."""
+    if not master.startswith(("local", "yarn", "k8s://", STANDALONE)):
+        raise ReportError(f"--master {master}: Spark has no such master; examples: local[2], spark://HOST:7077")
     refusals = []
     for place in master.removeprefix(STANDALONE).split(",") if master.startswith(STANDALONE) else ():
         host, _, port = place.rpartition(":")

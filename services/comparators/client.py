@@ -203,7 +203,7 @@ class Client:
 
     def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
         topic, owned = self._named(Topic.PAYMENTS_REQUESTED), self._offsets
-        done = {partition: owned[partition].committable for partition in partitions if partition in owned}
+        done = {partition: owned[partition].committable_offset for partition in partitions if partition in owned}
         return [TopicPartition(topic, partition, at) for partition, at in done.items() if at is not None]
 
     def _on_commit(self, error: KafkaError | None, offsets: Sequence[TopicPartition]) -> None:
@@ -211,7 +211,7 @@ class Client:
         if error is None:
             for each in offsets:
                 if each.error is None and each.partition in self._offsets:
-                    self._offsets[each.partition].committed(each.offset)
+                    self._offsets[each.partition].mark_committed(each.offset)
         elif not error.retriable():
             log.info("Commit refused (%s); the next interval retries it", error.str())
 

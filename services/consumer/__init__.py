@@ -1,10 +1,10 @@
-"""A Kafka consumer that obeys a plan: which replicas form the group, who owns which partition. Knows no payments.
+"""A Kafka consumer library: a plan decides which replicas form the group and which partitions each one owns.
 
-`PlanConsumer` is the library; docs/reference/consumer-api.md explains it. `rounds` decides a rebalance, `handover`
-carries it out in a replica, `membership` says when. `poller` polls events into the queues of `partition_queue`,
-`server` serves them and describes what failed; `output` writes what comes of them and commits what is done.
-`log_watch` sees that the log is still the one that was read; `vitals` is what a replica tells of itself; `environment`
-makes a consumer of variables. A contract test lists what is used of aiokafka beyond its documentation.
+`PlanConsumer` is the entry point. `rebalance` decides a rebalance, `handover` carries it out in a replica, and
+`membership` decides when. `poller` polls events into the queues of `partition_queue`, `server` calls the handlers, and
+`output` writes outputs and commits offsets. `log_watch` detects a log that was truncated or re-created. `vitals`
+collects progress, health and metrics. `environment` creates a consumer from environment variables.
+A contract test lists the private names of aiokafka that are used.
 """
 
 from contracts.delivery import Delivery

@@ -1,6 +1,6 @@
-"""The three connections of a replica, with the settings that make a handover quick: events in, records out, plans.
+"""The Kafka clients of a replica (events, outputs, plans), with settings for a quick handover.
 
-A replica that leaves waits for Kafka to its deadline while any broker answers, else hardly at all.
+A replica that leaves waits for Kafka until its deadline, but gives up after SILENCE_S if no broker answers.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
-from services.consumer.poller import WAIT_MS
+from services.consumer.poller import BUSY_FETCH_WAIT_MS
 from services.consumer.topic_facts import RecordSizes
 from services.consumer.transaction import Transactions
 
@@ -31,55 +31,55 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LEAST_ANSWER_S: Final = 1.0
-ANSWERS: Final = 4
-"""In a session. One that is not answered for so long is given up, and asked of another broker: a host that vanished
-costs a request, a new connection and a look at the metadata, one after the other, and a session is enough for them."""
+MIN_REQUEST_TIMEOUT_S: Final = 1.0
+REQUEST_TIMEOUTS_PER_SESSION: Final = 4
+"""A request without an answer for a quarter of the session is sent to another broker. A host that vanished costs a
+request, a connection attempt and a metadata request, one after the other, and these must fit into a session."""
 START_DEADLINE_S: Final = 30.0
-"""A broker that is being restarted is back within it; one that is not there is reported after it."""
-RETRY_S: Final = 0.2
+"""How long brokers and topics are waited for at the start; a broker needs less for a restart."""
+RETRY_INTERVAL_S: Final = 0.2
 RETRY_BACKOFF_MS: Final = 20
-"""aiokafka sleeps this long after each failed join, sync or produce; its default, 100, would be felt in a rebalance."""
+"""Pause of aiokafka after each failed join, sync or produce. Its default, 100, would prolong rebalances."""
 PARTITION_FETCH_BYTES: Final = 64 * 1024
 POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
-"""Slow service may keep every partition paused; heartbeats tell whether the replica lives."""
+"""Practically unlimited: slow service may keep every partition paused, and heartbeats prove that the replica lives."""
 CLOSE_DEADLINE_S: Final = 2.0
-FORLORN_S: Final = 0.2  # the same where no broker answers, and nothing is to be waited for
+CLOSE_WITHOUT_BROKER_S: Final = 0.2  # replaces CLOSE_DEADLINE_S if no broker answers
 
 
 class Clients:
-    """Made inside a running event loop, started once, closed once."""
+    """The clients. Create them inside a running event loop, and start and close them once."""
 
     def __init__(
         self, replica: str, incarnation: str, connection: Connection, topics: Topics, options: Options
     ) -> None:
         read_any_header_name()
-        self._where = connection.bootstrap_servers
+        self._bootstrap_servers = connection.bootstrap_servers
         self._topics = topics
         self._options = options
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Gets the first error that the replica cannot survive."""
-        answer_s = max(LEAST_ANSWER_S, options.session_s / ANSWERS)
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Gets the first error that ends the replica."""
+        request_timeout_s = max(MIN_REQUEST_TIMEOUT_S, options.session_s / REQUEST_TIMEOUTS_PER_SESSION)
         shared = connection.aiokafka() | {
             "client_id": replica,
             "retry_backoff_ms": RETRY_BACKOFF_MS,
-            "request_timeout_ms": int(1000 * answer_s),
+            "request_timeout_ms": int(1000 * request_timeout_s),
         }
         self.plans = PlanReader(shared, topics.plans)
-        self.output = Output(shared, self.failed)
+        self.output = Output(shared, self.failure)
         self.transactions = (
             Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
             if options.guarantee is Guarantee.EXACTLY_ONCE
             else None
         )
         self.assignor = PlanAssignor(
-            replica, incarnation, lambda: self.plans.newest, eager=options.delivery is Delivery.EAGER
+            replica, incarnation, lambda: self.plans.newest_plan, is_eager=options.delivery is Delivery.EAGER
         )
-        self.assignor.learn = self.plans.learn
+        self.assignor.on_plan_passed = self.plans.accept_passed_plan
         self.consumer = self._new_consumer(shared)
         self.sizes = RecordSizes(self.consumer._client, self._limit_batches)
         self.coordinator: PlanCoordinator
-        """Known once started."""
+        """Set by `start`."""
 
     def _new_consumer(self, shared: dict[str, Any]) -> Any:
         options = self._options
@@ -94,154 +94,156 @@ class Clients:
             heartbeat_interval_ms=int(options.heartbeat_s * 1000),
             rebalance_timeout_ms=int(options.rebalance_timeout_s * 1000),
             max_poll_interval_ms=POLL_INTERVAL_MS,
-            fetch_max_wait_ms=WAIT_MS,
+            fetch_max_wait_ms=BUSY_FETCH_WAIT_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
         )
         RecallingClient.adopt(consumer._client)
-        consumer._client.set_topics([self._topics.events])  # without any it would be told of all topics there are
+        consumer._client.set_topics([self._topics.events])  # without this it would get the metadata of all topics
         return consumer
 
     async def start(self) -> None:
-        """Connect, find every topic and the group's coordinator, read the plans. Raises ReplicaError after 30 s."""
+        """Connect, find all topics and the coordinator, and read the plans. Raises ReplicaError after 30 s."""
         deadline = time.monotonic() + START_DEADLINE_S
-        where = self._where
+        where = self._bootstrap_servers
         unreachable = f"no Kafka at {where} within {START_DEADLINE_S:.0f} s; start it or set TAILPACK_BOOTSTRAP_SERVERS"
         starts = [self.consumer.start, self.output.start, self.plans.connect]
         if self.transactions:
             starts.append(self.transactions.start)
-        await together(*(patiently(start, unreachable, deadline=deadline) for start in starts))
+        await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)
-        self.assignor.partitions_wanted = self.coordinator.look_for_partitions
-        await together(
-            patiently(self.plans.read_to_end, f"the plan topic on {where} cannot be read", deadline=deadline),
-            patiently(self.coordinator.ensure_coordinator_known, f"no group coordinator on {where}", deadline=deadline),
-            self.sizes.learn(filter(None, (self._topics.dead_letters, *self._topics.others))),
+        self.assignor.on_unknown_partitions = self.coordinator.refresh_partitions
+        await run_all(
+            retry_until(self.plans.read_to_end, f"the plan topic on {where} cannot be read", deadline=deadline),
+            retry_until(self.coordinator.ensure_coordinator_known, f"no coordinator on {where}", deadline=deadline),
+            self.sizes.query_limits(filter(None, (self._topics.dead_letters, *self._topics.others))),
         )
 
-    def _limit_batches(self, largest: int) -> None:
-        self.output.limit_batches(largest)
+    def _limit_batches(self, max_bytes: int) -> None:
+        self.output.limit_batches(max_bytes)
         if self.transactions:
-            self.transactions.limit_batches(largest)
+            self.transactions.limit_batches(max_bytes)
 
     async def _check_topics(self, deadline: float) -> None:
         topics = self._topics
         own = filter(None, (topics.events, topics.progress, topics.plans, topics.dead_letters))
-        for name, least in (dict.fromkeys(own, 1) | dict(topics.others)).items():
-            missing = f"topic {name} is not on {self._where}; create the run's topics first"
-            count = await patiently(partial(self._partitions_of, name), missing, deadline=deadline)
-            if count < least:
-                raise ReplicaError(f"topic {name} has {count} partitions, the settings say {least}; let them agree")
+        for name, minimum in (dict.fromkeys(own, 1) | dict(topics.others)).items():
+            missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
+            count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
+            if count < minimum:
+                raise ReplicaError(f"topic {name} has {count} partitions, the settings require {minimum}; align them")
 
     async def _partitions_of(self, topic: str) -> int:
-        """Return how many partitions `topic` has. What may be large is known to one client, the one that needs it."""
-        if topic == self._topics.events:
+        if topic == self._topics.events:  # its metadata may be large: only the consumer, which needs it, requests it
             return len(await self.consumer._client._wait_on_metadata(topic))
         return await self.output.partitions_of(topic)
 
-    async def close(self, deadline_s: float = CLOSE_DEADLINE_S) -> None:
-        """Disconnect; the group is left first where that has not happened."""
-        self.failed.cancel()
+    async def close(self, *, has_broker: bool) -> None:
+        """Disconnect, quickly if no broker answers. The consumer leaves the group first, if it is still a member."""
+        deadline_s = CLOSE_DEADLINE_S if has_broker else CLOSE_WITHOUT_BROKER_S
+        self.failure.cancel()
         clients = filter(None, (self.consumer, self.plans, self.output, self.transactions))
         stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
-        # Collected, not raised: aiokafka lets its own CancelledError out when the broker is away.
-        for outcome in await asyncio.gather(*stops, return_exceptions=True):
-            if outcome is not None and deadline_s > FORLORN_S:
-                log.warning("a connection was cut off rather than closed: %r", outcome)
+        # Collected, not raised: aiokafka raises its own CancelledError if the broker is away.
+        for error in await asyncio.gather(*stops, return_exceptions=True):
+            if error is not None and has_broker:
+                log.warning("A Kafka client was not closed in order: %r", error)
 
 
-async def together(*attempts: Coroutine[Any, Any, Any]) -> None:
-    """Await all; the first error cancels the others and is raised as it is."""
+async def run_all(*attempts: Coroutine[Any, Any, Any]) -> None:
+    """Await all attempts. The first error cancels the others and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             for attempt in attempts:
                 group.create_task(attempt)
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
-async def patiently(attempt: Callable[[], Awaitable[T]], what: str, *, deadline: float) -> T:
-    """Return the first result of `attempt` that is not an error, trying again until `deadline` (monotonic seconds).
+async def retry_until(attempt: Callable[[], Awaitable[T]], message: str, *, deadline: float) -> T:
+    """Return the first result of `attempt`; retry it after errors until `deadline` (monotonic seconds).
 
-    Raises ReplicaError with `what` and the last reason.
+    Raises ReplicaError with `message` and the last error.
     """
     while True:
         left_s = deadline - time.monotonic()
         try:
-            return await asyncio.wait_for(attempt(), max(left_s, RETRY_S))
-        except (KafkaError, OSError, TimeoutError) as failed:
-            if left_s <= RETRY_S:
-                raise ReplicaError(f"{what} ({str(failed) or 'no answer'})") from failed
-        await asyncio.sleep(RETRY_S)  # nothing tells when a broker starts to listen
+            return await asyncio.wait_for(attempt(), max(left_s, RETRY_INTERVAL_S))
+        except (KafkaError, OSError, TimeoutError) as error:
+            if left_s <= RETRY_INTERVAL_S:
+                raise ReplicaError(f"{message} ({str(error) or 'no answer'})") from error
+        await asyncio.sleep(RETRY_INTERVAL_S)  # a broker that starts sends no event
 
 
-LOOK_S: Final = 0.2
-"""Between two looks whether somebody has answered. A handover is mostly over before the first."""
-LOOKS: Final = 6
-"""So many in a row in vain: what is left can be neither committed nor handed over. Counted, because a process that was
-frozen finds any length of time gone at its first look."""
-SILENCE_S: Final = LOOK_S * LOOKS
+CHECK_INTERVAL_S: Final = 0.2
+"""Pause between two checks whether any broker has answered. A handover is usually over before the first check."""
+MAX_SILENT_CHECKS: Final = 6
+"""Consecutive checks without an answer after which the replica gives up: it can neither commit nor hand over. They are
+counted, because for a process that was frozen any time has passed at its first check."""
+SILENCE_S: Final = CHECK_INTERVAL_S * MAX_SILENT_CHECKS
 
 
-async def silence(
-    nodes: Callable[[], Iterable[int]], ask: Callable[[int], Awaitable[object]], *, look_s: float = LOOK_S
+async def wait_for_silence(
+    nodes: Callable[[], Iterable[int]], ping: Callable[[int], Awaitable[object]], *, pause_s: float = CHECK_INTERVAL_S
 ) -> None:
-    """Return once none of the brokers `nodes` has answered for so many looks.
+    """Return once none of the brokers `nodes` has answered for MAX_SILENT_CHECKS checks.
 
-    All are asked, each one question at a time: one that hangs must not hide that others answer. `ask` raises KafkaError
-    where a broker is not there.
+    All brokers are pinged concurrently, so that one that hangs does not delay the answer of another. `ping` raises
+    KafkaError if a broker cannot be reached.
     """
-    asked: dict[int, asyncio.Future[None]] = {}
-    heard = asyncio.Event()
+    pings: dict[int, asyncio.Future[None]] = {}
+    has_answer = asyncio.Event()
 
-    async def listen(node: int) -> None:
+    async def receive(node: int) -> None:
         try:
-            await ask(node)
-            heard.set()
+            await ping(node)
+            has_answer.set()
         except KafkaError:
-            pass  # the next look asks again
+            pass  # the next check pings again
 
-    await asyncio.sleep(look_s)
-    in_vain = 0
+    await asyncio.sleep(pause_s)
+    silent_checks = 0
     try:
-        while in_vain < LOOKS:
-            asked |= {
-                node: asyncio.ensure_future(listen(node)) for node in nodes() if node not in asked or asked[node].done()
+        while silent_checks < MAX_SILENT_CHECKS:
+            pings |= {
+                node: asyncio.ensure_future(receive(node))
+                for node in nodes()
+                if node not in pings or pings[node].done()
             }
-            await asyncio.sleep(look_s)
-            in_vain = 0 if heard.is_set() else in_vain + 1
-            heard.clear()
+            await asyncio.sleep(pause_s)
+            silent_checks = 0 if has_answer.is_set() else silent_checks + 1
+            has_answer.clear()
     finally:
-        await _cancel(*asked.values())
+        await _cancel(*pings.values())
 
 
-async def unless(
-    duty: Coroutine[Any, Any, Any], signal: Coroutine[Any, Any, Any], deadline_s: float | None = None
+async def run_unless(
+    work: Coroutine[Any, Any, Any], signal: Coroutine[Any, Any, Any], deadline_s: float | None = None
 ) -> bool:
-    """Run `duty` until it is done, or `signal` is; return whether it was done. Raises TimeoutError at the deadline."""
-    doing, waiting = asyncio.ensure_future(duty), asyncio.ensure_future(signal)
+    """Run `work` until it, or `signal`, is done; return whether it was `work`. Raises TimeoutError at the deadline."""
+    worker, waiter = asyncio.ensure_future(work), asyncio.ensure_future(signal)
     try:
-        done, _ = await asyncio.wait([doing, waiting], timeout=deadline_s, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([worker, waiter], timeout=deadline_s, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             raise TimeoutError
-        ended = doing if doing in done else waiting
-        ended.result()
-        return ended is doing
+        first = worker if worker in done else waiter
+        first.result()
+        return first is worker
     finally:
-        await _cancel(doing, waiting)
+        await _cancel(worker, waiter)
 
 
-def served_again(uncommitted: Mapping[int, range]) -> str:
-    """Return in words which events begun are not committed, partition → offsets. At most: offsets may have gaps."""
+def describe_uncommitted(uncommitted: Mapping[int, range]) -> str:
+    """Describe the events that were begun and not committed. uncommitted: partition → offsets, which may have gaps."""
     if not uncommitted:
-        return "no event that was begun is left uncommitted"
+        return "all events that were begun are committed"
     count = sum(map(len, uncommitted.values()))
-    where = ", ".join(f"{partition} from {offsets.start}" for partition, offsets in sorted(uncommitted.items()))
-    return f"at most {count} events were begun and not committed, and will be served again (partition {where})"
+    starts = ", ".join(f"{partition} from {offsets.start}" for partition, offsets in sorted(uncommitted.items()))
+    return f"at most {count} events were begun and not committed, and will be served again (partition {starts})"
 
 
 async def _cancel(*futures: "asyncio.Future[Any]") -> None:
-    for each in futures:
-        each.cancel()
+    for future in futures:
+        future.cancel()
     await asyncio.gather(*futures, return_exceptions=True)

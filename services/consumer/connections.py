@@ -1,12 +1,12 @@
 """aiokafka's client, changed so that a broker whose host has vanished delays no request to another broker.
 
-aiokafka sets up one connection at a time: while it waits for a silent host, no request reaches those that answer, and
-each that has waited tries the same host again. Where it got no metadata it asks again. Only a fetch notices that a
-broker leads a partition no more; the search for a position would ask it for ever.
+aiokafka sets up one connection at a time. While it waits for a silent host, no request reaches the other brokers, and
+each waiting request then tries the same host again. Without an answer it does not refresh the metadata. Only a fetch
+notices that another broker leads a partition now; an offset query would repeat its request to the old leader for ever.
 
-A broker keeps a fetch that finds nothing for a while, and answers nothing else on that connection until then. A fetch
-can be called back: it is forgotten, and the next one takes the other of two connections, so that a partition that is
-taken does not wait for it.
+A broker delays the answer to an empty fetch, and answers nothing else on that connection until then. So a fetch can be
+recalled: the client ignores its answer and sends the next fetch on the other of two connections. A partition that was
+just taken does not wait.
 """
 
 import asyncio
@@ -22,18 +22,18 @@ from aiokafka.protocol.offset import OffsetRequest
 
 from contracts.clock import steady_s
 
-PATIENCE: Final = 1 / 4
-"""Share of the time of an answer. Who has waited for a connection for so long looks for another broker meanwhile."""
+CONNECT_WAIT_SHARE: Final = 1 / 4
+"""How long a request waits for a connection, as a share of the request time-out. Then the metadata is refreshed."""
 
 
 class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
-    """One attempt at a time for each connection, all of them side by side; nobody waits for one to its end."""
+    """Connects to all brokers concurrently, with one attempt at a time for each connection."""
 
     _attempts: dict[Any, "asyncio.Future[Any]"]
 
     @classmethod
     def adopt(cls, client: Any) -> None:
-        """Make `client`, which has not connected yet, one of ours."""
+        """Replace the class of `client`, which must not have connected yet."""
         client.__class__ = cls
         client._get_conn_lock_value = nullcontext()
         client._attempts = {}
@@ -45,7 +45,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
         await super().close()
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
-        """Send a request and return its response; who is told that another broker leads looks who that is."""
+        """Send a request and return its response. An offset query to a former leader refreshes the metadata."""
         response = await super().send(node_id, request, group=group)
         if isinstance(request, OffsetRequest):
             codes = {code for _, partitions in response.topics for _, code, *_ in partitions}
@@ -54,104 +54,104 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
         return response
 
     async def _get_conn(self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False) -> Any:
-        """Return the connection; None where there is none yet, and it is time to see whether another broker leads."""
-        way = (node_id, group)
-        there = self._conns.get(way)
-        if there is not None and self._is_silent(there):
-            there.close(reason=CloseReason.CONNECTION_TIMEOUT)
-        elif there is not None and there.connected():
-            return there
+        """Return the connection. None: not connected yet; the metadata is refreshed meanwhile."""
+        key = (node_id, group)
+        connection = self._conns.get(key)
+        if connection is not None and self._is_silent(connection):
+            connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
+        elif connection is not None and connection.connected():
+            return connection
         attempt = self.connect(node_id, group)
-        await asyncio.wait([attempt], timeout=self._request_timeout_ms / 1000 * PATIENCE)
-        if attempt.done() and not attempt.cancelled():  # closed meanwhile: who asks is not to be cancelled by that
+        await asyncio.wait([attempt], timeout=self._request_timeout_ms / 1000 * CONNECT_WAIT_SHARE)
+        if attempt.done() and not attempt.cancelled():  # `close` cancels attempts, but must not cancel the caller
             return attempt.result()
         self.force_metadata_update()
         return None
 
     def connect(self, node_id: Any, group: Any) -> "asyncio.Future[Any]":
-        """Return the attempt that is under way, or begin one."""
-        way = (node_id, group)
-        attempt = self._attempts.get(way)
+        """Return the connection attempt in progress, or begin one."""
+        key = (node_id, group)
+        attempt = self._attempts.get(key)
         if attempt is None:
-            attempt = self._attempts[way] = asyncio.ensure_future(super()._get_conn(node_id, group=group))
-            attempt.add_done_callback(lambda _: self._attempts.pop(way))
+            attempt = self._attempts[key] = asyncio.ensure_future(super()._get_conn(node_id, group=group))
+            attempt.add_done_callback(lambda _: self._attempts.pop(key))
         return attempt
 
     def _is_silent(self, connection: Any) -> bool:
-        """Return whether its oldest request was given up, and nothing has come since it was sent."""
+        """Return whether its oldest request has timed out, and nothing was received for a whole time-out."""
         requests = connection._requests
-        given_up = bool(requests) and requests[0][-1].done()
-        return given_up and time.monotonic() - connection._last_action > self._request_timeout_ms / 1000
+        has_timed_out = bool(requests) and requests[0][-1].done()
+        return has_timed_out and time.monotonic() - connection._last_action > self._request_timeout_ms / 1000
 
 
-WAYS: Final = ("fetch", "fetch again")
-"""Connections of their own: the plain one stays free for what must not wait behind a fetch."""
+FETCH_GROUPS: Final = ("fetch", "fetch again")
+"""Connection groups for fetches, so that other requests never wait behind a fetch."""
 
 
 class RecallingClient(Client):
-    """The consumer's client."""
+    """The consumer's client, which can recall fetches."""
 
     recalled_s: float
-    """When a fetch was last called back, by the steady clock."""
-    _ways: "dict[Any, _Ways]"
+    """When fetches were last recalled, by `steady_s`."""
+    _fetch_connections: "dict[Any, _FetchConnections]"
 
     @classmethod
     def adopt(cls, client: Any) -> None:
-        """Make `client`, which has not connected yet, one of ours."""
+        """Replace the class of `client`, which must not have connected yet."""
         super().adopt(client)
         client.recalled_s = -float("inf")
-        client._ways = {}
+        client._fetch_connections = {}
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
-        """Send a request and return its response. Raises CancelledError for a recalled fetch; aiokafka expects it."""
+        """Send a request and return its response. A recalled fetch raises CancelledError, which aiokafka expects."""
         if not isinstance(request, FetchRequest):
             return await super().send(node_id, request, group=group)
-        ways = self._ways.setdefault(node_id, _Ways())
-        answer, recalled = ways.sent(asyncio.ensure_future(super().send(node_id, request, group=ways.next)))
-        self._open(node_id, ways.other)
+        pair = self._fetch_connections.setdefault(node_id, _FetchConnections())
+        answer, recalled = pair.sent(asyncio.ensure_future(super().send(node_id, request, group=pair.next)))
+        self._open(node_id, pair.other)
         try:
             await asyncio.wait([answer, recalled], return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            ways.change()
+            pair.swap()
             raise
         if not answer.done():
             raise asyncio.CancelledError
         return answer.result()
 
     def recall(self) -> None:
-        """Call back every fetch under way, but where the one called back before it is still kept by its broker."""
+        """Recall the fetch at every broker, unless that broker still delays the one recalled before it."""
         self.recalled_s = steady_s()
-        for ways in self._ways.values():
-            ways.change()
+        for connections in self._fetch_connections.values():
+            connections.swap()
 
-    def _open(self, node_id: Any, way: str) -> None:
-        there = self._conns.get((node_id, way))
-        if there is None or not there.connected():
-            self.connect(node_id, way)
+    def _open(self, node_id: Any, group: str) -> None:
+        connection = self._conns.get((node_id, group))
+        if connection is None or not connection.connected():
+            self.connect(node_id, group)
 
 
-class _Ways:
+class _FetchConnections:
     """The two connections to one broker."""
 
     def __init__(self) -> None:
-        self.next, self.other = WAYS
+        self.next, self.other = FETCH_GROUPS
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._recalled: asyncio.Future[None] | None = None
 
     def sent(self, answer: "asyncio.Future[Any]") -> "tuple[asyncio.Future[Any], asyncio.Future[None]]":
-        """Note what the next connection has been asked; return it, and what is done once that is called back."""
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, also if nobody waits
+        """Note the answer to a fetch on the next connection; return it with a future that is done at a recall."""
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved: no warning by asyncio
         self._answers[self.next] = answer
         self._recalled = asyncio.get_running_loop().create_future()
         return answer, self._recalled
 
-    def change(self) -> None:
-        """Call back what is under way, if the other connection is free."""
+    def swap(self) -> None:
+        """Recall the fetch in progress, if the other connection is free."""
         if self._is_free(self.next) or not self._is_free(self.other):
             return
         self.next, self.other = self.other, self.next
         if self._recalled is not None and not self._recalled.done():
             self._recalled.set_result(None)
 
-    def _is_free(self, way: str) -> bool:
-        return way not in self._answers or self._answers[way].done()
+    def _is_free(self, group: str) -> bool:
+        return group not in self._answers or self._answers[group].done()

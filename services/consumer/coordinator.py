@@ -1,7 +1,7 @@
-"""aiokafka's group coordinator with what a planned group needs: rounds that stop nobody, fenced commits, evictions.
+"""aiokafka's group coordinator, extended for planned groups: incremental rebalances, fenced commits, evictions.
 
-aiokafka builds its coordinator itself; `adopt` swaps the class of the fresh instance. A contract test lists everything
-private that this package uses of aiokafka 0.14.
+aiokafka builds its coordinator itself; `adopt` replaces the class of the new instance. A contract test lists all
+private names of aiokafka 0.14 that this package uses.
 """
 
 import asyncio
@@ -23,82 +23,82 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from services.consumer.lease import Lease
-from services.consumer.poller import change, recall
+from services.consumer.poller import change_assignment, recall_fetches
 from services.consumer.requests import stable_offset_fetch, stable_offsets
 
 log = logging.getLogger(__name__)
 
-LEAVE_DEADLINE_S: Final = 2.0  # a leave that is not answered is left to the session time-out
+LEAVE_DEADLINE_S: Final = 2.0  # without an answer the session time-out removes the member
 POLL_S: Final = 0.005
-NO_MEMBERS: Final = ("Empty", "Dead")
-"""Group states in which nobody is a member; Kafka calls a group that does not exist Dead."""
+MEMBERLESS_STATES: Final = ("Empty", "Dead")
+"""States of a group without members; Kafka reports a group that does not exist as Dead."""
 
 
-class Conduct(Protocol):
-    """The actions of a replica around each round."""
+class RebalanceCallbacks(Protocol):
+    """The actions of a replica around each rebalance."""
 
-    async def before_round(self) -> None:
-        """The group is about to be joined (once per sequence of attempts)."""
+    async def before_rebalance(self) -> None:
+        """Prepare to join the group. Called once per sequence of attempts."""
 
-    async def carry_out(self, partitions: frozenset[int], generation: int) -> None:
-        """The round is complete: these are this member's partitions. Never raises."""
+    async def apply_assignment(self, partitions: frozenset[int], generation: int) -> None:
+        """Serve exactly these partitions after a rebalance. Must not raise."""
 
-    def lost(self) -> None:
-        """The group no longer knows this member: what it owned is gone, now."""
+    def on_membership_lost(self) -> None:
+        """Drop all partitions: the group has removed this member."""
 
 
 class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships no types
-    """Kafka's classic protocol; what is stopped and handed over is the conduct's affair."""
+    """Kafka's classic group protocol. The callbacks decide what is stopped and handed over."""
 
-    joining = False  # from just before JoinGroup is sent until the assignment is known
-    conduct: Conduct
+    is_joining = False  # from just before JoinGroup is sent until the assignment is known
+    callbacks: RebalanceCallbacks
     lease: Lease
-    """Renewed by whatever the group answers that proves the membership."""
-    out_of_range: Callable[[int], None]
-    """Told of a partition whose next offset the broker does not have."""
+    """Renewed by every answer of the group that proves the membership."""
+    on_out_of_range: Callable[[int], None]
+    """Called with a partition whose next offset the broker does not have."""
     is_foreign: Callable[[str], bool]
-    """Tells by what is kept beside an offset whether it is one of another log."""
+    """Returns, by the metadata of a committed offset, whether that offset belongs to another log."""
     _consumer: Any
     _topic: str
 
     @classmethod
     def adopt(cls, consumer: Any, topic: str) -> "PlanCoordinator":
-        """Return the consumer's coordinator as one of ours. Call between start() and the first subscribe()."""
+        """Return the consumer's coordinator as a PlanCoordinator. Call between start() and the first subscribe()."""
         assert consumer._subscription.subscription is None, "adopt the coordinator before subscribing"
         coordinator: PlanCoordinator = consumer._coordinator
         coordinator.__class__ = cls
         coordinator._consumer, coordinator._topic = consumer, topic
         return coordinator
 
-    # What aiokafka calls.
+    # Methods that aiokafka calls
 
     async def _on_join_prepare(self, previous_assignment: Any) -> None:
         self._group_subscription = None
-        await self.conduct.before_round()
+        await self.callbacks.before_rebalance()
 
     async def _do_rejoin_group(self, subscription: Any) -> bool:
-        if not subscription.active:  # left meanwhile; stock aiokafka would still join, and the group would wait for it
+        if not subscription.active:  # left meanwhile: aiokafka would still join, and the group would wait for it
             return False
-        self.joining = True
+        self.is_joining = True
         try:
             return bool(await super()._do_rejoin_group(subscription))
         finally:
-            self.joining = False
+            self.is_joining = False
 
     async def _on_join_complete(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
-        self.joining = False  # SyncGroup is answered: commits are legal again
+        self.is_joining = False  # SyncGroup is answered: commits are legal again
         decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
         self._lookup_assignor(protocol).on_assignment(decoded)
         mine = frozenset(partition for _, partitions in decoded.assignment for partition in partitions)
-        await self.conduct.carry_out(mine, generation)
+        await self.callbacks.apply_assignment(mine, generation)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
-        if self.joining:  # it would queue behind JoinGroup and arrive with a stale generation
+        if self.is_joining:  # it would queue behind JoinGroup and arrive with a stale generation
             raise RebalanceInProgressError(self.group_id)
         await super()._do_commit_offsets(assignment, offsets)
 
     async def _do_fetch_commit_offsets(self, partitions: Collection[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return offsets that no transaction can change any more. Raises KafkaError while one may."""
+        """Return the committed offsets. Raises KafkaError while an open transaction may change one."""
         answer = await self._send_req(stable_offset_fetch(self.group_id, partitions))
         try:
             return stable_offsets(answer, self.group_id)
@@ -107,156 +107,153 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             raise
 
     async def _send_req(self, request: Any) -> Any:
-        asked_s, in_round = self.lease.now_s(), self.joining
-        with await self._patience(request):
+        sent_s, in_rebalance = self.lease.now_s(), self.is_joining
+        with await self._extended_timeout(request):
             answer = await super()._send_req(request)
-        self._note_proof(request, answer, asked_s, in_round)
+        self._renew_lease(request, answer, sent_s, in_rebalance)
         return answer
 
     def reset_generation(self) -> None:
-        """Forget the membership: evicted, fenced, or left."""
+        """Forget the membership, after an eviction, a fencing error or a leave."""
         if self.generation > 0 and not self._closing.done():
-            if self.fetched:
-                change(self._consumer, set(), {}, self.out_of_range)
-            self.conduct.lost()
+            if self.fetched_partitions:
+                change_assignment(self._consumer, set(), {}, self.on_out_of_range)
+            self.callbacks.on_membership_lost()
         super().reset_generation()
 
-    # What the replica calls.
+    # Methods that the replica calls
 
     async def probe(self) -> None:
-        """Ask the group whether this is a member, and whether a round is on, without waiting for the next heartbeat."""
+        """Send a heartbeat now; its answer says whether this is a member and whether a rebalance is in progress."""
         if self.generation <= 0 or self.coordinator_id is None:
             return
-        if not self.joining:
+        if not self.is_joining:
             await self._do_heartbeat()
             return
-        # aiokafka's own would wait behind JoinGroup, and take what a round says that has just ended for an eviction.
-        request, asked_s = HeartbeatRequest(self.group_id, self.generation, self.member_id), self.lease.now_s()
+        # aiokafka's heartbeat would wait behind JoinGroup, and treat the error of a completed rebalance as an eviction.
+        request, sent_s = HeartbeatRequest(self.group_id, self.generation, self.member_id), self.lease.now_s()
         node = self.coordinator_id
         try:
             answer = await self._client.send(node, request, group=ConnectionGroup.DEFAULT)
         except KafkaError:
-            # JoinGroup would wait on for a coordinator that is gone: cut off, it is sent again to whoever is it by now.
-            if (waiting := self._client._conns.get((node, ConnectionGroup.COORDINATION))) is not None:
-                waiting.close(reason=CloseReason.CONNECTION_TIMEOUT)
+            # JoinGroup would wait for a coordinator that is gone; once closed, it is sent to the current coordinator.
+            if (join_connection := self._client._conns.get((node, ConnectionGroup.COORDINATION))) is not None:
+                join_connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
             raise
-        self._note_proof(request, answer, asked_s, in_round=True)
+        self._renew_lease(request, answer, sent_s, in_rebalance=True)
 
     @property
-    def fetched(self) -> frozenset[int]:
-        """Partitions that are fetched now."""
+    def fetched_partitions(self) -> frozenset[int]:
+        """Partitions that aiokafka fetches now."""
         return frozenset(at.partition for at in self._subscription.assigned_partitions())
 
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
-        """Fetch exactly `partitions`, those in `positions` from there."""
-        at = {TopicPartition(self._topic, partition): offset for partition, offset in positions.items()}
-        wanted = {TopicPartition(self._topic, partition) for partition in partitions}
-        is_more = not self.fetched.issuperset(partitions)
-        if change(self._consumer, wanted, at, self.out_of_range):
+        """Fetch exactly `partitions` from now on, starting at `positions` where given."""
+        starts = {TopicPartition(self._topic, partition): offset for partition, offset in positions.items()}
+        targets = {TopicPartition(self._topic, partition) for partition in partitions}
+        has_new = not self.fetched_partitions.issuperset(partitions)
+        if change_assignment(self._consumer, targets, starts, self.on_out_of_range):
             await self._stop_commit_offsets_refresh_task()
             self.start_commit_offsets_refresh_task(self._subscription.subscription.assignment)
-        elif is_more:
-            recall(self._consumer)
+        elif has_new:
+            recall_fetches(self._consumer)
 
-    async def committed(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
-        """Return the group's offsets of `partitions`, where there are any, and those whose offsets are of another log.
+    async def committed_offsets(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
+        """Return the committed offsets of `partitions`, and the partitions whose offset belongs to another log.
 
-        Both are empty when the broker does not say now.
+        Both are empty if the broker does not answer.
         """
         if not partitions:
             return {}, set()
         try:
-            found = await self._do_fetch_commit_offsets({TopicPartition(self._topic, one) for one in partitions})
-        except KafkaError as unanswered:
-            log.warning("committed offsets are not known yet (%r); the fetcher asks again", unanswered)
+            offsets = await self._do_fetch_commit_offsets({TopicPartition(self._topic, p) for p in partitions})
+        except KafkaError as error:
+            log.warning("Committed offsets are not known yet (%r); aiokafka's fetcher will query them", error)
             return {}, set()
-        foreign = {at.partition for at, offset in found.items() if self.is_foreign(offset.metadata)}
-        return {at.partition: offset.offset for at, offset in found.items()}, foreign
+        foreign = {at.partition for at, offset in offsets.items() if self.is_foreign(offset.metadata)}
+        return {at.partition: offset.offset for at, offset in offsets.items()}, foreign
 
     async def leave(self) -> None:
-        """Leave the group at once, also in the middle of a join. The subscription is gone afterwards."""
+        """Leave the group at once, also in the middle of a join, and end the subscription."""
         deadline = time.monotonic() + LEAVE_DEADLINE_S
-        # The broker has made a member whose id we are about to learn; only then can it leave.
-        while self.joining and not self.member_id and time.monotonic() < deadline:  # noqa: ASYNC110  # aiokafka tells nobody
+        # The broker may have created a member whose id has not arrived yet; without the id it cannot leave.
+        while self.is_joining and not self.member_id and time.monotonic() < deadline:  # noqa: ASYNC110  # aiokafka has no event for it
             await asyncio.sleep(POLL_S)
         member_id = self.member_id
         self._subscription.unsubscribe()
         if member_id:
-            # A pending JoinGroup blocks its connection until the round ends, so the leave takes the other one.
-            way = ConnectionGroup.DEFAULT if self.joining else ConnectionGroup.COORDINATION
-            await self._leave_for(member_id, way)
+            # A pending JoinGroup blocks its connection until the rebalance ends, so the leave uses the other one.
+            group = ConnectionGroup.DEFAULT if self.is_joining else ConnectionGroup.COORDINATION
+            await self._leave_for(member_id, group)
         self.reset_generation()
 
     async def evict(self, member_id: str) -> None:
-        """Leave the group on behalf of a member known to be dead: nobody waits for its session. Idempotent."""
+        """Remove a dead member from the group before its session expires. Idempotent."""
         if member_id != self.member_id:
             await self.ensure_coordinator_known()
             await self._leave_for(member_id, ConnectionGroup.DEFAULT)
 
     async def group_is_empty(self) -> bool:
-        """Return whether the group has no member; False when the broker does not say."""
+        """Return whether the group has no members; False if the broker does not answer."""
         try:
             await self.ensure_coordinator_known()
             answer = await self._client.send(self.coordinator_id, DescribeGroupsRequest([self.group_id]))
         except KafkaError:
             return False
         error_code, _, state, *_ = answer.groups[0]
-        return bool(error_code == 0 and state in NO_MEMBERS)
+        return bool(error_code == 0 and state in MEMBERLESS_STATES)
 
     def brokers(self) -> list[int]:
-        """Return the nodes of the cluster, as far as they are known."""
+        """Return the known node ids of the cluster."""
         return [broker.nodeId for broker in self._client.cluster.brokers()]
 
-    async def ask(self, node: int) -> None:
-        """Return when the broker answers. Raises KafkaError where it is not there."""
+    async def ping(self, node: int) -> None:
+        """Return when the broker has answered. Raises KafkaError if it does not."""
         await self._client.send(node, MetadataRequest([]))
 
-    def look_for_partitions(self) -> None:
-        """Ask for the topic's metadata: there are more partitions than this client knows."""
+    def refresh_partitions(self) -> None:
+        """Request the topic's metadata, because it has more partitions than this client knows."""
         self._client.force_metadata_update()
 
-    async def _patience(self, request: Any) -> AbstractContextManager[None]:
-        """Give an answer that waits for the other members the time of a round, beyond that of any request."""
-        node, way = self.coordinator_id, ConnectionGroup.COORDINATION
+    async def _extended_timeout(self, request: Any) -> AbstractContextManager[None]:
+        """Extend the time-out of a request whose answer waits for the other members of a rebalance."""
+        node, group = self.coordinator_id, ConnectionGroup.COORDINATION
         waits = isinstance(request, JoinGroupRequest | SyncGroupRequest)
-        if not waits or node is None or not await self._client.ready(node, group=way):
+        if not waits or node is None or not await self._client.ready(node, group=group):
             return nullcontext()
-        return _longer(self._client._conns[node, way], self._rebalance_timeout_ms / 1000)
+        return _extend_timeout(self._client._conns[node, group], self._rebalance_timeout_ms / 1000)
 
-    def _note_proof(self, request: Any, answer: Any, asked_s: float, in_round: bool) -> None:
+    def _renew_lease(self, request: Any, answer: Any, sent_s: float, in_rebalance: bool) -> None:
         """Renew the lease if `answer` proves the membership.
 
-        in_round: the request was sent while joining. SyncGroup's answer, and JoinGroup's, say that it has arrived; a
-        heartbeat's does not, and a commit's does not even say whether a round is on.
+        in_rebalance: the request was sent while joining. An answer to JoinGroup or SyncGroup proves that the rebalance
+        includes this member. An answer to a heartbeat does not, and that to a commit does not even exclude a rebalance.
         """
         match request:
             case JoinGroupRequest() | SyncGroupRequest() if answer.error_code == NoError.errno:
-                self.lease.renew(asked_s)
+                self.lease.renew(sent_s)
             case HeartbeatRequest() if answer.error_code == NoError.errno:
-                self.lease.renew(asked_s, in_round=in_round)
+                self.lease.renew(sent_s, in_rebalance=in_rebalance)
             case HeartbeatRequest() if answer.error_code == RebalanceInProgressError.errno:
-                self.lease.renew(asked_s, in_round=True)
+                self.lease.renew(sent_s, in_rebalance=True)
             case OffsetCommitRequest() if all(code == NoError.errno for _, codes in answer.topics for _, code in codes):
-                self.lease.renew(asked_s, in_round=True)
+                self.lease.renew(sent_s, in_rebalance=True)
 
-    async def _leave_for(self, member_id: str, way: Any) -> None:
+    async def _leave_for(self, member_id: str, group: Any) -> None:
         if self.coordinator_id is None:
             return
-        request = self._client.send(self.coordinator_id, LeaveGroupRequest(self.group_id, member_id), group=way)
+        request = self._client.send(self.coordinator_id, LeaveGroupRequest(self.group_id, member_id), group=group)
         try:
             await asyncio.wait_for(request, LEAVE_DEADLINE_S)
-        except (KafkaError, TimeoutError) as unanswered:
-            log.warning(
-                "leaving the group for %s was not answered (%r); its session will run out", member_id, unanswered
-            )
+        except (KafkaError, TimeoutError) as error:
+            log.warning("Removing %s from the group failed (%r); its session will expire instead", member_id, error)
 
 
 @contextmanager
-def _longer(connection: Any, by_s: float) -> Iterator[None]:
-    """Give requests on `connection` that much more time."""
-    usual_s = connection._request_timeout
-    connection._request_timeout = usual_s + by_s
+def _extend_timeout(connection: Any, by_s: float) -> Iterator[None]:
+    normal_s = connection._request_timeout
+    connection._request_timeout = normal_s + by_s
     try:
         yield
     finally:
-        connection._request_timeout = usual_s
+        connection._request_timeout = normal_s

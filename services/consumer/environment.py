@@ -1,4 +1,4 @@
-"""A consumer that is told everything by its environment, as an autoscaler starts replicas."""
+"""Creates a consumer from environment variables, as the autoscaler sets them for its replicas."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from services.consumer.plan_consumer import PlanConsumer
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerSettings(Options, ScaledGroup):
-    """Environment: TAILPACK_REPLICA, TAILPACK_TOPIC, TAILPACK_GROUP, … and the consumer's options."""
+    """Settings from TAILPACK_REPLICA, TAILPACK_TOPIC, TAILPACK_GROUP and so on, and the consumer's options."""
 
     replica: str
     """Name in plans, such as payment-0. Of two processes with one name the later one owns the partitions."""
@@ -23,7 +23,7 @@ class ConsumerSettings(Options, ScaledGroup):
 
 
 def topics_of(connection: Connection, scaled: ScaledGroup, **more: Any) -> Topics:
-    """Return the topics of a scaled group. more: as the fields of Topics."""
+    """Return the topics of a scaled group. more: further fields of Topics."""
     namespace = connection.namespace
     return Topics(
         group=scaled.group_in(namespace),
@@ -35,9 +35,9 @@ def topics_of(connection: Connection, scaled: ScaledGroup, **more: Any) -> Topic
 
 
 def from_environment(handle: Any = None, *, environ: Mapping[str, str] | None = None, **more: Any) -> PlanConsumer:
-    """Return the consumer that TAILPACK_… variables tell of.
+    """Return a consumer configured by TAILPACK_… variables.
 
-    more: as PlanConsumer takes it, such as handle_batch or listeners; and dead_letters, the name of their topic.
+    more: further arguments of PlanConsumer, such as handle_batch or listeners, and `dead_letters`, a topic's name.
     Raises InvalidSettingsError naming every variable that is wrong.
     """
     connection, settings = read_settings(os.environ if environ is None else environ, ConsumerSettings)

@@ -12,52 +12,52 @@ from contracts.settings import Rules, Target, Values, setting
 
 
 class ReplicaError(Exception):
-    """The replica cannot start or go on. The message is one sentence that says what to do."""
+    """The replica cannot start or continue. The message is one sentence for the user and says what to do."""
 
 
-class Refused(Exception):  # noqa: N818  the handler's verdict, no fault of the program
-    """Raise it in a handler for an event that no further attempt would help. Its arguments are the reasons."""
+class Refused(Exception):  # noqa: N818  the handler's verdict, not a fault of the program
+    """A handler raises this to refuse an event without further attempts. Its arguments are the reasons."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Return why, one sentence each."""
+        """Return the reasons, one sentence each."""
         return tuple(map(str, self.args))
 
 
 class OnLogReset(StrEnum):
-    """The handling of a partition whose log is not the one that was read."""
+    """The reaction to a partition whose log was re-created, truncated or deleted."""
 
-    FAIL = "fail"  # serve it no more, and say so, until somebody has looked
-    START_OVER = "start_over"  # serve it from where its log begins now
+    FAIL = "fail"  # stop serving it and report it until the user resets the group's offsets
+    START_OVER = "start_over"  # serve it from the current beginning of its log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
-    """The topics that the consumer reads and writes, by the names the broker knows."""
+    """The topics that the consumer reads and writes, by their full names on the broker."""
 
     group: str
     events: str
-    """The one topic whose partitions are planned."""
+    """The topic whose partitions are planned."""
     plans: str
-    """PlanRecord; one partition, compacted."""
+    """Topic of PlanRecord; one partition, compacted."""
     progress: str
-    """Progress; one partition."""
+    """Topic of Progress; one partition."""
     dead_letters: str = ""
-    """DeadLetter: what could not be handled, and why. Empty: nowhere."""
+    """Topic of DeadLetter, for events that failed for good. Empty: none."""
     stage: str = ""
-    """Name of the stage in dead letters; empty: the group."""
+    """Name of the stage in dead letters. Empty: the group's name."""
     others: Mapping[str, int] = field(default_factory=dict)
-    """Further topics that must be there before it starts, with the least number of partitions they must have."""
+    """Further topics that must exist before the consumer starts, each with its minimum number of partitions."""
 
 
-def _not_below_the_first(values: Values) -> str | None:
+def _backoff_max_error(values: Values) -> str | None:
     first_s = values["retry_backoff_s"]
     return None if values["retry_backoff_max_s"] >= first_s else f"is less than retry_backoff_s = {first_s:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Membership, Target):
-    """Options of a consumer. Raises ValueError naming everything that is wrong."""
+    """Options of a consumer. Raises ValueError naming every option that is wrong."""
 
     rebalance_timeout_s: float = setting(10.0, "s", above=0)
     """Time after which a member that has not rejoined is removed from the group."""
@@ -84,10 +84,10 @@ class Options(Membership, Target):
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """Handling of a partition whose log was re-created, truncated, or deleted before it was served."""
 
-    RULES: ClassVar[Rules] = (OBEYS_PLANS, ("retry_backoff_max_s", _not_below_the_first))
+    RULES: ClassVar[Rules] = (OBEYS_PLANS, ("retry_backoff_max_s", _backoff_max_error))
 
     def backoff_s(self, failures: int) -> float:
-        """Return the pause after so many failed attempts (s)."""
+        """Return the pause after this number of failed attempts (s)."""
         return min(self.retry_backoff_s * 2.0 ** min(failures - 1, 64), self.retry_backoff_max_s)
 
 
@@ -96,104 +96,102 @@ class Event:
     """One record of the input topic."""
 
     topic: str
-    """As the broker names it, namespace included."""
+    """Full name on the broker, namespace included."""
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes]]
     timestamp_us: int
-    """The record's own (µs since the epoch, in whole milliseconds)."""
+    """The record's own timestamp (µs since the epoch, in whole milliseconds)."""
     received_us: int
-    """When it was polled (µs since the epoch)."""
+    """When the event was polled (µs since the epoch)."""
     epoch: int
-    """Plan epoch that the partition was taken or kept under; 0 without a plan."""
+    """Epoch of the plan that assigned the partition; 0 without a plan."""
     generation: int | None = None
-    """Generation of the group in which the partition was taken. (epoch, generation) is the event's fencing token: who
-    takes the partition next has a greater one. None where another runtime polled it."""
+    """Group generation in which the partition was taken; None if another runtime polled the event. (epoch, generation)
+    is the event's fencing token: the partition's next owner has a greater one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """How a replica is."""
+    """Health of a replica."""
 
     ok: bool
     reasons: tuple[str, ...]
-    """Why it is not well, one sentence each; empty where it is."""
+    """Why the replica is unhealthy, one sentence each. Empty: it is healthy."""
     state: ReplicaState
     partitions: tuple[int, ...]
-    """Those that are served, ascending."""
+    """Partitions that it serves, ascending."""
     lease_age_s: float
-    """Since the group was asked and confirmed the membership."""
+    """Seconds since the last request by which the group confirmed the membership."""
     commit_age_s: float
-    """Since all that was done was committed."""
+    """Seconds since everything done was committed."""
 
 
-Later = Awaitable[Any] | None
-"""None: the event is done. An awaitable: it will be, once that completes; the next event need not wait for it. What it
-raises is treated as if the handler had raised it."""
-Handler = Callable[[Event], Awaitable[Later]]
-"""Handles one event. What it raises, and what it returned later on, is tried again; see Options.attempts."""
-BatchHandler = Callable[[Sequence[Event]], Awaitable[Later]]
-"""Handles events of one partition that follow each other."""
+Completion = Awaitable[Any] | None
+"""None: the event is done. An awaitable: the event is done once it completes, and the next event need not wait for it.
+An error of the awaitable counts as an error of the handler."""
+Handler = Callable[[Event], Awaitable[Completion]]
+"""Handles one event. An error, of the handler or of the awaitable it returned, causes a retry; see Options.attempts."""
+BatchHandler = Callable[[Sequence[Event]], Awaitable[Completion]]
+"""Handles consecutive events of one partition."""
 OnError = Callable[[Event, Exception], Awaitable[None]]
-"""Gets an event that has failed for good and what its last attempt raised. What it raises itself ends the consumer."""
+"""Gets an event that has failed for good and the last attempt's error. An error of this callback ends the consumer."""
+PartitionListener = Callable[[Sequence[int]], Awaitable[None]]
 
 
-Told = Callable[[Sequence[int]], Awaitable[None]]
-
-
-async def _nobody(partitions: Sequence[int]) -> None:
-    """Tell nobody."""
+async def _ignore(partitions: Sequence[int]) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Whom to tell about partitions, given in ascending order. What a listener raises ends the consumer."""
+    """Callbacks for partitions (ascending) that this replica gets or gives up. A listener's error ends the consumer."""
 
-    on_partitions_taken: Told = _nobody
-    """They are this replica's from now on; no event of them is handled before this returns."""
-    on_partitions_released: Told = _nobody
-    """They are finished and committed; nobody else gets them before this returns."""
-    on_partitions_lost: Told = _nobody
-    """They are, or will be, somebody else's without having been finished and committed: the group took this replica for
-    dead, or it left while an event took too long or no broker answered. Their last events may be served again."""
+    on_partitions_taken: PartitionListener = _ignore
+    """This replica owns the partitions from now on. None of their events is handled before this returns."""
+    on_partitions_released: PartitionListener = _ignore
+    """All events are done and committed. No other replica gets the partitions before this returns."""
+    on_partitions_lost: PartitionListener = _ignore
+    """Another replica owns, or will own, the partitions, but not all events are committed: the group removed this
+    replica, or it left while an event took too long or no broker answered. Their last events may be served again."""
 
 
 @dataclass(slots=True)
-class Calls:
-    """Calls the listeners. Of each partition they hear by turns that it was taken, and that it was released or lost.
+class ListenerCalls:
+    """Calls the listeners, one at a time and in order.
 
-    What is told first is heard first, also where nobody waits for it. Each method returns a future that is done when
-    the listener is.
+    For each partition, `on_taken` alternates with `on_released` or `on_lost`: calls that would break this are left out.
+    Each method returns a future that is done when the listener has returned.
     """
 
     listeners: Listeners
-    _known: set[int] = field(default_factory=set)
-    """Partitions that were told as taken, and not yet as released or lost."""
-    _last: "asyncio.Future[None] | None" = None
+    _taken_partitions: set[int] = field(default_factory=set)
+    """Partitions announced as taken and not yet as released or lost."""
+    _last_call: "asyncio.Future[None] | None" = None
 
-    def taken(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Tell of those that are not known."""
-        fresh = set(partitions) - self._known
-        self._known |= fresh
-        return self._call(self.listeners.on_partitions_taken, fresh)
+    def on_taken(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
+        """Announce the partitions that are not announced yet."""
+        new = set(partitions) - self._taken_partitions
+        self._taken_partitions |= new
+        return self._call(self.listeners.on_partitions_taken, new)
 
-    def released(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Tell of those that are known."""
+    def on_released(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
+        """Announce the partitions that were announced as taken."""
         return self._call(self.listeners.on_partitions_released, self._forget(partitions))
 
-    def lost(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
-        """Tell of those that are known."""
+    def on_lost(self, partitions: Iterable[int]) -> "asyncio.Future[None]":
+        """Announce the partitions that were announced as taken."""
         return self._call(self.listeners.on_partitions_lost, self._forget(partitions))
 
     def _forget(self, partitions: Iterable[int]) -> set[int]:
-        gone = self._known.intersection(partitions)
-        self._known -= gone
-        return gone
+        dropped = self._taken_partitions.intersection(partitions)
+        self._taken_partitions -= dropped
+        return dropped
 
-    def _call(self, listener: Told, partitions: set[int]) -> "asyncio.Future[None]":
-        loop, before = asyncio.get_running_loop(), self._last
+    def _call(self, listener: PartitionListener, partitions: set[int]) -> "asyncio.Future[None]":
+        loop, before = asyncio.get_running_loop(), self._last_call
         if not partitions:
             nothing: asyncio.Future[None] = loop.create_future()
             nothing.set_result(None)
@@ -204,5 +202,5 @@ class Calls:
                 await asyncio.wait([before])
             await listener(sorted(partitions))
 
-        self._last = loop.create_task(turn())
-        return self._last
+        self._last_call = loop.create_task(turn())
+        return self._last_call

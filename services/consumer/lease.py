@@ -1,7 +1,7 @@
-"""How a member knows that it still is one, and that a round is on.
+"""A member's lease: how it knows that it is still in the group, and that a rebalance is in progress.
 
-The lease is self-fencing: who has not heard from the group for a session may be no member any more, and starts nothing
-new. The prober asks where no plan says so and a heartbeat would be long in coming.
+The lease fences the replica itself: without an answer from the group for a session it may have been removed, and starts
+no further event. The prober sends extra heartbeats, because Kafka's own come too rarely after unplanned changes.
 """
 
 import asyncio
@@ -15,111 +15,111 @@ from contracts.clock import steady_s
 
 log = logging.getLogger(__name__)
 
-PROBE_S: Final = 0.4
-"""How often a member asks. Plans are news by themselves; this is for what no plan announced: a member that asks to be
-drained, comes, leaves, or whose session has run out."""
-AFTER_ROUND_S: Final = (0.02, 0.06, 0.12)
-"""Pauses before the first probes after a round: who came or left in the middle of it has made others join again, and
-they wait for those that were through already."""
-IN_DOUBT_S: Final = 0.05  # pause between probes while the lease is out: everything waits for the answer
-GAP: Final = 1 / 3  # share of a session. A process that stood still for longer cannot know what it has missed
-LOOKS: Final = 12  # in a session: how often the process looks whether it stands still
-
-Clock = Callable[[], float]
+PROBE_INTERVAL_S: Final = 0.4
+"""Pause between two probes. Plans arrive by themselves; a probe finds what no plan announced: a member that joins,
+leaves, asks to be drained, or whose session has expired."""
+PROBE_PAUSES_AFTER_REBALANCE_S: Final = (0.02, 0.06, 0.12)
+"""Pauses before the first probes after a rebalance. A member that joined or left in the middle of it makes others join
+again, and they wait for the members that had finished."""
+EXPIRED_PROBE_INTERVAL_S: Final = 0.05  # while the lease is expired, all events wait for the answer
+MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have missed anything
+CHECKS_PER_SESSION: Final = 12
 
 
 class Lease:
-    """Renewed by every answer that proves membership; out a session (`session_s`) after the last one was asked for.
+    """A lease that every answer proving membership renews, for a session (`session_s`) from when its request was sent.
 
-    Not after it came: an answer may lie unread while the process is stopped, and by then prove nothing.
+    The time of the answer does not count: it may lie unread while the process is stopped, and by then prove nothing.
 
-    Out sooner in two cases. A round ends at the latest `rebalance_timeout_s` after it began, and goes on without a
-    member whose JoinGroup or SyncGroup has not arrived, though its heartbeats have: so that long after the last answer
-    that knew of no round. And after a gap, in which the process stood still (SIGSTOP, a suspended machine, a handler
-    that did not let go of the CPU) for a third of a session: until an answer comes that was asked for after it.
+    The lease expires sooner in two cases:
+    - `rebalance_timeout_s` after the last request whose answer excluded a rebalance. By then a rebalance completes
+      without any member whose JoinGroup or SyncGroup is missing, even if its heartbeats arrive.
+    - After a gap: the process stood still for a third of a session (SIGSTOP, a suspended machine, a handler that blocks
+      the CPU). The lease is valid again with the first answer to a request sent after the gap.
 
-    The broker refuses a zombie's commits; the lease keeps it from producing output a second time.
+    The broker refuses the commits of a removed member; the lease keeps that member from repeating outputs.
     """
 
-    def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Clock = steady_s) -> None:
+    def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = steady_s) -> None:
         self._session_s = session_s
         self._rebalance_timeout_s = rebalance_timeout_s
         self._clock = clock
-        self._renewed_s = self._no_round_s = self._looked_s = clock()
-        self._gap_ended_s = self._looked_s
-        self._news = asyncio.Event()
+        self._renewed_s = self._no_rebalance_s = self._last_check_s = clock()
+        self._gap_ended_s = self._last_check_s
+        self._renewed = asyncio.Event()
 
     def now_s(self) -> float:
-        """Return the time by the lease's clock."""
+        """Return the time of the lease's clock."""
         return self._clock()
 
-    def renew(self, asked_s: float, *, in_round: bool = False) -> None:
-        """The group has confirmed the membership. asked_s: when it was asked (of `now_s`).
+    def renew(self, sent_s: float, *, in_rebalance: bool = False) -> None:
+        """Renew the lease: the group has confirmed the membership.
 
-        in_round: a round may have been on that had not heard from this member yet.
+        sent_s: when the request was sent, by `now_s`. in_rebalance: a rebalance may be waiting for this member.
         """
-        self._renewed_s = max(self._renewed_s, asked_s)
-        if not in_round:
-            self._no_round_s = max(self._no_round_s, asked_s)
-        self._news.set()
+        self._renewed_s = max(self._renewed_s, sent_s)
+        if not in_rebalance:
+            self._no_rebalance_s = max(self._no_rebalance_s, sent_s)
+        self._renewed.set()
 
     @property
     def age_s(self) -> float:
-        """How long ago the group was asked that has confirmed the membership last."""
+        """Seconds since the last request by which the group confirmed the membership."""
         return self._clock() - self._renewed_s
 
     @property
-    def is_out(self) -> bool:
+    def is_expired(self) -> bool:
         """Whether the group may have given this member's partitions to others."""
-        now_s = self._look()
-        ends_s = min(self._renewed_s + self._session_s, self._no_round_s + self._rebalance_timeout_s)
+        now_s = self._check_gap()
+        ends_s = min(self._renewed_s + self._session_s, self._no_rebalance_s + self._rebalance_timeout_s)
         return self._renewed_s < self._gap_ended_s or now_s > ends_s
 
-    async def held(self) -> None:
-        """Return at once while the lease runs; wait for its renewal when it is out."""
-        while self.is_out:
-            self._news.clear()
-            await self._news.wait()
+    async def wait_until_valid(self) -> None:
+        """Return at once while the lease is valid; if it is expired, wait for its renewal."""
+        while self.is_expired:
+            self._renewed.clear()
+            await self._renewed.wait()
 
     async def watch(self) -> None:
-        """Notice gaps, until cancelled: whoever looks next after one sees how long ago this last did."""
+        """Record the time regularly until cancelled, so that the next check after a gap finds it."""
         while True:
-            self._look()
-            await asyncio.sleep(self._session_s / LOOKS)
+            self._check_gap()
+            await asyncio.sleep(self._session_s / CHECKS_PER_SESSION)
 
-    def _look(self) -> float:
+    def _check_gap(self) -> float:
         now_s = self._clock()
-        if now_s - self._looked_s > self._session_s * GAP:
-            log.warning("this process stood still for %.1f s; it asks whether it is a member", now_s - self._looked_s)
+        gap_s = now_s - self._last_check_s
+        if gap_s > self._session_s * MAX_GAP_SESSIONS:
+            log.warning("Process stood still for %.1f s; waiting for the group to confirm the membership", gap_s)
             self._gap_ended_s = now_s
-        self._looked_s = now_s
+        self._last_check_s = now_s
         return now_s
 
 
 class Prober:
-    """`ask` is a heartbeat; what it learns reaches the group's member by itself."""
+    """Sends extra heartbeats. `send_heartbeat` applies the answer to the membership itself."""
 
-    def __init__(self, ask: Callable[[], Awaitable[None]], lease: Lease) -> None:
-        self._ask = ask
+    def __init__(self, send_heartbeat: Callable[[], Awaitable[None]], lease: Lease) -> None:
+        self._send_heartbeat = send_heartbeat
         self._lease = lease
-        self._completed = asyncio.Event()
+        self._rebalance_completed = asyncio.Event()
 
-    def round_completed(self) -> None:
-        """Ask soon, and a few times."""
-        self._completed.set()
+    def on_rebalance_completed(self) -> None:
+        """Probe soon, several times."""
+        self._rebalance_completed.set()
 
     async def run(self) -> None:
-        """Ask until cancelled."""
-        pauses = iter(AFTER_ROUND_S)
+        """Probe until cancelled."""
+        pauses = iter(PROBE_PAUSES_AFTER_REBALANCE_S)
         while True:
             try:
-                pause_s = IN_DOUBT_S if self._lease.is_out else next(pauses, PROBE_S)
-                await asyncio.wait_for(self._completed.wait(), pause_s)
+                pause_s = EXPIRED_PROBE_INTERVAL_S if self._lease.is_expired else next(pauses, PROBE_INTERVAL_S)
+                await asyncio.wait_for(self._rebalance_completed.wait(), pause_s)
             except TimeoutError:
                 try:
-                    await self._ask()
-                except KafkaError as refused:
-                    log.info("probe: %r", refused)  # the next heartbeat meets the same and deals with it
+                    await self._send_heartbeat()
+                except KafkaError as error:
+                    log.info("Probe failed: %r", error)  # the next heartbeat gets the same error and handles it
             else:
-                self._completed.clear()
-                pauses = iter(AFTER_ROUND_S)
+                self._rebalance_completed.clear()
+                pauses = iter(PROBE_PAUSES_AFTER_REBALANCE_S)

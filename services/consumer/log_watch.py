@@ -1,7 +1,7 @@
-"""Whether the log is still the one that was read. Nothing of another log is served as if it followed.
+"""Detects that a partition's log is not the one that was read, so that no other log is served as its continuation.
 
-A log may end before the offset that is to be read next (truncated, or created anew), begin after it (retention was
-quicker than this group), or be another one of the same name. aiokafka would go on at its start and say nothing.
+A log may end before the next offset to read (it was truncated or re-created), begin after it (retention was faster than
+this group), or be a new log of the same name. aiokafka would continue at the log's start and report nothing.
 """
 
 import asyncio
@@ -21,32 +21,32 @@ from services.consumer.topic_facts import topic_id
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.2  # how soon a partition that was read to the end of its old log starts over
-LOOKS_PER_ID: Final = 10  # how many looks pass between two questions for the topic's id
-ANSWER_S: Final = 5.0
-FOREIGN: Final = "the group's offset is one of a log that was deleted since"
-_MARK: Final = "topic "  # before the id, in what is kept beside committed offsets
+CHECK_INTERVAL_S: Final = 0.2
+CHECKS_PER_ID_QUERY: Final = 10  # the topic's id is queried at every tenth check
+ANSWER_TIMEOUT_S: Final = 5.0
+FOREIGN_OFFSET: Final = "the committed offset belongs to a log that was deleted"
+_ID_PREFIX: Final = "topic "  # of the topic's id in the metadata of committed offsets
 
 
 class Position(TopicPartitionState):  # type: ignore[misc]  # aiokafka ships no types
-    """A position in a log that asks before it jumps to the log's start."""
+    """The state of a partition, which reports an offset out of range instead of jumping to the log's start."""
 
-    def __init__(self, assignment: Any, partition: int, out_of_range: Callable[[int], None]) -> None:
+    def __init__(self, assignment: Any, partition: int, on_out_of_range: Callable[[int], None]) -> None:
         super().__init__(assignment)
         self._partition = partition
-        self._out_of_range = out_of_range
+        self._on_out_of_range = on_out_of_range
 
     def await_reset(self, strategy: int) -> None:
-        """Begin at the log's start where nothing was ever committed; else fetch nothing until it is known why."""
+        """Begin at the log's start if nothing was committed yet; else pause until the log is examined."""
         if not self.has_valid_position:
             super().await_reset(strategy)
         elif not self.paused:
             self.pause()
-            self._out_of_range(self._partition)
+            self._on_out_of_range(self._partition)
 
 
 class LogWatch:
-    """Examines partitions that cannot be fetched from where they are to go on, and looks at the topic's id."""
+    """Examines partitions whose next offset cannot be fetched, and checks the topic's id."""
 
     def __init__(self, consumer: Any, queues: PartitionQueues, topic: str, on_reset: OnLogReset) -> None:
         self._consumer = consumer
@@ -54,98 +54,98 @@ class LogWatch:
         self._topic = topic
         self._on_reset = on_reset
         self._suspects: set[int] = set()
-        """Partitions whose offset cannot be fetched."""
-        self._told: WeakSet[PartitionQueue] = WeakSet()
+        """Partitions whose next offset cannot be fetched."""
+        self._reported_queues: WeakSet[PartitionQueue] = WeakSet()
         self._id: UUID | None = None
 
-    def out_of_range(self, partition: int) -> None:
-        """The broker has nothing at the partition's offset."""
+    def on_out_of_range(self, partition: int) -> None:
+        """Examine the partition soon, because the broker does not have its next offset."""
         self._suspects.add(partition)
 
     def metadata(self) -> str:
-        """Return what tells whose log committed offsets are of."""
-        return f"{_MARK}{self._id}" if self._id else ""
+        """Return the metadata of committed offsets, which identifies their log. Empty: the topic's id is unknown."""
+        return f"{_ID_PREFIX}{self._id}" if self._id else ""
 
     def is_foreign(self, metadata: str) -> bool:
-        """Return whether offsets with this `metadata` are of another log."""
-        return metadata.startswith(_MARK) and self._id is not None and metadata != self.metadata()
+        """Return whether a committed offset with this `metadata` belongs to another log."""
+        return metadata.startswith(_ID_PREFIX) and self._id is not None and metadata != self.metadata()
 
     async def run(self) -> None:
-        """Look until cancelled."""
-        looks = 0
+        """Check until cancelled."""
+        checks = 0
         while True:
-            await asyncio.sleep(LOOK_S)
-            looks += 1
-            if looks % LOOKS_PER_ID == 0:
-                await self.look_at_id()
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            checks += 1
+            if checks % CHECKS_PER_ID_QUERY == 0:
+                await self.check_topic_id()
             for partition in list(self._suspects):
                 await self._examine(partition)
             for partition, queue in list(self._queues.items()):
-                if queue.cut_off:
-                    await self._cut_off(partition, queue)
+                if queue.cut_off_reason:
+                    await self._handle_cut_off(partition, queue)
 
-    async def look_at_id(self) -> None:
-        """Compare the topic's id with the one before."""
+    async def check_topic_id(self) -> None:
+        """Query the topic's id, and cut off all partitions that were read if it has changed."""
         try:
-            found = await asyncio.wait_for(topic_id(self._consumer._client, self._topic), ANSWER_S)
-        except (KafkaError, TimeoutError) as unanswered:
-            log.info("the id of %s is not known now: %r", self._topic, unanswered)
+            new_id = await asyncio.wait_for(topic_id(self._consumer._client, self._topic), ANSWER_TIMEOUT_S)
+        except (KafkaError, TimeoutError) as error:
+            log.info("The id of topic %s is not known now: %r", self._topic, error)
             return
-        before, self._id = self._id, found or self._id
-        if found is not None and before is not None and found != before:
+        old_id, self._id = self._id, new_id or self._id
+        if new_id is not None and old_id is not None and new_id != old_id:
             for partition, queue in self._queues.items():
-                if queue.expected:
-                    self._queues.cut_off(partition, "the topic was deleted and created anew")
+                if queue.next_fetch_offset:
+                    self._queues.cut_off(partition, "the topic was deleted and re-created")
 
     async def _examine(self, partition: int) -> None:
         at = TopicPartition(self._topic, partition)
         bounds = await self._bounds(at)
-        if at not in self._consumer.assignment() or partition not in self._queues.held:
-            self._suspects.discard(partition)  # whoever has it now examines it again
+        if at not in self._consumer.assignment() or partition not in self._queues.owned_partitions:
+            self._suspects.discard(partition)  # its current owner examines it
         elif bounds is not None:
             self._suspects.discard(partition)
             queue = self._queues[partition]
-            offset = bounds[0] if queue.expected is None else queue.expected
+            offset = bounds[0] if queue.next_fetch_offset is None else queue.next_fetch_offset
             if reason := _reason(offset, *bounds):
-                self._queues.cut_off(partition, queue.cut_off or reason)
-            else:  # the broker had not caught up yet
+                self._queues.cut_off(partition, queue.cut_off_reason or reason)
+            else:  # the broker lagged behind and has the offset now
                 self._consumer.seek(at, offset)
                 self._consumer.resume(at)
 
     async def _bounds(self, at: TopicPartition) -> tuple[int, int] | None:
-        """Return the first offset and the next one to be written; None while the broker does not say."""
+        """Return the log's first offset and its next offset to write. None: the broker does not answer."""
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 begin = await self._consumer.beginning_offsets([at])
                 return begin[at], (await self._consumer.end_offsets([at]))[at]
-        except (KafkaError, TimeoutError) as unanswered:
-            log.info("the log of %s cannot be examined now: %r", at, unanswered)
+        except (KafkaError, TimeoutError) as error:
+            log.info("The log of %s cannot be examined now: %r", at, error)
             return None
 
-    async def _cut_off(self, partition: int, queue: PartitionQueue) -> None:
-        """Say it once; then begin at the log's start, once what was read of the old one is served."""
+    async def _handle_cut_off(self, partition: int, queue: PartitionQueue) -> None:
+        """Log it once; if the partition starts over, do so as soon as its backlog is served."""
         at = TopicPartition(self._topic, partition)
-        starts_over = self._on_reset is OnLogReset.START_OVER and not queue.cut_off_for_good
-        if queue not in self._told:
-            self._told.add(queue)
+        starts_over = self._on_reset is OnLogReset.START_OVER and not queue.is_cut_off_for_good
+        if queue not in self._reported_queues:
+            self._reported_queues.add(queue)
             then = "starts over" if starts_over else "is served no more (on_log_reset)"
-            log.error(f"{self._topic}, partition {partition} {then}: {queue.cut_off}")
+            log.error(f"{self._topic}, partition {partition} {then}: {queue.cut_off_reason}")
             if at in self._consumer.assignment():
                 self._consumer.pause(at)
-        if not starts_over or queue.waiting or not queue.is_idle or (bounds := await self._bounds(at)) is None:
+        if not starts_over or queue.backlog or not queue.is_idle or (bounds := await self._bounds(at)) is None:
             return
         if not queue.is_dropped and queue.is_open and at in self._consumer.assignment():
             self._queues.drop([partition])
             self._queues.open({partition: bounds[0]}, queue.epoch, queue.generation)
-            self._queues[partition].uncommit()
+            self._queues[partition].clear_committed()
             self._consumer.seek(at, bounds[0])
             self._consumer.resume(at)
 
 
 def _reason(offset: int, begin: int, end: int) -> str:
-    """Return why `offset` cannot be fetched from a log of `begin` to `end`; empty where it can."""
+    """Return why `offset` cannot be fetched from a log of `begin` to `end`. Empty: it can."""
     if offset > end:
-        return f"its log ends at {end}, before {offset}, where it would go on: it was truncated or created anew"
+        return f"its log ends at {end}, before the next offset {offset}: it was truncated or re-created"
     if offset < begin:
         return (
             f"its log begins at {begin}: {begin - offset} offsets from {offset} on were deleted before they were served"

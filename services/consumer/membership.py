@@ -1,4 +1,4 @@
-"""When a replica joins the group, rejoins it and leaves it: the plan decides, Kafka's group protocol carries it out."""
+"""Decides when a replica joins, rejoins and leaves the group, by the plan. Kafka's group protocol carries it out."""
 
 import asyncio
 import logging
@@ -15,19 +15,19 @@ from services.consumer.plan_reader import PlanReader
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 10.0
-"""How long a replica that no plan names waits before it looks whether the group is empty, and serves if it is."""
-BEHIND_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses before rejoining because the leader placed by an older plan than ours: it reads the newer one any moment."""
-GRACE_MARGIN_S: Final = 0.05  # the grace of an absent replica is surely over this long after
+UNNAMED_WAIT_S: Final = 10.0
+"""How long a replica that no plan names waits before it checks whether the group is empty, and then joins it."""
+REJOIN_PAUSES_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses before each rejoin while the leader uses an older plan. It usually reads the newer one soon."""
+GRACE_MARGIN_S: Final = 0.05  # added to the grace of an absent replica, so that it is surely over
 LINGER_S: Final = 0.25
-"""How long a replica that has given everything away stays a member: were it to leave while others still fetch what the
-round gave them, they would have to join again."""
+"""How long a replica without partitions stays a member before it leaves. Leaving makes all members join again, so the
+others should have fetched their new partitions by then."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Membership:
-    """Joins, rejoins and leaves. The coordinator's Conduct: it is told of each round, one after the other."""
+    """Joins, rejoins and leaves the group. Implements the coordinator's RebalanceCallbacks."""
 
     replica: str
     subscribe: Callable[[], None]
@@ -35,196 +35,191 @@ class Membership:
     assignor: PlanAssignor
     handover: Handover
     plans: PlanReader
-    changed: Callable[[], None]
-    """Called when the state, or what is owned, may be another."""
-    completed: Callable[[], None]
-    """Called after each round."""
-    failed: "asyncio.Future[None]"
-    """Gets the first error that the replica cannot survive."""
-    ended: Callable[[Eviction], Coroutine[Any, Any, None]] | None = None
-    """Ends, as a coroutine that never raises, what a dead replica has left open."""
+    on_change: Callable[[], None]
+    """Called when the state, or the owned partitions, may have changed."""
+    on_rebalance: Callable[[], None]
+    """Called after each rebalance."""
+    failure: "asyncio.Future[None]"
+    """Gets the first error that ends the replica."""
+    end_transaction: Callable[[Eviction], Coroutine[Any, Any, None]] | None = None
+    """Ends the open transaction of a dead replica; must not raise."""
     linger_s: float = LINGER_S
     state: ReplicaState = ReplicaState.WARM
-    _leaving: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _empty: asyncio.Event = field(default_factory=asyncio.Event)
+    _leave_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _drained: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: "set[asyncio.Future[None]]" = field(default_factory=set)
-    _subscribed: bool = False
-    _evicted: set[str] = field(default_factory=set)
-    _behind: int = 0
+    _is_subscribed: bool = False
+    _evicted_members: set[str] = field(default_factory=set)
+    _stale_rebalances: int = 0
+    """Consecutive rebalances in which the leader used an older plan."""
 
     @property
     def member_id(self) -> str:
-        """The group's id of this member; empty when not a member."""
-        return str(self.coordinator.member_id) if self._subscribed else ""
+        """The id that the group gave this member. Empty: it is not a member."""
+        return str(self.coordinator.member_id) if self._is_subscribed else ""
 
     @property
     def generation(self) -> int:
-        """The group's generation; -1 when not a member."""
-        return int(self.coordinator.generation) if self._subscribed else -1
+        """The group's generation. -1: this replica is not a member."""
+        return int(self.coordinator.generation) if self._is_subscribed else -1
 
     async def run(self) -> None:
-        """Obey plans until cancelled."""
-        await self._obey(self.plans.newest)
+        """Follow plans until cancelled."""
+        await self._follow_plan(self.plans.newest_plan)
         while True:
             try:
-                await asyncio.wait_for(self.plans.news.wait(), PATIENCE_S)
+                await asyncio.wait_for(self.plans.news.wait(), UNNAMED_WAIT_S)
             except TimeoutError:
-                await self._help_out()
+                await self._join_if_empty()
                 continue
             self.plans.news.clear()
-            await self._obey(self.plans.newest)
+            await self._follow_plan(self.plans.newest_plan)
 
     async def drain(self, drain_s: float) -> None:
-        """Ask the others to take over and serve until they have, for `drain_s` at most; then leave the group.
+        """Serve until others have taken over all partitions, for `drain_s` at most; then leave the group.
 
-        Eager: leave at once; asking would stop everybody, and the leaving again.
+        Eager: leave at once, because each of the two rebalances would stop all members.
         """
-        if self.handover.queues.held and not self.handover.eager and self.state is not ReplicaState.STOPPING:
-            self.state, self.assignor.draining = ReplicaState.DRAINING, True
-            self.changed()
-            self._empty.clear()
+        owned = self.handover.queues.owned_partitions
+        if owned and not self.handover.is_eager and self.state is not ReplicaState.STOPPING:
+            self.state, self.assignor.is_draining = ReplicaState.DRAINING, True
+            self.on_change()
+            self._drained.clear()
             self.coordinator.request_rejoin()
             try:
-                await asyncio.wait_for(self._empty.wait(), drain_s)
-                if self.assignor.last.members > 1:
+                await asyncio.wait_for(self._drained.wait(), drain_s)
+                if self.assignor.last_assignment.members > 1:
                     await asyncio.sleep(self.linger_s)
             except TimeoutError:
-                log.warning("nobody has taken over within %g s; leaving all the same", drain_s)
+                log.warning("No other replica took over within %g s; leaving anyway", drain_s)
         await self.leave(ReplicaState.STOPPING)
 
     async def leave(self, state: ReplicaState) -> None:
-        """Finish the events in flight, commit, leave the group; `state` is what the replica is afterwards."""
-        async with self._leaving:  # a leave under way is completed before the replica stops
-            if self._subscribed:
-                self._subscribed = False  # from here on, a round under way hands out nothing
-                await self.handover.give_up_all(self.handover.release_s)
+        """Finish the events in flight, commit and leave the group. state: the replica's state afterwards."""
+        async with self._leave_lock:  # the replica stops only after a leave in progress
+            if self._is_subscribed:
+                self._is_subscribed = False  # a rebalance in progress assigns nothing from here on
+                await self.handover.give_up_all(self.handover.max_release_s)
                 await self.coordinator.leave()
             self.assignor.forget()
         self.state = state
-        self.changed()
+        self.on_change()
 
     async def abandon(self) -> dict[int, range]:
-        """Stop without telling the group, which cannot be reached; return what others will serve again."""
-        self._subscribed = False
+        """Stop without leaving the group, which cannot be reached; return partition → offsets to be served again."""
+        self._is_subscribed = False
         self.state = ReplicaState.STOPPING
         return await self.handover.abandon()
 
-    # What the coordinator calls.
-
-    async def before_round(self) -> None:
-        """Eager: stop serving. Incremental: go on."""
+    async def before_rebalance(self) -> None:
+        """Stop serving, if the replica is eager."""
         try:
-            if self.handover.eager and self._subscribed:
-                await self.handover.stop()
-        except Exception as wrong:  # aiokafka would log it and go on with a replica that serves nothing
-            self._fail(wrong)
+            if self.handover.is_eager and self._is_subscribed:
+                await self.handover.stop_serving()
+        except Exception as error:  # aiokafka would log it and keep a replica that serves nothing
+            self._fail(error)
 
-    async def carry_out(self, partitions: frozenset[int], generation: int) -> None:
-        """Serve what this generation assigned, and see whether that is the last word."""
-        async with self._leaving:
-            if not self._subscribed:
+    async def apply_assignment(self, partitions: frozenset[int], generation: int) -> None:
+        """Serve the assigned partitions, and rejoin if another rebalance is needed."""
+        async with self._leave_lock:
+            if not self._is_subscribed:
                 return
             try:
-                again = await self.handover.carry_out(partitions, generation)
-            except Exception as wrong:
-                self._fail(wrong)
+                rejoin = await self.handover.apply_assignment(partitions, generation)
+            except Exception as error:
+                self._fail(error)
                 return
-        self._settle(partitions)
-        self.completed()
-        if again:
+        self._update_state(partitions)
+        self.on_rebalance()
+        if rejoin or self.assignor.last_assignment.requests_plan:
             self.coordinator.request_rejoin()
             return
-        if self.assignor.last.asks:  # without waiting: the leader has waited long enough
-            self.coordinator.request_rejoin()
-            return
-        self._compare_epochs()
+        self._rejoin_if_plan_is_newer()
         if grace_s := self.assignor.grace_left_s():
             asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self.coordinator.request_rejoin)
 
-    def lost(self) -> None:
-        """Drop everything: somebody else owns it."""
-        self._start(self.handover.lose())
-        self.changed()
+    def on_membership_lost(self) -> None:
+        """Drop all partitions, because other members own them."""
+        self._run_in_background(self.handover.lose_all())
+        self.on_change()
 
-    # What follows from plans and rounds.
-
-    async def _obey(self, plan: PlanRecord | None) -> None:
+    async def _follow_plan(self, plan: PlanRecord | None) -> None:
         await self._evict(plan.evictions if plan else ())
-        named = self._is_named(plan)
-        if self._subscribed and not named and self.handover.eager:
+        is_named = self._is_named(plan)
+        if self._is_subscribed and not is_named and self.handover.is_eager:
             await self.leave(ReplicaState.DRAINED)
-        elif self._subscribed:
-            if plan is not None and plan.epoch > self.assignor.last.epoch and not self.coordinator.joining:
-                self.coordinator.request_rejoin()  # while joining, the epochs are compared at its end
-        elif named or (self.state is ReplicaState.WARM and not self.handover.eager):
+        elif self._is_subscribed:
+            is_newer = plan is not None and plan.epoch > self.assignor.last_assignment.epoch
+            if is_newer and not self.coordinator.is_joining:  # else `apply_assignment` compares the epochs afterwards
+                self.coordinator.request_rejoin()
+        elif is_named or (self.state is ReplicaState.WARM and not self.handover.is_eager):
             self._join()
-        self.changed()
+        self.on_change()
 
     async def _evict(self, evictions: Sequence[Eviction]) -> None:
-        fresh = {each.member_id for each in evictions if each.member_id} - self._evicted
-        self._evicted |= fresh
-        if self.ended is not None:
-            for each in evictions:
-                if each.member_id in fresh:
-                    self._start(self.ended(each))
-        await asyncio.gather(*map(self.coordinator.evict, sorted(fresh)))
+        new = {eviction.member_id for eviction in evictions if eviction.member_id} - self._evicted_members
+        self._evicted_members |= new
+        if self.end_transaction is not None:
+            for eviction in evictions:
+                if eviction.member_id in new:
+                    self._run_in_background(self.end_transaction(eviction))
+        await asyncio.gather(*map(self.coordinator.evict, sorted(new)))
 
-    async def _help_out(self) -> None:
-        """Nothing has happened for long: serve, if nobody does."""
-        if not self._subscribed and self.state is not ReplicaState.STOPPING and await self.coordinator.group_is_empty():
-            log.warning("no plan names this replica, but the group is empty: it serves until a plan comes")
+    async def _join_if_empty(self) -> None:
+        may_join = not self._is_subscribed and self.state is not ReplicaState.STOPPING
+        if may_join and await self.coordinator.group_is_empty():
+            log.warning("No plan names this replica, but the group is empty: serving until the next plan")
             self._join()
 
     async def _leave_later(self, state: ReplicaState) -> None:
         await asyncio.sleep(self.linger_s)
-        if not self.handover.queues.held and not self._is_named(self.plans.newest):
+        if not self.handover.queues.owned_partitions and not self._is_named(self.plans.newest_plan):
             await self.leave(state)
 
     def _join(self) -> None:
         if self.state not in (ReplicaState.STOPPING, ReplicaState.DRAINING):
-            self._subscribed = True
+            self._is_subscribed = True
             self.subscribe()
 
-    def _settle(self, partitions: frozenset[int]) -> None:
-        """Become what the round made of this replica."""
-        plan, assignor = self.plans.newest, self.assignor
-        is_behind = plan is not None and plan.epoch > assignor.last.epoch
-        # What was given up now is handed on in the next round.
-        is_empty = not self.handover.queues.held and not (assignor.given and assignor.last.again)
-        self._behind = self._behind if is_behind else 0
+    def _update_state(self, partitions: frozenset[int]) -> None:
+        plan, assignor, owned = self.plans.newest_plan, self.assignor, self.handover.queues.owned_partitions
+        is_behind = plan is not None and plan.epoch > assignor.last_assignment.epoch
+        # Offsets of partitions given up in this rebalance reach their new owners in the next one.
+        is_empty = not owned and not (assignor.handed_over and assignor.last_assignment.rejoin)
+        self._stale_rebalances = self._stale_rebalances if is_behind else 0
         if self.state is ReplicaState.DRAINING:
-            if is_empty or (partitions and assignor.asked_to_drain):  # asked, and still assigned: nobody can take over
-                self._empty.set()
-            elif not assignor.asked_to_drain:
+            if is_empty or (partitions and assignor.has_announced_drain):  # no other member can take over
+                self._drained.set()
+            elif not assignor.has_announced_drain:
                 self.coordinator.request_rejoin()
-        elif self.handover.queues.held or self._is_named(plan):
+        elif owned or self._is_named(plan):
             self.state = ReplicaState.MEMBER
         elif self.state is ReplicaState.MEMBER and is_empty and not is_behind:
-            self._start(self._leave_later(ReplicaState.DRAINED))
-        self.changed()
+            self._run_in_background(self._leave_later(ReplicaState.DRAINED))
+        self.on_change()
 
-    def _compare_epochs(self) -> None:
-        plan = self.plans.newest
-        if plan is not None and plan.epoch > self.assignor.last.epoch:
-            pause_s = BEHIND_S[min(self._behind, len(BEHIND_S) - 1)]
-            self._behind += 1
+    def _rejoin_if_plan_is_newer(self) -> None:
+        plan = self.plans.newest_plan
+        if plan is not None and plan.epoch > self.assignor.last_assignment.epoch:
+            pause_s = REJOIN_PAUSES_S[min(self._stale_rebalances, len(REJOIN_PAUSES_S) - 1)]
+            self._stale_rebalances += 1
             asyncio.get_running_loop().call_later(pause_s, self.plans.news.set)
 
     def _is_named(self, plan: PlanRecord | None) -> bool:
         return plan is None or self.replica in plan.replicas
 
-    def _start(self, duty: "Coroutine[Any, Any, None] | asyncio.Future[None]") -> None:
-        """Let it go on beside the round, which waits for its end."""
+    def _run_in_background(self, work: "Coroutine[Any, Any, None] | asyncio.Future[None]") -> None:
+        """Run `work` without waiting for it. A callback that waited for a rebalance would block that rebalance."""
 
-        def ended(task: "asyncio.Future[None]") -> None:
+        def on_done(task: "asyncio.Future[None]") -> None:
             self._tasks.discard(task)
-            if not task.cancelled() and (wrong := task.exception()):
-                self._fail(wrong)
+            if not task.cancelled() and (error := task.exception()):
+                self._fail(error)
 
-        task = asyncio.ensure_future(duty)
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(ended)
+        task.add_done_callback(on_done)
 
-    def _fail(self, wrong: BaseException) -> None:
-        if not self.failed.done():
-            self.failed.set_exception(wrong)
+    def _fail(self, error: BaseException) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(error)

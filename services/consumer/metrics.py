@@ -1,4 +1,4 @@
-"""The metrics of a replica; every one has the labels `group` and `replica`. Where values come from: `vitals`."""
+"""The metrics of a replica. Every metric has the labels `group` and `replica`; `vitals` supplies the values."""
 
 from typing import Final
 
@@ -10,47 +10,44 @@ LABELS: Final = ("group", "replica")
 LATENCY: Final = histogram(
     "tailpack_consumer_latency_seconds",
     "seconds",
-    "From the moment an event was intended to be sent (own handlers: from its timestamp) until it was done; "
-    "one of the bounds is W. Repeated events count again",
+    "Time from an event's intended send time (custom handlers: its timestamp) until it was done. "
+    "One bucket bound is the latency target. An event that is served twice counts twice",
     bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events of the histogram that were done within W")
+IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events done within the latency target")
 TARGET: Final = gauge("tailpack_consumer_latency_target_seconds", "seconds", "Latency target (W)")
-BUDGET: Final = gauge("tailpack_consumer_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
+BUDGET: Final = gauge("tailpack_consumer_sla_budget_ratio", "ratio", "Share of events that may be late (1 − q)")
 PAUSE: Final = histogram(
     "tailpack_consumer_handover_pause_seconds",
     "seconds",
-    "Of each partition taken over from another replica: from the moment that one stopped until this one could start",
+    "For each partition taken over from another replica: time from that replica's stop until this one can start",
     bounds=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
-EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Events that are done, failed ones included")
-FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events that failed in their last attempt")
-RETRIED: Final = counter(
-    "tailpack_consumer_attempts_retried_total", "attempts", "Attempts that failed and were followed by another"
-)
-BUSY: Final = counter("tailpack_consumer_busy_seconds_total", "seconds", "Time spent handling events")
-PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that are served")
-TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
-WELL: Final = gauge("tailpack_consumer_well", "", "1: the replica is healthy; 0: /healthz has the reasons")
+EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Handled events, including failed ones")
+EVENTS_FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events that failed for good")
+ATTEMPTS_RETRIED: Final = counter("tailpack_consumer_attempts_retried_total", "attempts", "Retried attempts")
+BUSY_SECONDS: Final = counter("tailpack_consumer_busy_seconds_total", "seconds", "Time spent in handlers")
+PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that the replica serves")
+PARTITIONS_TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
+HEALTHY: Final = gauge("tailpack_consumer_well", "", "1: the replica is healthy; 0: /healthz has the reasons")
 PARTITION_AGE: Final = gauge(
-    "tailpack_consumer_partition_lag_seconds",
-    "seconds",
-    "Age of the oldest event of a partition served here that waits; 0: none does",
-    "partition",
+    "tailpack_consumer_partition_lag_seconds", "seconds", "Age of the backlog's oldest event; 0: none", "partition"
 )
-POSITION: Final = gauge("tailpack_consumer_partition_position", "", "Next offset to serve of a partition", "partition")
+POSITION: Final = gauge(
+    "tailpack_consumer_partition_position", "", "First offset of a served partition that is not done", "partition"
+)
 
 
 class Latencies:
-    """Latencies of events, measured against a target."""
+    """Histogram of event latencies, and the number of events within the target."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.histogram = LATENCY.kept(None, target.latency_target_s)
-        self.in_time = 0
-        """Events that were done within W."""
+        self.events_in_time = 0
+        """Number of events done within the latency target."""
 
     def observe(self, latency_s: float) -> None:
-        """Count one event; clocks of two machines may make it look as if it had been done before it was sent."""
-        self.histogram.observe(max(0.0, latency_s))
-        self.in_time += latency_s <= self.target.latency_target_s
+        """Count one event."""
+        self.histogram.observe(max(0.0, latency_s))  # negative if the clocks of two machines differ
+        self.events_in_time += latency_s <= self.target.latency_target_s

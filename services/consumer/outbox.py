@@ -1,4 +1,4 @@
-"""Outputs of handlers, kept back until they are committed together with the events that caused them."""
+"""Stores outputs of handlers until they are committed together with their events (exactly once)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from aiokafka.errors import MessageSizeTooLargeError
 
 from services.common import traces
-from services.consumer.interface import BatchHandler, Event, Later
+from services.consumer.interface import BatchHandler, Completion, Event
 
-MOST_BYTES: Final = 1_000_000  # of one record: a broker as it comes takes 1 MiB, its own fields included
-EARLY_BYTES: Final = 1_000_000  # kept in all: above, it is committed before the interval is over …
-FULL_BYTES: Final = 32_000_000  # … and above this handlers wait with what they write
+MAX_RECORD_BYTES: Final = 1_000_000  # by default a broker accepts 1 MiB, with its own fields
+EARLY_COMMIT_BYTES: Final = 1_000_000  # stored bytes at which a commit is made before its interval is over
+MAX_STORED_BYTES: Final = 32_000_000  # stored bytes at which `send` waits for a commit
 
 
 class Record(NamedTuple):
@@ -25,106 +25,104 @@ class Record(NamedTuple):
 
 
 _written: ContextVar[list[Record]] = ContextVar("written")
-"""Outputs of the attempt under way. Tasks that a handler starts inherit them."""
+"""Outputs of the current attempt. Tasks that a handler starts inherit the list."""
 
-Taking = tuple[int, int | None]
-"""Partition, and the generation in which it was taken: what an earlier owner of this process did counts for nothing."""
+OwnedPartition = tuple[int, int | None]
+"""Partition, and the generation in which it was taken: outputs of an earlier generation are discarded."""
 
 
 class Outbox:
-    """Keeps what an attempt has written when it succeeds, and forgets it when it fails."""
+    """Stores the outputs of each attempt that succeeds, and discards those of an attempt that fails."""
 
     def __init__(self) -> None:
-        self._kept: dict[Taking, dict[int, list[Record]]] = {}
+        self._outputs: dict[OwnedPartition, dict[int, list[Record]]] = {}
         self._bytes = 0
-        self.is_early = asyncio.Event()
-        """Set while so much is kept that it should be committed soon."""
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self.early_commit = asyncio.Event()
+        """Set while at least EARLY_COMMIT_BYTES are stored."""
+        self._has_space = asyncio.Event()
+        self._has_space.set()
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
-        """Note one record; the future is done at once. Waits while too much is kept.
+        """Add one record to the current attempt; the returned future is already done. Waits while the outbox is full.
 
-        Raises RuntimeError outside a handler, MessageSizeTooLargeError.
+        Raises RuntimeError outside a handler, and MessageSizeTooLargeError.
         """
         try:
             written = _written.get()
         except LookupError:
-            raise RuntimeError("with exactly_once only handlers may send: nothing else is committed with it") from None
-        if (size := len(key or b"") + len(value)) > MOST_BYTES:
-            raise MessageSizeTooLargeError(f"the record for {topic} has {size} bytes; at most {MOST_BYTES} are taken")
-        await self._has_room.wait()
+            raise RuntimeError("with exactly_once only handlers may send: outputs are committed with events") from None
+        if (size := len(key or b"") + len(value)) > MAX_RECORD_BYTES:
+            raise MessageSizeTooLargeError(f"the record for {topic} has {size} bytes (maximum {MAX_RECORD_BYTES})")
+        await self._has_space.wait()
         written.append(Record(topic, key, value, traces.headers()))
-        noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        noted.set_result(None)
-        return noted
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        stored.set_result(None)
+        return stored
 
-    def handler(self, handle: BatchHandler) -> BatchHandler:
-        """Return `handle` with what it writes kept under the last of its events."""
+    def wrap_handler(self, handle: BatchHandler) -> BatchHandler:
+        """Return `handle`, with its outputs stored under the last of its events."""
 
-        async def kept(events: Sequence[Event]) -> Later:
-            return await self._attempt(lambda: handle(events), events[-1])
+        async def wrapped(events: Sequence[Event]) -> Completion:
+            return await self._collect_outputs(lambda: handle(events), events[-1])
 
-        return kept
+        return wrapped
 
-    def on_error(self, refuse: Callable[[Event, Exception], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Return `refuse` with what it writes kept under its event."""
+    def wrap_on_error(self, on_error: Callable[[Event, Exception], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        """Return `on_error`, with its outputs stored under its event."""
 
-        async def kept(event: Event, wrong: Exception) -> None:
-            await self._attempt(lambda: refuse(event, wrong), event)
+        async def wrapped(event: Event, error: Exception) -> None:
+            await self._collect_outputs(lambda: on_error(event, error), event)
 
-        return kept
+        return wrapped
 
-    def due(self, taking: Taking, offset: int) -> list[Record]:
-        """Return what events before `offset` have written, in their order."""
-        kept = self._kept.get(taking, {})
-        return [record for at in sorted(kept) if at < offset for record in kept[at]]
+    def outputs_before(self, partition: OwnedPartition, offset: int) -> list[Record]:
+        """Return the outputs of events before `offset`, in the order of the events."""
+        outputs = self._outputs.get(partition, {})
+        return [record for at in sorted(outputs) if at < offset for record in outputs[at]]
 
-    def committed(self, offsets: Mapping[Taking, int]) -> None:
-        """Forget what events before these offsets have written."""
-        for taking, offset in offsets.items():
-            kept = self._kept.get(taking, {})
-            for at in [at for at in kept if at < offset]:
-                self._forget(kept.pop(at))
+    def discard_before(self, offsets: Mapping[OwnedPartition, int]) -> None:
+        """Discard the outputs of events before these offsets, because they are committed."""
+        for partition, offset in offsets.items():
+            outputs = self._outputs.get(partition, {})
+            for at in [at for at in outputs if at < offset]:
+                self._count_bytes(outputs.pop(at), -1)
 
-    def keep_only(self, held: Collection[Taking]) -> None:
-        """Forget what belongs to partitions that were lost."""
-        for taking in self._kept.keys() - set(held):
-            for records in self._kept.pop(taking).values():
-                self._forget(records)
+    def retain(self, owned: Collection[OwnedPartition]) -> None:
+        """Discard the outputs of partitions that are not in `owned`."""
+        for partition in self._outputs.keys() - set(owned):
+            for records in self._outputs.pop(partition).values():
+                self._count_bytes(records, -1)
 
-    async def _attempt(self, run: Callable[[], Awaitable[Later]], event: Event) -> Later:
+    async def _collect_outputs(self, run: Callable[[], Awaitable[Completion]], event: Event) -> Completion:
         written: list[Record] = []
         token = _written.set(written)
         try:
-            later = await run()
-            if later is None or (isinstance(later, asyncio.Future) and _is_done(later)):
-                self._keep(event, written)
+            completion = await run()
+            if completion is None or (isinstance(completion, asyncio.Future) and _is_done(completion)):
+                self._store(event, written)
                 return None
 
             async def rest() -> None:
-                await later
-                self._keep(event, written)
+                await completion
+                self._store(event, written)
 
-            return asyncio.ensure_future(rest())  # now, so that it inherits where to note what it writes
+            return asyncio.ensure_future(rest())  # started here, so that it inherits `_written`
         finally:
             _written.reset(token)
 
-    def _keep(self, event: Event, written: list[Record]) -> None:
-        kept = self._kept.setdefault((event.partition, event.generation), {})
-        self._forget(kept.pop(event.offset, []))
+    def _store(self, event: Event, written: list[Record]) -> None:
+        outputs = self._outputs.setdefault((event.partition, event.generation), {})
+        self._count_bytes(outputs.pop(event.offset, []), -1)
         if written:
-            kept[event.offset] = written
-            self._weigh(written, 1)
+            outputs[event.offset] = written
+            self._count_bytes(written, 1)
 
-    def _forget(self, records: list[Record]) -> None:
-        self._weigh(records, -1)
-
-    def _weigh(self, records: list[Record], sign: int) -> None:
+    def _count_bytes(self, records: list[Record], sign: int) -> None:
         self._bytes += sign * sum(len(key or b"") + len(value) for _, key, value, _ in records)
-        for flag, is_set in ((self.is_early, self._bytes >= EARLY_BYTES), (self._has_room, self._bytes < FULL_BYTES)):
-            flag.set() if is_set else flag.clear()
+        is_early, has_space = self._bytes >= EARLY_COMMIT_BYTES, self._bytes < MAX_STORED_BYTES
+        for event, is_set in ((self.early_commit, is_early), (self._has_space, has_space)):
+            event.set() if is_set else event.clear()
 
 
-def _is_done(later: "asyncio.Future[object]") -> bool:
-    return later.done() and not later.cancelled() and later.exception() is None
+def _is_done(completion: "asyncio.Future[object]") -> bool:
+    return completion.done() and not completion.cancelled() and completion.exception() is None

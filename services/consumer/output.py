@@ -1,4 +1,4 @@
-"""The writes of a replica to Kafka: its outputs, then the offsets of what is done, and its progress."""
+"""The records that a replica writes to Kafka: outputs, offsets of events whose outputs are acknowledged, progress."""
 
 import asyncio
 import logging
@@ -17,117 +17,118 @@ from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 
 log = logging.getLogger(__name__)
 
-LEADERLESS_S: Final = 120.0
-"""How long an output may wait for a leader, or for its acknowledgement, before the replica gives up; none of it has
-been committed, so it is served again."""
-LOOK_S: Final = 1.0
-"""Between two looks at the oldest output. They are counted: a process that was frozen finds any time gone at once."""
-FENCED: Final = (
+ACK_TIMEOUT_S: Final = 120.0
+"""How long an output may wait for a leader, or for its acknowledgement. After that the replica ends; the event is not
+committed, so it is served again."""
+CHECK_INTERVAL_S: Final = 1.0
+"""Pause between two checks of the oldest output. Checks are counted, because for a process that was frozen any time has
+passed at its first check."""
+FENCED_ERRORS: Final = (
     errors.UnknownMemberIdError,
     errors.IllegalGenerationError,
     errors.RebalanceInProgressError,
     errors.CommitFailedError,
 )
-"""Answers that mean: the group has moved on. aiokafka has taken note and rejoins."""
-LEADERLESS: Final = (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError)
-"""The producer has found no room, or no partition, within the time of a request."""
-LAST_COMMIT_S: Final = 2.0
-"""How long the commit before a handover is tried; below the rebalance time-out, which costs the membership."""
-RETRY_S: Final = 0.05
+"""Errors of a commit under an old generation. aiokafka handles them too, and rejoins."""
+NO_LEADER_ERRORS: Final = (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError)
+"""Errors of a producer that has found no buffer space, or no partition, within the request time-out."""
+LAST_COMMIT_TIMEOUT_S: Final = 2.0
+"""How long the commit before a handover is retried; must be below the rebalance time-out."""
+RETRY_INTERVAL_S: Final = 0.05
 
 
 class Output:
-    """A producer that counts what is not yet acknowledged. The first output that fails for good sets `failed`."""
+    """A producer that tracks unacknowledged outputs. The first output that fails for good sets `failure`."""
 
-    def __init__(self, connection: Mapping[str, Any], failed: "asyncio.Future[None]") -> None:
+    def __init__(self, connection: Mapping[str, Any], failure: "asyncio.Future[None]") -> None:
         self._producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
         Client.adopt(self._producer.client)
-        self._producer._message_accumulator._batch_ttl = LEADERLESS_S  # aiokafka would take the time of a request
-        self._failed = failed
-        self._looks = 0
-        self._outstanding: dict[asyncio.Future[None], int] = {}
-        """Output → look before which it was sent, the oldest first."""
-        self._drained = asyncio.Event()
-        self._drained.set()
+        self._producer._message_accumulator._batch_ttl = ACK_TIMEOUT_S  # aiokafka's default is the request time-out
+        self._failure = failure
+        self._checks = 0
+        self._unacknowledged: dict[asyncio.Future[None], int] = {}
+        """Output → number of checks before it was sent, oldest first."""
+        self._all_acknowledged = asyncio.Event()
+        self._all_acknowledged.set()
 
     async def start(self) -> None:
         """Connect. May be called again after an error."""
         await self._producer.start()
 
     async def partitions_of(self, topic: str) -> int:
-        """Return how many partitions `topic` has. Raises KafkaError when it does not exist."""
+        """Return the number of partitions of `topic`. Raises KafkaError if it does not exist."""
         return len(await self._producer.partitions_for(topic))
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
-        """Hand one record to the producer; the future is done once the broker has it."""
-        future = await self._placed(topic, key, value)
-        self._outstanding[future] = self._looks
-        self._drained.clear()
-        future.add_done_callback(self._settled)
+        """Send one record. The future is done once the broker has acknowledged it."""
+        future = await self._enqueue(topic, key, value)
+        self._unacknowledged[future] = self._checks
+        self._all_acknowledged.clear()
+        future.add_done_callback(self._on_acknowledged)
         return future
 
-    async def _placed(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
+    async def _enqueue(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         clock = asyncio.get_running_loop().time
-        give_up_s = clock() + LEADERLESS_S
+        give_up_s = clock() + ACK_TIMEOUT_S
         while True:
             try:
                 future: asyncio.Future[None] = await self._producer.send(
                     topic, value=value, key=key, headers=traces.headers()
                 )
             except errors.MessageSizeTooLargeError:
-                raise  # the client refuses it: the fault of this record alone
-            except errors.KafkaError as wrong:
-                if isinstance(wrong, LEADERLESS) and clock() < give_up_s:
-                    continue  # it has waited for the time of a request
-                self._fail(wrong)
+                raise  # only this record is invalid
+            except errors.KafkaError as error:
+                if isinstance(error, NO_LEADER_ERRORS) and clock() < give_up_s:
+                    continue  # at once: the producer has waited for the request time-out already
+                self._fail(error)
                 raise
             return future
 
-    def limit_batches(self, largest: int) -> None:
-        """Send no more than `largest` bytes together."""
-        limit_batches(self._producer, largest)
+    def limit_batches(self, max_bytes: int) -> None:
+        """Limit batches to `max_bytes`."""
+        limit_batches(self._producer, max_bytes)
 
-    async def drained(self) -> None:
-        """Wait until everything sent so far is acknowledged."""
-        await self._drained.wait()
+    async def wait_until_acknowledged(self) -> None:
+        """Wait until all outputs sent so far are acknowledged."""
+        await self._all_acknowledged.wait()
 
     async def watch(self) -> None:
-        """Raise KafkaTimeoutError once an output has waited too long: the producer itself never gives up on one."""
+        """Raise KafkaTimeoutError once an output has waited too long; the producer itself retries without limit."""
         while True:
-            await asyncio.sleep(LOOK_S)
-            self._looks += 1
-            oldest = next(iter(self._outstanding.values()), self._looks)
-            if (self._looks - oldest) * LOOK_S > LEADERLESS_S:
-                raise errors.KafkaTimeoutError(f"an output was not acknowledged within {LEADERLESS_S:g} s")
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            self._checks += 1
+            oldest = next(iter(self._unacknowledged.values()), self._checks)
+            if (self._checks - oldest) * CHECK_INTERVAL_S > ACK_TIMEOUT_S:
+                raise errors.KafkaTimeoutError(f"an output was not acknowledged within {ACK_TIMEOUT_S:g} s")
 
     async def stop(self) -> None:
-        """Send what is left and disconnect."""
+        """Send the buffered outputs and disconnect."""
         await self._producer.stop()
 
-    def _settled(self, sent: "asyncio.Future[None]") -> None:
-        del self._outstanding[sent]
-        if not self._outstanding:
-            self._drained.set()
+    def _on_acknowledged(self, sent: "asyncio.Future[None]") -> None:
+        del self._unacknowledged[sent]
+        if not self._unacknowledged:
+            self._all_acknowledged.set()
         if not sent.cancelled() and (error := sent.exception()):
             self._fail(error)
 
-    def _fail(self, wrong: BaseException) -> None:
-        if not self._failed.done():
-            self._failed.set_exception(wrong)
+    def _fail(self, error: BaseException) -> None:
+        if not self._failure.done():
+            self._failure.set_exception(error)
 
 
-def limit_batches(producer: AIOKafkaProducer, largest: int) -> None:
-    """Have `producer` send no more than `largest` bytes together, but for a record that is larger by itself."""
+def limit_batches(producer: AIOKafkaProducer, max_bytes: int) -> None:
+    """Limit the batches of `producer` to `max_bytes`. A larger record is still sent, alone in its batch."""
     accumulator = producer._message_accumulator
-    accumulator._batch_size = min(accumulator._batch_size, largest)
+    accumulator._batch_size = min(accumulator._batch_size, max_bytes)
 
 
 class Committer:
-    """Commits what the queues have done. Held: no commit leaves.
+    """Commits the offsets of done events, in the name of one generation. While suspended, it sends no commit.
 
-    aiokafka sends JoinGroup and OffsetCommit on one connection, which the broker serves in order. A commit made while
-    joining is answered after the round, as one of an old generation, and aiokafka then throws its member id away.
-    A member without a generation must be silent too: an empty group would accept its commit.
+    aiokafka sends JoinGroup and OffsetCommit on one connection, which the broker serves in order. A commit sent while
+    joining is answered after the rebalance, as one of an old generation, and aiokafka then discards its member id.
+    A member without a generation must not commit either, because an empty group would accept it.
     """
 
     def __init__(self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float) -> None:
@@ -136,18 +137,18 @@ class Committer:
         self._topic = topic
         self._interval_s = interval_s
         self.metadata: Callable[[], str] = str
-        """Metadata kept beside each offset."""
-        self.confirmed_s = steady_s()
-        """When all that was done was with the group last (of steady_s)."""
+        """Returns the metadata that is stored with each committed offset."""
+        self.last_confirmed_s = steady_s()
+        """When the group last had the offsets of all done events (by `steady_s`)."""
         self._lock = asyncio.Lock()
         self._generation = -1
 
-    def open(self, generation: int) -> None:
+    def resume(self, generation: int) -> None:
         """Commit in the name of `generation` from now on."""
         self._generation = generation
 
-    def hold(self) -> None:
-        """Commit nothing until the next `open`."""
+    def suspend(self) -> None:
+        """Commit nothing until the next `resume`."""
         self._generation = -1
 
     async def run(self) -> None:
@@ -157,91 +158,90 @@ class Committer:
             await self.commit()
 
     async def last_commit(self, partitions: Collection[int]) -> bool:
-        """Commit what `partitions` have done before others take them; return whether that is with the group."""
+        """Commit `partitions` before a handover, with retries; return whether the group has all their offsets."""
+        timeout_s = LAST_COMMIT_TIMEOUT_S
         try:
-            async with asyncio.timeout(LAST_COMMIT_S):
-                # The coordinator moves or restarts, and nothing tells when it is back.
-                while not (done := await self.commit(partitions)) and self._may_commit():  # noqa: ASYNC110
-                    await asyncio.sleep(RETRY_S)
+            async with asyncio.timeout(timeout_s):
+                # A coordinator that moves or restarts sends no event when it is back.
+                while not (is_committed := await self.commit(partitions)) and self._may_commit():  # noqa: ASYNC110
+                    await asyncio.sleep(RETRY_INTERVAL_S)
         except TimeoutError:
-            log.warning("the last commit was not answered within %g s; its events may be served again", LAST_COMMIT_S)
+            log.warning("The last commit was not confirmed within %g s; its events may be served again", timeout_s)
             return False
-        return done
+        return is_committed
 
     async def commit(self, partitions: Collection[int] | None = None) -> bool:
-        """Commit; return whether all that is done is now with the group. A refusal loses nothing: events repeat.
+        """Commit; return whether the group now has the offsets of all done events of `partitions`.
 
-        partitions: None for all that are held.
+        partitions: None for all owned ones. If the group refuses, a later commit includes the same offsets.
         """
         async with self._lock:
             queues, offsets = self._committable(partitions)
             if not offsets:
-                self.confirmed_s = steady_s()
+                self.last_confirmed_s = steady_s()
                 return True
-            # Checked and sent without a pause between: aiokafka's own commit() may wait for a coordinator first, and
-            # would then send these offsets under whatever generation it has by that time.
+            # Checked and sent without an await in between: aiokafka's own commit() may wait for a coordinator first,
+            # and would then send these offsets under the generation that it has by that time.
             if not self._may_commit():
                 return False
             try:
                 await self._write(queues, offsets)
-            except FENCED as moved_on:
-                log.info(
-                    "commit refused (%s): the events since the last one will be served again", type(moved_on).__name__
-                )
+            except FENCED_ERRORS as error:
+                log.info("Commit refused (%s); its events may be served again", type(error).__name__)
                 return False
-            except errors.KafkaError as away:
-                if not away.retriable:
+            except errors.KafkaError as error:
+                if not error.retriable:
                     raise
                 return False
             for partition, offset in offsets.items():
-                queues[partition].committed(offset)
-            self.confirmed_s = steady_s()
+                queues[partition].mark_committed(offset)
+            self.last_confirmed_s = steady_s()
             return True
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
-        """Give the group these offsets of these queues. Raises KafkaError: it does not have them."""
-        await self._coordinator._do_commit_offsets(None, self._at(offsets))
+        """Send the offsets to the group. Raises KafkaError if the group did not accept them."""
+        await self._coordinator._do_commit_offsets(None, self._with_metadata(offsets))
 
-    def _at(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:
-        said = self.metadata()
-        return {TopicPartition(self._topic, p): OffsetAndMetadata(offset, said) for p, offset in offsets.items()}
+    def _with_metadata(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        metadata = self.metadata()
+        return {TopicPartition(self._topic, p): OffsetAndMetadata(offset, metadata) for p, offset in offsets.items()}
 
     def _committable(self, partitions: Collection[int] | None) -> tuple[dict[int, PartitionQueue], dict[int, int]]:
         queues = {p: queue for p, queue in self._queues.items() if partitions is None or p in partitions}
-        offsets = {p: offset for p, queue in queues.items() if (offset := queue.committable) is not None}
+        offsets = {p: offset for p, queue in queues.items() if (offset := queue.committable_offset) is not None}
         return queues, offsets
 
     def _may_commit(self) -> bool:
-        return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.joining)
+        return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.is_joining)
 
 
 class ProgressReporter:
-    """Writes one Progress at a time: while the broker is away, reports are skipped and not piled up."""
+    """Writes progress reports one at a time. While the broker is away, regular reports are skipped."""
 
     def __init__(self, output: Output, topic: str, snapshot: Callable[[], Progress]) -> None:
         self._output = output
         self._topic = topic
         self._snapshot = snapshot
-        self._changed = asyncio.Event()
-        self._under_way: asyncio.Future[None] | None = None
+        self._report_requested = asyncio.Event()
+        self._pending_report: asyncio.Future[None] | None = None
 
-    def changed(self) -> None:
-        """Report at once: the replica's state has changed."""
-        self._changed.set()
+    def report_now(self) -> None:
+        """Write a report at once, because the replica's state has changed."""
+        self._report_requested.set()
 
     async def run(self) -> None:
-        """Report until cancelled."""
+        """Write reports until cancelled."""
         while True:
             try:
-                await asyncio.wait_for(self._changed.wait(), PROGRESS_INTERVAL_S)
+                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S)
             except TimeoutError:
-                if self._under_way is not None and not self._under_way.done():
+                if self._pending_report is not None and not self._pending_report.done():
                     continue
-            self._changed.clear()
+            self._report_requested.clear()
             await self.report()
 
     async def report(self) -> None:
         """Write one report."""
         progress = self._snapshot()
         value = msgspec.json.encode(progress)
-        self._under_way = await self._output.send(self._topic, progress.replica.encode(), value)
+        self._pending_report = await self._output.send(self._topic, progress.replica.encode(), value)

@@ -1,7 +1,7 @@
-"""The partitions that are held: what waits in each, what is being handled or tried again, which event comes next.
+"""The queues of owned partitions: each one's backlog, events in flight and retries, and the order of processing.
 
-A queue is its own token: whoever works on an event keeps the queue, and one that was dropped counts for nothing any
-more, also when the same partition is taken again. `OffsetTracker` knows which offset of a partition may be committed.
+A queue is its own token: a server keeps the queue of the event it handles. A dropped queue has no effect any more, even
+if the replica takes the same partition again. `OffsetTracker` knows which offset of a partition may be committed.
 """
 
 import asyncio
@@ -16,273 +16,274 @@ from contracts.clock import steady_s
 
 
 class OffsetTracker:
-    """The offsets of a partition that one member may commit: they only grow, each once all before it are done."""
+    """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
 
-    __slots__ = ("_begun_from", "_committed", "_done", "position", "unfinished")
+    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
-        """Offset after the last event done, all before it included; None while nothing is known."""
+        """First offset that is not done. None: unknown."""
         self._committed: int | None = offset
-        self._begun_from = offset
-        self.unfinished: deque[int] = deque()
-        """Offsets begun that are not done, or whose forerunners are not, ascending."""
+        self._first_uncommitted = offset
+        self.in_flight: deque[int] = deque()
+        """Offsets that were begun and at which, or before which, an event is not done; ascending."""
         self._done: set[int] = set()
 
     def begin(self, offsets: Sequence[int]) -> None:
-        """Note events, in order, that are being handled from now on."""
-        if self._begun_from is None:
-            self._begun_from = offsets[0]
-        self.unfinished.extend(offsets)
+        """Note that these events, ascending, are handled from now on."""
+        if self._first_uncommitted is None:
+            self._first_uncommitted = offsets[0]
+        self.in_flight.extend(offsets)
 
-    def undo(self, offsets: Sequence[int]) -> bool:
-        """Forget that these were begun; return whether that was possible: not where others were begun after them."""
-        if list(self.unfinished)[-len(offsets) :] != list(offsets):
+    def undo_begin(self, offsets: Sequence[int]) -> bool:
+        """Forget that these events were begun; return whether that was possible."""
+        if list(self.in_flight)[-len(offsets) :] != list(offsets):  # others were begun after them
             return False
         for _ in offsets:
-            self.unfinished.pop()
+            self.in_flight.pop()
         return True
 
     def end(self, offsets: Iterable[int]) -> None:
         """Note that these events are done for good."""
         self._done.update(offsets)
-        while self.unfinished and self.unfinished[0] in self._done:
-            offset = self.unfinished.popleft()
+        while self.in_flight and self.in_flight[0] in self._done:
+            offset = self.in_flight.popleft()
             self._done.remove(offset)
             self.position = offset + 1
 
     @property
-    def committable(self) -> int | None:
-        """The offset to commit; None when there is nothing new."""
+    def committable_offset(self) -> int | None:
+        """The offset to commit. None: nothing new."""
         return self.position if self.position != self._committed else None
 
-    def committed(self, offset: int) -> None:
+    def mark_committed(self, offset: int) -> None:
         """Note that the group has `offset`."""
-        self._committed = self._begun_from = offset
+        self._committed = self._first_uncommitted = offset
 
-    def uncommit(self) -> None:
-        """Note that the group has another offset than the one that this began at."""
+    def clear_committed(self) -> None:
+        """Note that the offset that this began at is not the group's."""
         self._committed = None
 
     @property
-    def uncommitted(self) -> range:
-        """Offsets of events that were begun here and are not committed; empty when there are none."""
-        if self._begun_from is None:
+    def uncommitted_offsets(self) -> range:
+        """Offsets of the events that were begun here and are not committed; may be empty."""
+        if self._first_uncommitted is None:
             return range(0)
-        end = self.unfinished[-1] + 1 if self.unfinished else self.position
-        return range(self._begun_from, self._begun_from if end is None else end)
+        end = self.in_flight[-1] + 1 if self.in_flight else self.position
+        return range(self._first_uncommitted, self._first_uncommitted if end is None else end)
 
 
-ENOUGH: Final = 200
-"""Records waiting in a partition above which no more of it is fetched: a second of work at 5 ms, and little memory."""
-WANTING: Final = 50  # … until no more than this are left
-HEAD_START_S: Final = 1.0
-"""How much earlier than it was polled an event may count as arrived because its timestamp says so. A backlog comes
-before what is new, as first in, first out wants it; a producer whose clock is wrong gains no more than this."""
+PAUSE_FETCH_RECORDS: Final = 200
+"""Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
+RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
+MAX_HEAD_START_S: Final = 1.0
+"""How much earlier than its poll an event may count as arrived, by its timestamp. So an old backlog is served before
+new events, and a producer whose clock is wrong gains at most this."""
 
 
-class Polled(NamedTuple):
-    """One record as it came from the broker."""
+class PolledRecord(NamedTuple):
+    """One record from the broker."""
 
     record: Any
     received_us: int
     """When it was polled (µs since the epoch)."""
     arrived_s: float
-    """The order in which all partitions are served; see `arrived_s`."""
+    """Arrival time by which events of all partitions are ordered; see the function `arrived_s`."""
 
 
 def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
-    """Return when a record polled now counts as arrived, by the clock of `now_s`: never later than now."""
+    """Return the arrival time of a record polled now, by the clock of `now_s`; at most `now_s`."""
     age_s = received_us / 1e6 - timestamp_ms / 1e3
-    return now_s - min(max(age_s, 0.0), HEAD_START_S)
+    return now_s - min(max(age_s, 0.0), MAX_HEAD_START_S)
 
 
 @dataclass(eq=False, slots=True)
-class Taken:
-    """Records of one partition that are handled together, and tried again together."""
+class Batch:
+    """Records of one partition that are handled, and retried, together."""
 
-    records: list[Polled]
+    records: list[PolledRecord]
     failures: int = 0
-    """Attempts that failed so far."""
-    traced: Any = None
-    """Context of the span of the last attempt."""
+    """Number of failed attempts."""
+    span_context: Any = None
+    """Context of the last attempt's tracing span."""
 
 
 class PartitionQueue(OffsetTracker):
-    """One partition while it is held."""
+    """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_keys", "_retried", "cut_off", "cut_off_for_good", "epoch", "expected",
-        "generation", "is_dropped", "is_offered", "is_open", "partition", "paused", "running", "waiting",
+        "__weakref__", "_due", "_idle", "_keys", "_retried", "backlog", "cut_off_reason", "epoch", "generation",
+        "is_cut_off_for_good", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
+        "running_handlers",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
         super().__init__(offset)
         self.partition = partition
-        self.waiting: deque[Polled] = deque()
-        self.expected = offset
-        """Offset after the last record fetched; None until anything is known."""
+        self.backlog: deque[PolledRecord] = deque()
+        self.next_fetch_offset = offset
+        """Offset after the last record fetched. None: unknown."""
         self.epoch = epoch
         self.generation = generation
-        self.cut_off = ""
-        """Why what is fetched from now on does not follow what was read; empty: it does. What waits is served, and
-        nothing is committed, for the offsets are those of another log."""
-        self.cut_off_for_good = False
-        """Whether to start over would not help."""
+        self.cut_off_reason = ""
+        """Why records fetched from now on would not continue the log that was read. Empty: they do. The backlog is
+        still served, but nothing is committed, because the offsets belong to another log."""
+        self.is_cut_off_for_good = False
+        """Whether starting over would not help."""
         self.is_open = True
         self.is_dropped = False
-        self.is_offered = False
-        """Whether it stands in line for the servers."""
-        self.paused = False
-        self.running = 0
-        """Handlers at work."""
+        self.is_in_line = False
+        """Whether it is in the heap of ready queues."""
+        self.is_paused = False
+        self.running_handlers = 0
         self._keys: Counter[bytes] = Counter()
-        """Keys that handlers are at work on."""
-        self._retried: list[Taken] = []
-        """What has failed and is to be tried again; what comes after it in its partition, or of its key, waits."""
-        self._due: deque[Taken] = deque()
-        """… whose pause is over."""
+        """Keys of the events that handlers work on."""
+        self._retried: list[Batch] = []
+        """Batches that wait for their next attempt. Later events of the partition, or of the key, wait for them."""
+        self._due: deque[Batch] = deque()
+        """Batches of `_retried` whose pause is over."""
         self._idle = asyncio.Event()
         self._idle.set()
 
     def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
-        """Add what was polled. Records that were there before are left out."""
-        if self.cut_off:
+        """Append polled records, except those polled before."""
+        if self.cut_off_reason:
             return
-        least = -1 if self.expected is None else self.expected
-        self.waiting.extend(
-            Polled(record, received_us, arrived_s(record.timestamp, received_us, now_s))
+        first_new = -1 if self.next_fetch_offset is None else self.next_fetch_offset
+        self.backlog.extend(
+            PolledRecord(record, received_us, arrived_s(record.timestamp, received_us, now_s))
             for record in records
-            if record.offset >= least
+            if record.offset >= first_new
         )
         if records:
-            self.expected = max(least, records[-1].offset + 1)
+            self.next_fetch_offset = max(first_new, records[-1].offset + 1)
 
     @property
-    def committable(self) -> int | None:
-        """The offset to commit; None when there is nothing new."""
-        return None if self.cut_off else super().committable
+    def committable_offset(self) -> int | None:
+        """The offset to commit. None: nothing new, or the partition is cut off."""
+        return None if self.cut_off_reason else super().committable_offset
 
-    def may_start(self, most: int) -> bool:
-        """Return whether its next event may be started beside those that are running."""
-        if self.running >= most or self.is_dropped:
+    def may_start(self, max_handlers: int) -> bool:
+        """Return whether its next event may start now, with at most `max_handlers` running."""
+        if self.running_handlers >= max_handlers or self.is_dropped:
             return False
         if self._due:
             return not any(polled.record.key in self._keys for polled in self._due[0].records)
-        if not self.is_open or self.paused or not self.waiting or self.running + len(self._retried) >= most:
+        slots = max_handlers - self.running_handlers - len(self._retried)
+        if not self.is_open or self.is_paused or not self.backlog or slots <= 0:
             return False
-        return self._is_free(self.waiting[0].record.key)
+        return self._is_free(self.backlog[0].record.key)
 
     @property
     def next_arrived_s(self) -> float:
-        """When its next event arrived. There must be one."""
-        return (self._due[0].records[0] if self._due else self.waiting[0]).arrived_s
+        """Arrival time of its next event, which must exist."""
+        return (self._due[0].records[0] if self._due else self.backlog[0]).arrived_s
 
-    def start(self, most: int) -> Taken:
-        """Take what comes next: what is to be tried again, else up to `most` of no key that is being worked on."""
+    def start(self, max_events: int) -> Batch:
+        """Take the next batch: one that is due for a retry, else up to `max_events` new events with free keys."""
         if self._due:
-            taken = self._due.popleft()
-            self._retried.remove(taken)
+            batch = self._due.popleft()
+            self._retried.remove(batch)
         else:
-            taken = Taken([])
-            while self.waiting and len(taken.records) < most and self._is_free(self.waiting[0].record.key):
-                taken.records.append(self.waiting.popleft())
-            self.begin([polled.record.offset for polled in taken.records])
-        self._keys.update(polled.record.key for polled in taken.records if polled.record.key is not None)
-        self.running += 1
+            batch = Batch([])
+            while self.backlog and len(batch.records) < max_events and self._is_free(self.backlog[0].record.key):
+                batch.records.append(self.backlog.popleft())
+            self.begin([polled.record.offset for polled in batch.records])
+        self._keys.update(polled.record.key for polled in batch.records if polled.record.key is not None)
+        self.running_handlers += 1
         self._idle.clear()
-        return taken
+        return batch
 
-    def returned(self, taken: Taken) -> None:
-        """Note that the handler came back; the next event of the same key may start."""
-        self.running -= 1
-        for polled in taken.records:
+    def handler_returned(self, batch: Batch) -> None:
+        """Note that the handler has returned, so that the next event of the same key may start."""
+        self.running_handlers -= 1
+        for polled in batch.records:
             if polled.record.key is not None:
                 self._keys[polled.record.key] -= 1
                 if not self._keys[polled.record.key]:
                     del self._keys[polled.record.key]
 
-    def finished(self, taken: Taken) -> None:
+    def finish(self, batch: Batch) -> None:
         """Note that these events are done for good."""
-        self.end(polled.record.offset for polled in taken.records)
-        self._rest()
+        self.end(polled.record.offset for polled in batch.records)
+        self._mark_idle()
 
-    def retry(self, taken: Taken) -> bool:
-        """Hold these back to be tried again; return whether they are: else they wait as if never begun."""
-        self._retried.append(taken)
+    def retry(self, batch: Batch) -> bool:
+        """Keep a batch for its next attempt; return whether it is kept, else its events are back in the backlog."""
+        self._retried.append(batch)
         if not self.is_open:
             self.give_back()
-        return taken in self._retried
+        return batch in self._retried
 
-    def due(self, taken: Taken) -> None:
-        """Note that their pause is over."""
-        if taken in self._retried:
-            self._due.append(taken)
+    def make_due(self, batch: Batch) -> None:
+        """Note that the pause before the batch's next attempt is over."""
+        if batch in self._retried:
+            self._due.append(batch)
 
     def give_back(self) -> None:
-        """What is to be tried again waits as if it had never begun: whoever serves the partition next begins with it.
+        """Put batches that wait for a retry back into the backlog, so that the next owner begins with them.
 
-        Not where an event behind it was begun: that one would be served twice.
+        A batch stays if a later event was begun, because that event would be served twice.
         """
-        for taken in sorted(self._retried, key=lambda taken: taken.records[0].record.offset, reverse=True):
-            if self.undo([polled.record.offset for polled in taken.records]):
-                self._retried.remove(taken)
-                self.waiting.extendleft(reversed(taken.records))
-                if taken in self._due:
-                    self._due.remove(taken)
-        self._rest()
+        for batch in sorted(self._retried, key=lambda batch: batch.records[0].record.offset, reverse=True):
+            if self.undo_begin([polled.record.offset for polled in batch.records]):
+                self._retried.remove(batch)
+                self.backlog.extendleft(reversed(batch.records))
+                if batch in self._due:
+                    self._due.remove(batch)
+        self._mark_idle()
 
     @property
     def is_idle(self) -> bool:
-        """Whether every event that was started is done."""
+        """Whether no event is in flight."""
         return self._idle.is_set()
 
-    async def idle(self) -> None:
-        """Wait until it is."""
+    async def wait_until_idle(self) -> None:
+        """Wait until no event is in flight."""
         await self._idle.wait()
 
     def _is_free(self, key: bytes | None) -> bool:
         if key is None:
             return True
         return key not in self._keys and not any(
-            polled.record.key == key for taken in self._retried for polled in taken.records
+            polled.record.key == key for batch in self._retried for polled in batch.records
         )
 
-    def _rest(self) -> None:
-        if not self.unfinished and not self.running:
+    def _mark_idle(self) -> None:
+        if not self.in_flight and not self.running_handlers:
             self._idle.set()
 
 
 class PartitionQueues:
-    """Partition → queue. Opened, closed and dropped by handovers, filled by the poller, emptied by the servers."""
+    """Partition → queue. Handovers open, close and drop queues, the poller fills them, the servers empty them."""
 
     def __init__(self, *, per_partition: int, batch_size: int, clock: Callable[[], float] = steady_s) -> None:
         self._queues: dict[int, PartitionQueue] = {}
         self._per_partition = per_partition
         self._batch_size = batch_size
         self._clock = clock
-        self._line: list[tuple[float, int, PartitionQueue]] = []
-        """A heap of queues that had an event to start when they were put there; each stands in it once."""
-        self._numbers = count()
+        self._ready_queues: list[tuple[float, int, PartitionQueue]] = []
+        """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
+        self._tie_breakers = count()
         self._startable = asyncio.Event()
-        self.on_full: Callable[[int, bool], None] = lambda partition, full: None
-        """Told when a partition has enough records waiting (True), and when it can do with more (False)."""
-        self.full: set[int] = set()
-        """Partitions that have enough."""
+        self.on_full: Callable[[int, bool], None] = lambda partition, is_full: None
+        """Called when fetching a partition should pause (True) and resume (False)."""
+        self.full_partitions: set[int] = set()
+        """Partitions whose fetching is paused."""
 
     @property
-    def held(self) -> frozenset[int]:
-        """Partitions that this replica claims: those it serves and those it is about to give up."""
+    def owned_partitions(self) -> frozenset[int]:
+        """Partitions that this replica claims: those that it serves and those that it is about to give up."""
         return frozenset(self._queues)
 
     @property
-    def serving(self) -> tuple[int, ...]:
-        """Partitions that it serves, ascending."""
+    def served_partitions(self) -> tuple[int, ...]:
+        """Partitions that this replica serves, ascending."""
         return tuple(sorted(partition for partition, queue in self._queues.items() if queue.is_open))
 
     def __getitem__(self, partition: int) -> PartitionQueue:
         if partition not in self._queues:
-            raise KeyError(f"partition {partition} is not held now; held are {sorted(self._queues)}")
+            raise KeyError(f"partition {partition} is not assigned to this replica; assigned: {sorted(self._queues)}")
         return self._queues[partition]
 
     def items(self) -> Iterable[tuple[int, PartitionQueue]]:
@@ -290,105 +291,105 @@ class PartitionQueues:
         return self._queues.items()
 
     def open(self, offsets: Mapping[int, int | None], epoch: int, generation: int | None = None) -> None:
-        """Begin to serve partitions, taken in `generation`, from `offsets`; None: from what the group has committed."""
+        """Begin to serve partitions, taken in `generation`, from `offsets`. None: from the committed offset."""
         for partition, offset in offsets.items():
             self._queues[partition] = PartitionQueue(partition, offset, epoch, generation)
 
     def reopen(self, partitions: Iterable[int], epoch: int) -> None:
-        """Serve on: these stay."""
+        """Continue to serve partitions under the plan `epoch`."""
         for partition in partitions:
             self._queues[partition].is_open = True
             self._queues[partition].epoch = epoch
             self._offer(self._queues[partition])
 
     def close(self, partitions: Iterable[int]) -> None:
-        """Start no further event of these."""
+        """Start no further event of these partitions."""
         for partition in partitions:
             self._queues[partition].is_open = False
             self._queues[partition].give_back()
 
     def pause(self, partition: int) -> None:
-        """Start no further event until `resume`."""
-        self[partition].paused = True
+        """Start no further event of the partition until `resume`."""
+        self[partition].is_paused = True
 
     def resume(self, partition: int) -> None:
         """Undo `pause`."""
-        self[partition].paused = False
+        self[partition].is_paused = False
         self._offer(self[partition])
 
-    async def settle(self, partitions: Iterable[int], patience_s: float) -> set[int]:
-        """Wait until every event that was started is done; return the partitions where that came true in time."""
+    async def wait_until_idle(self, partitions: Iterable[int], timeout_s: float) -> set[int]:
+        """Wait until no event is in flight; return the partitions where that was reached within the timeout."""
         queues = {partition: self._queues[partition] for partition in partitions}
-        waits = [asyncio.ensure_future(queue.idle()) for queue in queues.values() if not queue.is_idle]
+        waits = [asyncio.ensure_future(queue.wait_until_idle()) for queue in queues.values() if not queue.is_idle]
         if waits:
-            _, late = await asyncio.wait(waits, timeout=patience_s)
+            _, late = await asyncio.wait(waits, timeout=timeout_s)
             for wait in late:
                 wait.cancel()
         return {partition for partition, queue in queues.items() if queue.is_idle}
 
     def drop(self, partitions: Iterable[int]) -> None:
-        """Forget these: what waits belongs to others, what is still being handled counts for nothing."""
+        """Forget partitions with their backlog. Events in flight have no effect any more."""
         for partition in partitions:
             queue = self._queues.pop(partition)
             queue.is_open, queue.is_dropped = False, True
-            self.full.discard(partition)
+            self.full_partitions.discard(partition)
 
     def cut_off(self, partition: int, reason: str, *, for_good: bool = False) -> None:
-        """Take nothing more in: what would come does not follow what was read, or (for good) cannot be read at all."""
-        self[partition].cut_off, self[partition].cut_off_for_good = reason, for_good
-        self.full.discard(partition)
+        """Accept no more records: they would not continue the log, or (for good) the client cannot read them."""
+        self[partition].cut_off_reason, self[partition].is_cut_off_for_good = reason, for_good
+        self.full_partitions.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
-        """Add what was polled; what is not held is left to its owner."""
+        """Append polled records; those of a partition that is not owned are ignored."""
         queue = self._queues.get(partition)
         if queue is not None:
             queue.put(records, received_us, self._clock())
-            self._weigh(queue)
+            self._check_fetch_limits(queue)
             self._offer(queue)
 
-    def take(self) -> tuple[PartitionQueue, Taken] | None:
-        """Start what arrived first of all that may be started now; None when there is nothing."""
-        while self._line:
-            queue = heappop(self._line)[-1]
-            queue.is_offered = False
+    def take(self) -> tuple[PartitionQueue, Batch] | None:
+        """Start the event, or batch, that arrived first of all that may start now. None: there is none."""
+        while self._ready_queues:
+            queue = heappop(self._ready_queues)[-1]
+            queue.is_in_line = False
             if queue.may_start(self._per_partition):
-                taken = queue.start(self._batch_size)
-                self._weigh(queue)
+                batch = queue.start(self._batch_size)
+                self._check_fetch_limits(queue)
                 self._offer(queue)
-                return queue, taken
+                return queue, batch
         self._startable.clear()
         return None
 
-    def returned(self, queue: PartitionQueue, taken: Taken) -> None:
-        """Note that the handler came back; the partition, or the key, may have its next event started."""
-        queue.returned(taken)
+    def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
+        """Note that the handler has returned, so that the next event of the partition, or the key, may start."""
+        queue.handler_returned(batch)
         self._offer(queue)
 
-    def retry(self, queue: PartitionQueue, taken: Taken, after_s: float) -> None:
-        """Try these again once the time is over. A partition that is being given up leaves it to its next owner."""
-        if queue.retry(taken):
-            asyncio.get_running_loop().call_later(after_s, self._due, queue, taken)
+    def retry(self, queue: PartitionQueue, batch: Batch, after_s: float) -> None:
+        """Retry a batch after the pause. If its partition is being given up, its next owner retries it."""
+        if queue.retry(batch):
+            asyncio.get_running_loop().call_later(after_s, self._due, queue, batch)
 
-    async def startable(self) -> None:
-        """Wait until an event may have become startable."""
+    async def wait_until_startable(self) -> None:
+        """Wait until an event may be ready to start."""
         await self._startable.wait()
 
-    def _due(self, queue: PartitionQueue, taken: Taken) -> None:
-        queue.due(taken)
+    def _due(self, queue: PartitionQueue, batch: Batch) -> None:
+        queue.make_due(batch)
         self._offer(queue)
 
     def _offer(self, queue: PartitionQueue) -> None:
-        """Something changed: put the queue in line if an event of it may be started."""
-        if not queue.is_offered and queue.may_start(self._per_partition):
-            queue.is_offered = True
-            heappush(self._line, (queue.next_arrived_s, next(self._numbers), queue))
+        """Add a queue that has changed to the ready queues, if an event of it may start."""
+        if not queue.is_in_line and queue.may_start(self._per_partition):
+            queue.is_in_line = True
+            heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
             self._startable.set()
 
-    def _weigh(self, queue: PartitionQueue) -> None:
-        partition, waiting = queue.partition, len(queue.waiting)
-        if waiting >= ENOUGH and partition not in self.full:
-            self.full.add(partition)
+    def _check_fetch_limits(self, queue: PartitionQueue) -> None:
+        partition, backlog = queue.partition, len(queue.backlog)
+        if backlog >= PAUSE_FETCH_RECORDS and partition not in self.full_partitions:
+            self.full_partitions.add(partition)
             self.on_full(partition, True)
-        elif waiting <= WANTING and partition in self.full:
-            self.full.discard(partition)
+        elif backlog <= RESUME_FETCH_RECORDS and partition in self.full_partitions:
+            self.full_partitions.discard(partition)
             self.on_full(partition, False)

@@ -1,4 +1,4 @@
-"""Members, plan → owners. Pure and deterministic: any member that leads the group comes to the same result."""
+"""Decides which member owns which partition. Pure and deterministic: every leader computes the same result."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from contracts.plan import PlanRecord
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of the group, as it introduced itself."""
+    """One member of the group."""
 
     member_id: str
-    """The group's own id: it decides ownership when two incarnations share a name."""
+    """The id that the group gave it. It identifies the owner when two incarnations share a name."""
     name: str
     incarnation: str = ""
-    draining: bool = False
-    """It is about to leave and asks to be given nothing."""
-    since: int = 0
-    """Generation of the group in which its process came, which tells the newest of one name; see Introduction."""
+    is_draining: bool = False
+    """Whether it is about to leave and must get no partitions."""
+    first_generation: int = 0
+    """Generation of its process's first assignment, see MemberMetadata."""
 
 
 def place(
@@ -26,41 +26,41 @@ def place(
     members: Sequence[Member],
     partitions: Sequence[int],
     previous: Mapping[int, str],
-    awaited: Collection[str] = (),
+    absent_in_grace: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """Return member id → partitions, ascending; each partition has at most one owner, each member an entry.
+    """Return member id → partitions, ascending. Each partition has at most one owner, each member an entry.
 
-    previous: partition → member id of the last owner, where known; used only where the plan leaves the choice.
-    awaited: absent replicas for whose return their partitions wait, unless another member still has them.
-    With an assignment: as planned; what belongs to absent members stays where it is, else the least loaded takes it.
-    Without an assignment, or without a plan: sticky by count. No members: an empty dict.
+    If the plan has an assignment, it is followed. A partition whose planned owner is absent stays with its last owner;
+    without one, the member with the fewest partitions takes it. Otherwise all members get even counts, with few moves.
+    previous: partition → member id of the last owner, if known.
+    absent_in_grace: absent replicas whose partitions wait for their return, unless another member still owns them.
     """
     owned: dict[str, list[int]] = {member.member_id: [] for member in members}
     eligible = _eligible(plan, members)
     if not eligible:
         return owned
     if plan is None or plan.assignment is None:
-        _sticky(eligible, partitions, previous, owned)
+        _place_evenly(eligible, partitions, previous, owned)
     else:
         here = {member.member_id for member in members}
-        waits = {p for p, name in plan.assignment.items() if name in awaited and previous.get(p) not in here}
-        _as_planned(plan.assignment, eligible, [p for p in partitions if p not in waits], previous, owned)
+        waits = {p for p, name in plan.assignment.items() if name in absent_in_grace and previous.get(p) not in here}
+        _place_as_planned(plan.assignment, eligible, [p for p in partitions if p not in waits], previous, owned)
     for mine in owned.values():
         mine.sort()
     return owned
 
 
 def _eligible(plan: PlanRecord | None, members: Sequence[Member]) -> list[Member]:
-    """Return who may own something, by name: the newest of each name; of those who stay and are planned, if any is."""
-    newest: dict[str, Member] = {}
-    for member in sorted(members, key=lambda each: (each.since, each.incarnation, each.member_id)):
-        newest[member.name] = member
-    staying = [member for member in newest.values() if not member.draining] or list(newest.values())
-    planned = [member for member in staying if plan is not None and member.name in plan.replicas]
-    return sorted(planned or staying, key=lambda each: each.name)
+    """Return the newest process of each name, without draining and unplanned members unless no others exist."""
+    by_name: dict[str, Member] = {}
+    for member in sorted(members, key=lambda m: (m.first_generation, m.incarnation, m.member_id)):
+        by_name[member.name] = member
+    not_draining = [member for member in by_name.values() if not member.is_draining] or list(by_name.values())
+    planned = [member for member in not_draining if plan is not None and member.name in plan.replicas]
+    return sorted(planned or not_draining, key=lambda member: member.name)
 
 
-def _as_planned(
+def _place_as_planned(
     assignment: Mapping[int, str],
     eligible: Sequence[Member],
     partitions: Sequence[int],
@@ -68,36 +68,36 @@ def _as_planned(
     owned: dict[str, list[int]],
 ) -> None:
     ids = {member.name: member.member_id for member in eligible}
-    orphans: list[int] = []
+    unplanned: list[int] = []
     for partition in sorted(partitions):
         owner = ids.get(assignment.get(partition, ""))
         if owner is None and previous.get(partition) in ids.values():
             owner = previous[partition]
         if owner is None:
-            orphans.append(partition)
+            unplanned.append(partition)
         else:
             owned[owner].append(partition)
-    for partition in orphans:
-        least = min(eligible, key=lambda each: (len(owned[each.member_id]), each.name))
-        owned[least.member_id].append(partition)
+    for partition in unplanned:
+        least_loaded = min(eligible, key=lambda member: (len(owned[member.member_id]), member.name))
+        owned[least_loaded.member_id].append(partition)
 
 
-def _sticky(
+def _place_evenly(
     eligible: Sequence[Member], partitions: Sequence[int], previous: Mapping[int, str], owned: dict[str, list[int]]
 ) -> None:
-    """Even counts (they differ by at most one) with as few moves as even counts allow."""
-    kept: dict[str, list[int]] = {member.member_id: [] for member in eligible}
+    """Give members counts that differ by at most one, with as few moves as that allows."""
+    current: dict[str, list[int]] = {member.member_id: [] for member in eligible}
     for partition in sorted(partitions):
-        if (owner := previous.get(partition, "")) in kept:
-            kept[owner].append(partition)
-    share, larger = divmod(len(partitions), len(eligible))
-    # The larger shares go to those who hold most already: each of them then gives one partition less away.
-    by_holding = sorted(eligible, key=lambda each: (-len(kept[each.member_id]), each.name))
-    quota = {member.member_id: share + (rank < larger) for rank, member in enumerate(by_holding)}
-    for member_id, mine in kept.items():
+        if (owner := previous.get(partition, "")) in current:
+            current[owner].append(partition)
+    share, remainder = divmod(len(partitions), len(eligible))
+    # The members that own most get the larger shares: each of them then gives up one partition less.
+    by_count = sorted(eligible, key=lambda member: (-len(current[member.member_id]), member.name))
+    quota = {member.member_id: share + (rank < remainder) for rank, member in enumerate(by_count)}
+    for member_id, mine in current.items():
         owned[member_id] = mine[: quota[member_id]]
-    taken = {partition for mine in owned.values() for partition in mine}
-    free = iter([partition for partition in sorted(partitions) if partition not in taken])
+    placed = {partition for mine in owned.values() for partition in mine}
+    free = iter([partition for partition in sorted(partitions) if partition not in placed])
     for member in eligible:
         mine = owned[member.member_id]
         mine.extend(islice(free, quota[member.member_id] - len(mine)))

@@ -1,7 +1,7 @@
-"""Polls events into the partition queues, and changes what is fetched.
+"""Polls events into the partition queues, and changes which partitions aiokafka fetches.
 
-aiokafka's assignment is changed in place, so that a partition that stays never notices a round. Here is also which of
-Kafka's errors a replica waits out, and which end it.
+aiokafka's assignment is changed in place, so that a rebalance does not interrupt partitions that stay. This module also
+decides which Kafka errors a replica retries and which end it.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from services.consumer.interface import ReplicaError
 from services.consumer.log_watch import Position
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.requests import UNKNOWN_OFFSET
-from services.consumer.server import told
+from services.consumer.server import describe_error
 
 log = logging.getLogger(__name__)
 
-POLL_MS: Final = 1000  # a poll ends as soon as something is there
-TROUBLE_S: Final = 0.2
-"""aiokafka has waited for its own retries already; this keeps a lasting trouble from turning into a busy loop."""
-PATIENCE_S: Final = 30.0
-"""How long an error that Kafka does not call passing is tried to be survived: as long as a broker takes to restart."""
-FATAL: Final = (
+POLL_MS: Final = 1000  # a poll ends as soon as a record has arrived
+RETRY_PAUSE_S: Final = 0.2
+"""Pause after an error, on top of aiokafka's own retries, so that a lasting error does not cause a busy loop."""
+MAX_PROBLEM_S: Final = 30.0
+"""How long a non-retriable error is retried: about as long as a broker takes to restart."""
+FATAL_ERRORS: Final = (
     errors.AuthenticationFailedError, errors.AuthenticationMethodNotSupported,
     errors.ClusterAuthorizationFailedError, errors.GroupAuthorizationFailedError, errors.IllegalSaslStateError,
     errors.IncompatibleBrokerVersion, errors.InconsistentGroupProtocolError, errors.InvalidGroupIdError,
@@ -35,11 +35,11 @@ FATAL: Final = (
     errors.SaslAuthenticationFailed, errors.SecurityDisabled, errors.TopicAuthorizationFailedError,
     errors.UnrecognizedBrokerVersion, errors.UnsupportedSaslMechanismError, errors.UnsupportedVersionError,
 )  # fmt: skip
-"""Rights, versions and settings: somebody has to change them."""
+"""Errors of rights, versions and settings, which end the replica at once because no retry helps."""
 
 
 class Poller:
-    """The one reader of the consumer."""
+    """Polls the consumer into the partition queues."""
 
     def __init__(
         self, consumer: Any, queues: PartitionQueues, topic: str, clock: Callable[[], float] = steady_s
@@ -48,70 +48,70 @@ class Poller:
         self._queues = queues
         self._topic = topic
         self._clock = clock
-        self._trouble_since_s: float | None = None
-        queues.on_full = self._limit
+        self._problem_since_s: float | None = None
+        queues.on_full = self._pause_or_resume
 
     async def run(self) -> None:
-        """Poll until cancelled. Raises KafkaError or ReplicaError: no waiting mends it."""
+        """Poll until cancelled. Raises KafkaError or ReplicaError for an error that retries do not fix."""
         while True:
             try:
                 batches = await self._consumer.getmany(timeout_ms=POLL_MS)
-            except errors.KafkaError as trouble:
-                if isinstance(trouble, errors.UnsupportedCodecError) and self._leave_unreadable(trouble):
+            except errors.KafkaError as error:
+                if isinstance(error, errors.UnsupportedCodecError) and self._cut_off_unreadable(error):
                     continue
-                if self._is_over(trouble):
+                if self._is_fatal(error):
                     raise
-                log.warning("polling is interrupted: %r", trouble)
-                await asyncio.sleep(TROUBLE_S)
+                log.warning("Poll failed, retrying: %r", error)
+                await asyncio.sleep(RETRY_PAUSE_S)
                 continue
-            except Exception as unforeseen:
-                if not self._leave_unreadable(unforeseen):  # it came from aiokafka's own tasks
-                    raise ReplicaError(f"the Kafka client has failed ({told(unforeseen)}); restart me") from unforeseen
+            except Exception as error:
+                if not self._cut_off_unreadable(error):  # then one of aiokafka's own tasks has failed
+                    raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
                 continue
-            self._trouble_since_s = None
-            wait(self._consumer, idle=not batches and not self._queues.full)
+            self._problem_since_s = None
+            set_fetch_wait(self._consumer, is_idle=not batches and not self._queues.full_partitions)
             received_us = now_us()
             for at, records in batches.items():
                 self._queues.put(at.partition, records, received_us)
 
-    def _is_over(self, trouble: errors.KafkaError) -> bool:
-        """Return whether the replica cannot go on: a fatal error, a dead coordination, or one that does not pass."""
-        if isinstance(trouble, FATAL) or self._consumer._coordinator._coordination_task.done():
+    def _is_fatal(self, error: errors.KafkaError) -> bool:
+        """Return whether the error is fatal, aiokafka's coordination task has ended, or the problem lasts too long."""
+        if isinstance(error, FATAL_ERRORS) or self._consumer._coordinator._coordination_task.done():
             return True
-        if trouble.retriable:
+        if error.retriable:
             return False
-        if self._trouble_since_s is None:
-            self._trouble_since_s = self._clock()
-        return self._clock() - self._trouble_since_s > PATIENCE_S
+        if self._problem_since_s is None:
+            self._problem_since_s = self._clock()
+        return self._clock() - self._problem_since_s > MAX_PROBLEM_S
 
-    def _leave_unreadable(self, wrong: Exception) -> bool:
+    def _cut_off_unreadable(self, error: Exception) -> bool:
         """Cut off partitions with a record that the client cannot parse; return whether there are any.
 
-        What other partitions handed to the poll that failed is gone with it: they are fetched again.
+        The failed poll has lost records of other partitions, so those are fetched again.
         """
         fetched = self._consumer._fetcher._records
-        unreadable = {at: one._partition_records.next_fetch_offset for at, one in fetched.items() if _has_failed(one)}
+        unreadable = {at: f._partition_records.next_fetch_offset for at, f in fetched.items() if _has_failed(f)}
         for at, offset in unreadable.items():
             del fetched[at]
             self._consumer.pause(at)
-            if at.partition in self._queues.held:
-                reason = f"the client cannot read the record at offset {offset}, or one after it ({told(wrong)})"
+            if at.partition in self._queues.owned_partitions:
+                reason = f"the client cannot read a record from offset {offset} on ({describe_error(error)})"
                 self._queues.cut_off(at.partition, reason, for_good=True)
         if unreadable:
             for at in self._consumer.assignment() - unreadable.keys():
-                queue = self._queues[at.partition] if at.partition in self._queues.held else None
-                if queue is not None and queue.expected is not None and not queue.cut_off:
-                    self._consumer.seek(at, queue.expected)
-                elif queue is not None and not queue.cut_off:  # nothing of it was polled: begin again
+                queue = self._queues[at.partition] if at.partition in self._queues.owned_partitions else None
+                if queue is not None and queue.next_fetch_offset is not None and not queue.cut_off_reason:
+                    self._consumer.seek(at, queue.next_fetch_offset)
+                elif queue is not None and not queue.cut_off_reason:  # not polled yet: start from the committed offset
                     self._consumer.pause(at)
-                    self._consumer._coordinator.out_of_range(at.partition)
+                    self._consumer._coordinator.on_out_of_range(at.partition)
         return bool(unreadable)
 
-    def _limit(self, partition: int, full: bool) -> None:
+    def _pause_or_resume(self, partition: int, is_full: bool) -> None:
         at = TopicPartition(self._topic, partition)
         if at not in self._consumer.assignment():
             return
-        if full:
+        if is_full:
             self._consumer.pause(at)
         else:
             self._consumer.resume(at)
@@ -123,42 +123,42 @@ def _has_failed(fetched: Any) -> bool:
     return iterator is not None and inspect.getgeneratorstate(iterator) == inspect.GEN_CLOSED
 
 
-WAIT_MS: Final = 25
-"""How long the broker may keep an empty fetch. What is not part of it, as its partition had enough waiting here or was
-not polled yet, waits for its end …"""
-IDLE_WAIT_MS: Final = 500
-"""… which is nothing where nothing comes: there hundreds of members shall not keep a broker busy."""
-QUIET_S: Final = 1.0
-"""A fetch that was called back is surely answered by then, and the next one can be called back, too."""
-NOWHERE: Final = -1
-"""Position of a partition that was let go. No fetch has it, so no response fits. Without any position the fetcher's
-search for positions, if it is under way, would wait for ever for one that nobody looks up any more."""
+BUSY_FETCH_WAIT_MS: Final = 25
+"""How long a broker may delay an empty fetch. A partition that the fetch does not include, because its backlog was full
+or not polled yet, waits for its end."""
+IDLE_FETCH_WAIT_MS: Final = 500
+"""The same while no events arrive, so that hundreds of idle members do not keep a broker busy."""
+MIN_QUIET_S: Final = 1.0
+"""Time since the last recall after which the recalled fetch is surely answered, so that the next can be recalled."""
+NO_POSITION: Final = -1
+"""Position of a removed partition. No fetch has it, so every response for the partition is ignored. Without a position,
+a search for positions in progress would wait for ever for this partition's."""
 
 
-def change(
+def change_assignment(
     consumer: Any,
     partitions: Set[TopicPartition],
     positions: Mapping[TopicPartition, int],
-    out_of_range: Callable[[int], None],
+    on_out_of_range: Callable[[int], None],
 ) -> bool:
-    """Fetch exactly `partitions`, those in `positions` from there; return whether the assignment is a new one.
+    """Fetch exactly `partitions`, starting at `positions` where given; return whether a new assignment was created.
 
-    aiokafka replaces its Assignment at every rebalance, and with it throws away what it has fetched and the fetch that
-    is under way. Here the one Assignment is changed in place: partitions that stay never notice. Those that are new and
-    have no position begin where aiokafka finds the group's committed offset, or its reset.
+    aiokafka replaces its Assignment at every rebalance, and discards all fetched records and the fetch in progress.
+    Here the Assignment is changed in place, which does not interrupt partitions that stay. New partitions without a
+    position begin at the committed offset that aiokafka finds, or at its reset.
     """
     state, fetcher = consumer._subscription, consumer._fetcher
     subscription = state.subscription
-    fresh = subscription.assignment is None
-    if fresh:
+    is_new = subscription.assignment is None
+    if is_new:
         state.assign_from_subscribed(set(partitions))
     assignment = subscription.assignment
     for left in assignment.tps - partitions:
-        _replace(assignment, left, out_of_range)
-        assignment.state_value(left).seek(NOWHERE)
+        _replace(assignment, left, on_out_of_range)
+        assignment.state_value(left).seek(NO_POSITION)
         fetcher._records.pop(left, None)
-    for new in partitions if fresh else partitions - assignment.tps:
-        _replace(assignment, new, out_of_range)
+    for new in partitions if is_new else partitions - assignment.tps:
+        _replace(assignment, new, on_out_of_range)
     assignment._topic_partitions = frozenset(partitions)
     for partition, offset in positions.items():
         assignment.state_value(partition).seek(offset)
@@ -166,24 +166,24 @@ def change(
     subscription._reassignment_in_progress = False
     state._notify_assignment_waiters()
     fetcher._notify(fetcher._wait_consume_future)
-    return fresh
+    return is_new
 
 
-def recall(consumer: Any) -> None:
-    """Fetch at once what was taken."""
+def recall_fetches(consumer: Any) -> None:
+    """Recall the fetches in progress, so that new partitions are fetched at once."""
     consumer._client.recall()
-    consumer._fetcher._fetch_max_wait_ms = WAIT_MS
+    consumer._fetcher._fetch_max_wait_ms = BUSY_FETCH_WAIT_MS
 
 
-def wait(consumer: Any, *, idle: bool) -> None:
-    """Have empty fetches kept for long or briefly. idle: a whole poll has found nothing, and nothing is held back."""
-    is_quiet = idle and steady_s() - consumer._client.recalled_s > QUIET_S
-    consumer._fetcher._fetch_max_wait_ms = IDLE_WAIT_MS if is_quiet else WAIT_MS
+def set_fetch_wait(consumer: Any, *, is_idle: bool) -> None:
+    """Set the wait of empty fetches. is_idle: a whole poll has found no records, and no partition is paused."""
+    is_quiet = is_idle and steady_s() - consumer._client.recalled_s > MIN_QUIET_S
+    consumer._fetcher._fetch_max_wait_ms = IDLE_FETCH_WAIT_MS if is_quiet else BUSY_FETCH_WAIT_MS
 
 
-def _replace(assignment: Any, partition: TopicPartition, out_of_range: Callable[[int], None]) -> None:
-    """Give the partition a fresh state: a response that is under way for the old one is thrown away."""
+def _replace(assignment: Any, partition: TopicPartition, on_out_of_range: Callable[[int], None]) -> None:
+    """Give the partition a new state, so that responses for the old one are ignored."""
     old = assignment.state_value(partition)
     if old is not None:
-        old.update_committed(OffsetAndMetadata(UNKNOWN_OFFSET, ""))  # whoever waits for it would wait for ever
-    assignment._tp_state[partition] = Position(assignment, partition.partition, out_of_range)
+        old.update_committed(OffsetAndMetadata(UNKNOWN_OFFSET, ""))  # else its waiters would wait for ever
+    assignment._tp_state[partition] = Position(assignment, partition.partition, on_out_of_range)

@@ -1,10 +1,10 @@
-"""One round of a rebalance, decided by the group's leader. Pure: what members say of themselves → who gets what.
+"""One rebalance of the group, decided by its leader. Pure: the members' metadata and the plan → each member's share.
 
-Incremental: a member keeps what it keeps through the round. What must move is withheld from everybody for one round, in
-which its owner finishes, commits and gives it up, and granted in the next. So a partition is granted only when no
-member of the round claims it, which is why two members can never both own it.
+Incremental: a member keeps serving the partitions that stay with it. A partition that must move is pending revocation
+for one rebalance, in which no member gets it and its owner finishes, commits and gives it up; the next rebalance grants
+it. A partition is granted only if no member of the rebalance claims it, so two members never own it at the same time.
 
-Eager: everybody has given up everything before joining, so one round is enough.
+Eager: all members have given up all partitions before they join, so one rebalance is enough.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,129 +17,134 @@ from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.placement import Member, place
 
-MOST_FOLLOW_UPS: Final = 30
-"""Rounds in a row that only wait for an owner to let go. Then it asks for the next round itself, once it has."""
+MAX_FOLLOW_UPS: Final = 30
+"""Most consecutive rebalances that only wait for an owner. After that the owner requests the next one when ready."""
+NO_GENERATION: Final = 2**31 - 1  # greater than any generation
 
-NEW: Final = 2**31 - 1  # more than any generation
 
-
-class Given(msgspec.Struct, frozen=True, array_like=True):
-    """What the last owner of a partition says when it has given it up."""
+class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
+    """Where the last owner of a partition stopped."""
 
     offset: int
     """The next event to serve."""
     at_us: int
-    """When it stopped serving (its own clock)."""
+    """When it stopped serving (µs since the epoch, its own clock)."""
 
 
-class Introduction(msgspec.Struct, frozen=True, kw_only=True):
+WIRE_NAMES: Final = {
+    "newest_epoch": "knows", "first_generation": "since", "handed_over": "given", "is_draining": "draining",
+    "is_eager": "eager", "follow_up_of": "follows", "rejoin": "again", "requests_plan": "asks",
+}  # fmt: skip
+
+
+class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAMES):
     """User data of a member's subscription. Unknown fields are tolerated."""
 
     name: str
     incarnation: str = ""
     epoch: int = 0
     """Plan epoch of its last assignment; 0 without a plan."""
-    knows: int = 0
+    newest_epoch: int = 0
     """Epoch of the newest plan that it has read."""
     plan: PlanRecord | None = None
-    """That plan itself, where the leader has asked for it."""
+    """The newest plan itself, if the leader has requested it."""
     owned: tuple[int, ...] = ()
-    """Partitions that it holds now (incremental), or held until this join (eager)."""
+    """Partitions that it owns now (incremental), or owned until this join (eager)."""
     generation: int = -1
-    """Generation of its last assignment: of two claims the later one holds."""
-    since: int = 0
-    """Generation in which its process was given its first assignment; NEW before. Clocks can be set back and differ
-    between machines, the group's count can not: of two processes of one name the later one is known by it."""
-    given: dict[int, Given] = {}
-    """Partitions that it has given up since that assignment."""
-    draining: bool = False
-    eager: bool = False
-    follows: RoundKind | None = None
-    """The last round was to be followed by another, and why."""
+    """Generation of its last assignment. Of two claims to a partition the one with the greater generation is valid."""
+    first_generation: int = 0
+    """Generation of its process's first assignment; NO_GENERATION before. It identifies the later one of two
+    processes with the same name: clocks can be set back and differ between machines, the group's count cannot."""
+    handed_over: dict[int, HandedOverOffset] = {}
+    """Partitions that it has given up since its last assignment."""
+    is_draining: bool = False
+    is_eager: bool = False
+    follow_up_of: RoundKind | None = None
+    """Kind of the last rebalance, if that one asked for a follow-up."""
     follow_ups: int = 0
-    """How many in a row."""
+    """Number of consecutive follow-ups so far."""
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """User data of a member's assignment: what it was made from, and what comes with it."""
+class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAMES):
+    """User data of a member's assignment: how the leader decided it, and where the member starts."""
 
     epoch: int = 0
     kind: RoundKind = RoundKind.MEMBERSHIP
     members: int = 0
     moved: int = 0
-    """Partitions granted in this round to others than their last owners."""
-    given: dict[int, Given] = {}
-    """Of the partitions granted to this member: where to go on, so that nobody needs to ask the broker."""
-    again: bool = False
-    """Rejoin at once: something was withheld."""
+    """Partitions granted in this rebalance to another member than their last owner."""
+    handed_over: dict[int, HandedOverOffset] = {}
+    """Start offsets of the member's new partitions, so that it need not query the broker."""
+    rejoin: bool = False
+    """The member must rejoin at once: some partitions are pending revocation."""
     follow_ups: int = 0
-    asks: bool = False
-    """The leader cannot read the plan topic: join again with the plan itself."""
+    requests_plan: bool = False
+    """The leader cannot read the plan topic, so the member must rejoin with the plan itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one member gets out of a round."""
+    """The share of one member."""
 
     partitions: tuple[int, ...]
-    origin: Origin
+    assignment: AssignmentMetadata
 
 
 def decide(
     plan: PlanRecord | None,
-    introductions: Mapping[str, Introduction],
+    metadata: Mapping[str, MemberMetadata],
     partitions: Sequence[int],
     generation: int,
-    awaited: Collection[str] = (),
+    absent_in_grace: Collection[str] = (),
 ) -> dict[str, Share]:
-    """Return member id → share for the round that begins `generation`.
+    """Return member id → share for the rebalance that begins `generation`.
 
-    partitions: all of the topic. awaited: absent replicas whose partitions wait for their return.
+    partitions: all partitions of the topic. absent_in_grace: absent replicas whose partitions wait for their return.
     """
-    owners = last_owners(introductions)
-    members = [Member(id_, one.name, one.incarnation, one.draining, one.since) for id_, one in introductions.items()]
-    wanted = place(plan, members, partitions, owners, awaited)
-    held = {p: id_ for p, id_ in owners.items() if not introductions[id_].eager}
-    granted = {id_: tuple(p for p in mine if held.get(p, id_) == id_) for id_, mine in wanted.items()}
-    withheld = sum(map(len, wanted.values())) - sum(map(len, granted.values()))
-    kind = _kind(plan, introductions)
-    follow_ups = 1 + max((one.follow_ups for one in introductions.values() if one.follows), default=0)
-    origin = Origin(
+    owners = last_owners(metadata)
+    members = [Member(id_, m.name, m.incarnation, m.is_draining, m.first_generation) for id_, m in metadata.items()]
+    targets = place(plan, members, partitions, owners, absent_in_grace)
+    claimants = {p: id_ for p, id_ in owners.items() if not metadata[id_].is_eager}
+    grants = {id_: tuple(p for p in target if claimants.get(p, id_) == id_) for id_, target in targets.items()}
+    pending_revocations = sum(map(len, targets.values())) - sum(map(len, grants.values()))
+    kind = _rebalance_kind(plan, metadata)
+    follow_ups = 1 + max((member.follow_ups for member in metadata.values() if member.follow_up_of), default=0)
+    assignment = AssignmentMetadata(
         epoch=plan.epoch if plan else 0,
         kind=kind,
-        members=len(introductions),
-        moved=sum(owners.get(p) != id_ for id_, mine in granted.items() for p in mine),
-        again=withheld > 0 and (_is_new(plan, introductions) or follow_ups <= MOST_FOLLOW_UPS),
-        follow_ups=0 if _is_new(plan, introductions) or not withheld else follow_ups,
+        members=len(metadata),
+        moved=sum(owners.get(p) != id_ for id_, grant in grants.items() for p in grant),
+        rejoin=pending_revocations > 0 and (_is_new_plan(plan, metadata) or follow_ups <= MAX_FOLLOW_UPS),
+        follow_ups=0 if _is_new_plan(plan, metadata) or not pending_revocations else follow_ups,
     )
-    given = _offsets(introductions, generation)
+    starts = _handed_over_offsets(metadata, generation)
     return {
-        id_: Share(mine, msgspec.structs.replace(origin, given={p: given[p] for p in mine if p in given}))
-        for id_, mine in granted.items()
+        id_: Share(grant, msgspec.structs.replace(assignment, handed_over={p: starts[p] for p in grant if p in starts}))
+        for id_, grant in grants.items()
     }
 
 
-def last_owners(introductions: Mapping[str, Introduction]) -> dict[int, str]:
+def last_owners(metadata: Mapping[str, MemberMetadata]) -> dict[int, str]:
     """Return partition → member id of the last owner. A claim from an older generation never beats a newer one."""
     claims: dict[int, tuple[int, str]] = {}
-    for member_id, each in introductions.items():
-        for partition in each.owned:
-            claims[partition] = max(claims.get(partition, (-2, "")), (each.generation, member_id))
+    for member_id, member in metadata.items():
+        for partition in member.owned:
+            claims[partition] = max(claims.get(partition, (-2, "")), (member.generation, member_id))
     return {partition: member_id for partition, (_, member_id) in claims.items()}
 
 
-def _offsets(introductions: Mapping[str, Introduction], generation: int) -> dict[int, Given]:
-    """Return where to go on with the partitions given up. One from before the last generation may have moved since."""
-    fresh = [one.given for one in introductions.values() if one.generation == generation - 1]
-    return {partition: given for each in fresh for partition, given in each.items()}
+def _handed_over_offsets(metadata: Mapping[str, MemberMetadata], generation: int) -> dict[int, HandedOverOffset]:
+    # A member that missed the last generation may have given up a partition that was served by others since.
+    current = [member.handed_over for member in metadata.values() if member.generation == generation - 1]
+    return {partition: offset for handed_over in current for partition, offset in handed_over.items()}
 
 
-def _is_new(plan: PlanRecord | None, introductions: Mapping[str, Introduction]) -> bool:
-    return plan is not None and all(one.epoch < plan.epoch for one in introductions.values())
+def _is_new_plan(plan: PlanRecord | None, metadata: Mapping[str, MemberMetadata]) -> bool:
+    return plan is not None and all(member.epoch < plan.epoch for member in metadata.values())
 
 
-def _kind(plan: PlanRecord | None, introductions: Mapping[str, Introduction]) -> RoundKind:
-    is_start = all(one.generation < 0 for one in introductions.values())  # the plan may be old by then
-    if plan is not None and _is_new(plan, introductions) and not is_start:
+def _rebalance_kind(plan: PlanRecord | None, metadata: Mapping[str, MemberMetadata]) -> RoundKind:
+    is_start = all(member.generation < 0 for member in metadata.values())
+    if plan is not None and _is_new_plan(plan, metadata) and not is_start:  # at a start the plan may be old
         return RoundKind.DEATH if plan.evictions else RoundKind.PLAN
-    return next((one.follows for one in introductions.values() if one.follows), RoundKind.MEMBERSHIP)
+    return next((member.follow_up_of for member in metadata.values() if member.follow_up_of), RoundKind.MEMBERSHIP)

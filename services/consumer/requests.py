@@ -1,4 +1,4 @@
-"""Requests in versions that aiokafka does not know: offsets fenced by membership, offsets that last, a topic's id."""
+"""Requests in versions that aiokafka does not support: fenced transactional commits, stable offsets, a topic's id."""
 
 import uuid
 from collections.abc import Iterable
@@ -28,18 +28,18 @@ NULL: Final = -1
 
 
 class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no types
-    """16 bytes, of answers alone."""
+    """A UUID of 16 bytes, for answers only."""
 
     @classmethod
     def decode(cls, data: BytesIO) -> uuid.UUID:
-        """Read it."""
+        """Read a UUID."""
         return uuid.UUID(bytes=data.read(16))
 
 
-def _struct(name: str, key: int, version: int, asked: Schema, answered: Schema) -> Any:
+def _struct(name: str, key: int, version: int, request: Schema, response: Schema) -> Any:
     same = {"API_KEY": key, "API_VERSION": version}
-    answer = type("Answer", (Response,), same | {"SCHEMA": answered})
-    more = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": answer, "SCHEMA": asked}
+    answer = type("Answer", (Response,), same | {"SCHEMA": response})
+    more = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": answer, "SCHEMA": request}
     return type(f"{name}Struct", (RequestStruct,), same | more)
 
 
@@ -78,13 +78,13 @@ _DESCRIBE_TOPIC: Final = _struct(
     Schema(
         ("topics", CompactArray(("name", _TEXT), _TAGS)), ("response_partition_limit", Int32), ("cursor", Int8), _TAGS
     ),
-    # Of one topic, up to its id; what follows is left unread.
+    # The fields of the first topic up to its id; the rest of the answer is not read.
     Schema(_THROTTLED, ("topics", CompactArray(("error_code", Int16), ("name", _TEXT), ("topic_id", Uuid)))),
 )
 
 
-class Raw(Request[RequestStruct]):  # type: ignore[misc]
-    """A request in one version, with its values in the order of its schema."""
+class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]
+    """A request in a fixed version. values: in the order of its schema."""
 
     API_KEY = 0
 
@@ -93,7 +93,7 @@ class Raw(Request[RequestStruct]):  # type: ignore[misc]
         self._values = values
 
     def build(self, request_struct_class: Any) -> Any:
-        """Return what is sent."""
+        """Return the request to send."""
         return request_struct_class(*self._values)
 
 
@@ -102,42 +102,42 @@ def txn_offset_commit(
     group: str,
     member: tuple[int, str],
     offsets: dict[TopicPartition, OffsetAndMetadata],
-) -> Raw:
-    """Add offsets to a transaction in the name of a member: refused once the group is in another generation.
+) -> VersionedRequest:
+    """Return a request that adds offsets to a transaction; the group refuses it in another generation.
 
-    producer: its transactional id, producer id and epoch. member: generation and member id.
+    producer: transactional id, producer id and epoch. member: generation and member id.
     """
     values: dict[TopicPartition, Any] = {
-        at: (at.partition, one.offset, UNKNOWN_LEADER_EPOCH, one.metadata, {}) for at, one in offsets.items()
+        at: (at.partition, entry.offset, UNKNOWN_LEADER_EPOCH, entry.metadata, {}) for at, entry in offsets.items()
     }
     name, *identity = producer
-    return Raw(_TXN_OFFSET_COMMIT, name, group, *identity, *member, None, _by_topic(values), {})
+    return VersionedRequest(_TXN_OFFSET_COMMIT, name, group, *identity, *member, None, _by_topic(values), {})
 
 
-def stable_offset_fetch(group: str, partitions: Iterable[TopicPartition]) -> Raw:
-    """Ask for a group's offsets; of a partition in an open transaction the answer is UNSTABLE_OFFSET_COMMIT."""
-    return Raw(_OFFSET_FETCH, group, _by_topic({at: at.partition for at in partitions}), True, {})
+def stable_offset_fetch(group: str, partitions: Iterable[TopicPartition]) -> VersionedRequest:
+    """Return a query of a group's offsets; a partition in an open transaction gets UNSTABLE_OFFSET_COMMIT."""
+    return VersionedRequest(_OFFSET_FETCH, group, _by_topic({at: at.partition for at in partitions}), True, {})
 
 
-def describe_topic(topic: str) -> Raw:
-    """Ask for a topic's id, and for one partition of it."""
-    return Raw(_DESCRIBE_TOPIC, [(topic, {})], 1, NULL, {})
+def describe_topic(topic: str) -> VersionedRequest:
+    """Return a query of a topic's id and its first partition."""
+    return VersionedRequest(_DESCRIBE_TOPIC, [(topic, {})], 1, NULL, {})
 
 
 def stable_offsets(answer: Any, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the offsets of an answer to `stable_offset_fetch`; a partition that has none is left out.
+    """Return the offsets in an answer to `stable_offset_fetch`, without partitions that have none.
 
-    Raises KafkaError: the group does not say now, or a transaction may still change one of them.
+    Raises KafkaError: the group cannot return them now, or an open transaction may change one.
     """
-    places = [(TopicPartition(topic, each[0]), each) for topic, partitions, _ in answer.topics for each in partitions]
-    for code in (answer.error_code, *(each[4] for _, each in places)):
+    entries = [(TopicPartition(topic, entry[0]), entry) for topic, found, _ in answer.topics for entry in found]
+    for code in (answer.error_code, *(entry[4] for _, entry in entries)):
         if code:
             raise GroupLoadInProgressError(group) if code == UNSTABLE_OFFSET_COMMIT else for_code(code)(group)
-    return {at: OffsetAndMetadata(each[1], each[3]) for at, each in places if each[1] != UNKNOWN_OFFSET}
+    return {at: OffsetAndMetadata(entry[1], entry[3]) for at, entry in entries if entry[1] != UNKNOWN_OFFSET}
 
 
 def _by_topic(values: dict[TopicPartition, Any]) -> list[tuple[str, list[Any], dict[int, bytes]]]:
     topics: dict[str, list[Any]] = {}
     for at, value in values.items():
         topics.setdefault(at.topic, []).append(value)
-    return [(topic, each, {}) for topic, each in topics.items()]
+    return [(topic, partitions, {}) for topic, partitions in topics.items()]

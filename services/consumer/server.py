@@ -1,4 +1,4 @@
-"""Events at work in a replica: served from the partition queues as the options say, tried again, written off."""
+"""Serves events from the partition queues: calls the handler, retries failed attempts, hands over failed events."""
 
 import asyncio
 import logging
@@ -14,16 +14,16 @@ from services.common.records import KEY_LIMIT, LETTER_LIMIT, Refusal, dead_lette
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
 from services.consumer.lease import Lease
 from services.consumer.metrics import Latencies
-from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
+from services.consumer.partition_queue import Batch, PartitionQueue, PartitionQueues
 
 log = logging.getLogger(__name__)
 
 
 class Server:
-    """`run` it as often as events may be handled side by side.
+    """Serves events. Each task of `run` handles one event, or batch, at a time.
 
-    group: as traces name it.
-    latencies: told how long after its timestamp each event was handled; None: the handler tells them itself.
+    group: the group's name in traces.
+    latencies: observes the time from each event's timestamp until it was handled. None: the handler reports it.
     """
 
     def __init__(
@@ -47,197 +47,197 @@ class Server:
         self._bounds_us = [round(bound * options.latency_target_s * 1e6) for bound in LATENCY_BOUNDS]
         self._timeout_s = options.handler_timeout_s or None
         self._unfinished: set[asyncio.Future[object]] = set()
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._times_s: list[float] = []
-        self._began_s: dict[Taken, float] = {}
-        self.processed = 0
-        self.latencies = [0] * (len(LATENCY_BOUNDS) + 1)
-        """Events by how long after their fetch they were done: by one clock, so that no other can make them late."""
-        self.retried = 0
-        """Attempts that failed and are, or were, followed by another."""
-        self.failed = 0
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._service_times_s: list[float] = []
+        self._began_s: dict[Batch, float] = {}
+        self.events_handled = 0
+        """Events whose handler returned, or that failed for good. An event counts again if its awaitable failed."""
+        self.latency_counts = [0] * (len(LATENCY_BOUNDS) + 1)
+        """Number of handled events by time since their poll (bounds: LATENCY_BOUNDS × W), by this process's clock."""
+        self.attempts_retried = 0
+        """Failed attempts with a retry."""
+        self.events_failed = 0
         """Events that have failed for good."""
         self.busy_s = 0.0
-        """Time spent in handlers since the start."""
+        """Seconds spent in handlers since the start."""
 
     async def run(self) -> None:
-        """Serve until cancelled. Close the queues first: an event cut off here is neither finished nor committed."""
+        """Serve until cancelled. Close the queues first: an event that is cancelled here is not committed."""
         while True:
-            await self._lease.held()
-            started = self._queues.take()
-            if started is None:
-                await self._queues.startable()
+            await self._lease.wait_until_valid()
+            work = self._queues.take()
+            if work is None:
+                await self._queues.wait_until_startable()
                 continue
-            await self._serve(*started)
+            await self._serve(*work)
 
     async def watch(self) -> None:
-        """Raise what ended an event that the handler left to be done later."""
-        await self._failed
+        """Raise the error of an awaitable that a handler returned, if that error ends the consumer."""
+        await self._failure
 
     def service_times(self) -> ServiceTimes:
-        """Return how long events took since the last call."""
-        times_s, self._times_s = self._times_s, []
+        """Return the service times of the events handled since the last call."""
+        times_s, self._service_times_s = self._service_times_s, []
         return service_times(times_s)
 
     @property
-    def late(self) -> int:
-        """Events done more than W after they had been fetched."""
-        return sum(self.latencies[IN_TIME:])
+    def events_late(self) -> int:
+        """Events handled more than W after their poll."""
+        return sum(self.latency_counts[IN_TIME:])
 
-    def longest_s(self) -> float:
-        """Return for how long the handler has been at work that began first; 0 where none is."""
+    def longest_handler_s(self) -> float:
+        """Return the age of the oldest handler call in progress (s); 0 without one."""
         return steady_s() - min(self._began_s.values()) if self._began_s else 0.0
 
-    async def _serve(self, queue: PartitionQueue, taken: Taken) -> None:
-        events = [_event_of(polled.record, polled.received_us, queue) for polled in taken.records]
-        self._began_s[taken] = steady_s()
-        wrong: Exception | None = None
-        later: Awaitable[object] | None = None
+    async def _serve(self, queue: PartitionQueue, batch: Batch) -> None:
+        events = [_event_of(polled.record, polled.received_us, queue) for polled in batch.records]
+        self._began_s[batch] = steady_s()
+        error: Exception | None = None
+        completion: Awaitable[object] | None = None
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
-                with traces.work(self._group, events, taken.traced) as taken.traced:
-                    later = await self._handle(events)
+                with traces.work(self._group, events, batch.span_context) as batch.span_context:
+                    completion = await self._handle(events)
         except TimeoutError as late:
-            wrong = self._overdue("the handler") if limit.expired() else late
+            error = self._timeout_error("the handler") if limit.expired() else late
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():  # the replica stops
                 raise
-            wrong = RuntimeError("the handler was cancelled by something that it waited for")
+            error = RuntimeError("the handler was cancelled by an awaitable that it waited for")
         except Exception as raised:
-            wrong = raised
+            error = raised
         finally:
-            spent_s = steady_s() - self._began_s.pop(taken)
-            self._queues.returned(queue, taken)
+            spent_s = steady_s() - self._began_s.pop(batch)
+            self._queues.handler_returned(queue, batch)
         self.busy_s += spent_s
-        self._times_s.append(spent_s / len(events))
-        if wrong is not None:
-            await self._failed_attempt(queue, taken, events, wrong)
+        self._service_times_s.append(spent_s / len(events))
+        if error is not None:
+            await self._handle_failure(queue, batch, events, error)
             return
-        self.processed += len(events)
+        self.events_handled += len(events)
         done_us = now_us()
         for event in events:
-            self.latencies[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
+            self.latency_counts[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
         if self._latencies is not None:
             for event in events:
                 self._latencies.observe((done_us - event.timestamp_us) / 1e6)
-        if later is None:
-            queue.finished(taken)
+        if completion is None:
+            queue.finish(batch)
         else:
-            self._finish_later(queue, taken, later, events)
+            self._finish_later(queue, batch, completion, events)
 
-    async def _failed_attempt(
-        self, queue: PartitionQueue, taken: Taken, events: Sequence[Event], wrong: Exception
+    async def _handle_failure(
+        self, queue: PartitionQueue, batch: Batch, events: Sequence[Event], error: Exception
     ) -> None:
-        """Have it tried again, or, after the last attempt, hand it over to `on_error`."""
-        if queue.is_dropped or self._try_again(queue, taken, wrong):  # dropped: others judge it
+        """Retry the batch or, after its last attempt, hand its events over to `on_error`."""
+        if queue.is_dropped or self._retry(queue, batch, error):  # dropped: the next owner handles its events
             return
-        with traces.under(taken.traced):
-            await self._refuse(events, wrong)
-        self.processed += len(events)
-        queue.finished(taken)
+        with traces.under(batch.span_context):
+            await self._hand_over(events, error)
+        self.events_handled += len(events)
+        queue.finish(batch)
 
-    def _try_again(self, queue: PartitionQueue, taken: Taken, wrong: Exception) -> bool:
-        taken.failures += 1
-        if isinstance(wrong, Refused) or taken.failures >= self._options.attempts:
+    def _retry(self, queue: PartitionQueue, batch: Batch, error: Exception) -> bool:
+        batch.failures += 1
+        if isinstance(error, Refused) or batch.failures >= self._options.attempts:
             return False
-        self.retried += 1
-        first = taken.records[0].record
+        self.attempts_retried += 1
+        first = batch.records[0].record
         log.info(
-            "partition %d, offset %d: attempt %d of %d failed: %s",
-            first.partition, first.offset, taken.failures, self._options.attempts, told(wrong),
+            "Partition %d, offset %d: attempt %d of %d failed: %s",
+            first.partition, first.offset, batch.failures, self._options.attempts, describe_error(error),
         )  # fmt: skip
-        self._queues.retry(queue, taken, self._options.backoff_s(taken.failures))
+        self._queues.retry(queue, batch, self._options.backoff_s(batch.failures))
         return True
 
-    async def _refuse(self, events: Sequence[Event], wrong: Exception) -> None:
-        """Hand the events over to `on_error`; without one, raise what was wrong with them."""
+    async def _hand_over(self, events: Sequence[Event], error: Exception) -> None:
+        """Call `on_error` with each event; without that callback, raise the error."""
         if self._on_error is None:
-            raise wrong
+            raise error
         for event in events:
-            await self._on_error(event, wrong)
-            self.failed += 1
+            await self._on_error(event, error)
+            self.events_failed += 1
 
     def _finish_later(
-        self, queue: PartitionQueue, taken: Taken, later: Awaitable[object], events: Sequence[Event] | None
+        self, queue: PartitionQueue, batch: Batch, completion: Awaitable[object], events: Sequence[Event] | None
     ) -> None:
-        """Count `taken` as done once `later` is. events: what is tried again if it fails; None: it was `on_error`."""
-        future = asyncio.ensure_future(later)
-        self._unfinished.add(future)  # the event loop itself keeps weak references only
-        limit = self._limit(future) if events is not None else None
+        """Finish the batch once `completion` is done. events: retried if it fails; None: `completion` is `on_error`."""
+        future = asyncio.ensure_future(completion)
+        self._unfinished.add(future)  # the event loop keeps only weak references
+        limit = self._start_timer(future) if events is not None else None
 
-        def settle(done: "asyncio.Future[object]") -> None:
+        def on_done(done: "asyncio.Future[object]") -> None:
             self._unfinished.discard(done)
             if limit is not None:
                 limit.cancel()
-            wrong = _failure(done)
-            if wrong is None:
-                queue.finished(taken)
-            elif self._failed.done():  # the consumer ends: what is not done is served again
+            error = _completion_error(done)
+            if error is None:
+                queue.finish(batch)
+            elif self._failure.done():  # the consumer ends, so the event is served again
                 return
-            elif events is None or not isinstance(wrong, Exception):
-                self._failed.set_exception(wrong)
-            elif not self._try_again(queue, taken, wrong):
-                self._finish_later(queue, taken, self._refuse(events, wrong), None)
+            elif events is None or not isinstance(error, Exception):
+                self._failure.set_exception(error)
+            elif not self._retry(queue, batch, error):
+                self._finish_later(queue, batch, self._hand_over(events, error), None)
 
-        future.add_done_callback(settle)
+        future.add_done_callback(on_done)
 
-    def _limit(self, future: "asyncio.Future[object]") -> asyncio.TimerHandle | None:
-        """Cancel what a handler returned when its time is over."""
+    def _start_timer(self, future: "asyncio.Future[object]") -> asyncio.TimerHandle | None:
+        """Cancel the handler's awaitable at the time limit."""
         if self._timeout_s is None or future.done():
             return None
-        overdue = str(self._overdue("what the handler returned"))
-        return asyncio.get_running_loop().call_later(self._timeout_s, future.cancel, overdue)
+        message = str(self._timeout_error("the handler's awaitable"))
+        return asyncio.get_running_loop().call_later(self._timeout_s, future.cancel, message)
 
-    def _overdue(self, what: str) -> TimeoutError:
+    def _timeout_error(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} was not done within {self._timeout_s:g} s (handler_timeout_s)")
 
 
-def _failure(done: "asyncio.Future[object]") -> BaseException | None:
-    """Return what ended it. Where its owner cancelled it, its event would else be in flight for ever."""
+def _completion_error(done: "asyncio.Future[object]") -> BaseException | None:
+    """Return the error of an awaitable. A cancellation counts as one, else the event would stay in flight for ever."""
     if not done.cancelled():
         return done.exception()
     try:
         done.result()
     except asyncio.CancelledError as cancelled:
-        return RuntimeError(*(cancelled.args or ("what the handler returned was cancelled",)))
+        return RuntimeError(*(cancelled.args or ("the handler's awaitable was cancelled",)))
     return None
 
 
 def _event_of(record: Any, received_us: int, queue: PartitionQueue) -> Event:
-    """Return aiokafka's record as an event, with the token of its owner."""
-    where, stamp_us = (record.topic, record.partition, record.offset), record.timestamp * 1000
+    position, timestamp_us = (record.topic, record.partition, record.offset), record.timestamp * 1000
     owner = (queue.epoch, queue.generation)
-    return Event(*where, record.key, record.value, record.headers, stamp_us, received_us, *owner)
+    return Event(*position, record.key, record.value, record.headers, timestamp_us, received_us, *owner)
 
 
 def service_times(times_s: Sequence[float]) -> ServiceTimes:
-    """Return number, mean and maximum of how long events took (s)."""
+    """Return count, mean and maximum of service times (s)."""
     if not times_s:
         return ServiceTimes()
     mean_us, max_us = 1e6 * sum(times_s) / len(times_s), 1e6 * max(times_s)
     return ServiceTimes(events=len(times_s), mean_us=round(mean_us), max_us=round(max_us))
 
 
-TOLD_LIMIT: Final = 1000  # characters of an exception's text that are told
+MAX_ERROR_CHARS: Final = 1000
 
 
 def encode_dead_letter(
-    stage: str, event: Event, wrong: Exception, at_us: int, room: int = DEFAULT_LARGEST
+    stage: str, event: Event, error: Exception, at_us: int, max_bytes: int = DEFAULT_LARGEST
 ) -> tuple[bytes | None, bytes]:
-    """Return key and value of an event's dead letter: its reasons are those of a Refused, else what was raised.
+    """Return key and value of an event's dead letter. Its reasons are those of a Refused error, else the error's text.
 
-    room: bytes that both may have together. Where little, the event's value is left out.
+    max_bytes: limit for key and value together. If it is low, the event's value is left out.
     """
-    reasons = wrong.reasons if isinstance(wrong, Refused) and wrong.reasons else (told(wrong),)
+    reasons = error.reasons if isinstance(error, Refused) and error.reasons else (describe_error(error),)
     refusal = Refusal(reasons, order_id_in(event.value))
-    bare = room < LETTER_LIMIT + KEY_LIMIT
+    bare = max_bytes < LETTER_LIMIT + KEY_LIMIT
     return letter_key(event.key), encode(dead_letter(stage, event, refusal, at_us, bare=bare))
 
 
-def told(wrong: Exception) -> str:
-    """Return type and text of an exception, cut, whatever it is made of."""
+def describe_error(error: Exception) -> str:
+    """Return type and text of an exception, at most MAX_ERROR_CHARS characters. Never raises."""
     try:
-        return f"{type(wrong).__name__}: {wrong}"[:TOLD_LIMIT].encode(errors="replace").decode()
-    except Exception:  # an exception whose own text cannot be had
-        return type(wrong).__name__
+        return f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS].encode(errors="replace").decode()
+    except Exception:  # its own __str__ has failed
+        return type(error).__name__

@@ -1,9 +1,8 @@
-"""The id of a topic, and how large a record it takes.
+"""Queries a topic's id and its largest record size.
 
-Kafka gives a topic an id when it is created: another one under the same name means another log. aiokafka has no request
-for it; DescribeTopicPartitions (Kafka 3.7) has, one partition being enough. Brokers refuse a batch with a record that
-is too large as a whole, and an idempotent producer cannot recover from that, so such a record is refused before it is
-sent.
+Kafka gives each new topic an id: a different id under the same name means a different log. aiokafka's requests do not
+return it; DescribeTopicPartitions (Kafka 3.7) does. If a record is too large, a broker refuses its whole batch, and an
+idempotent producer cannot recover from that. So such a record is refused before it is sent.
 """
 
 import uuid
@@ -18,7 +17,7 @@ from services.consumer.requests import describe_topic
 
 
 async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
-    """Return the id; None where the brokers do not tell. Raises KafkaError: not there, no broker answers."""
+    """Return the topic's id; None if the broker cannot return ids. Raises KafkaError: no such topic, no answer."""
     node = client.get_random_node()
     if node is None:
         return None
@@ -33,46 +32,47 @@ async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
     return found
 
 
-TOPIC: Final = 2  # the kind of resource whose settings are described
-OVERHEAD: Final = 128  # most bytes that a record alone in its batch has beside key and value
+TOPIC_RESOURCE: Final = 2  # resource type of DescribeConfigsRequest
+RECORD_OVERHEAD_BYTES: Final = 128  # at most, for a batch of one record, on top of key and value
 
 
 class RecordSizes:
-    """Of the topics that were asked about; a limit that is lowered later is met at the broker.
+    """The largest record size of topics, queried once. If a limit is lowered later, only the broker enforces it.
 
-    client: aiokafka's. limit_batches: told the bytes of the largest batch that all of them take.
+    client: aiokafka's. limit_batches: called with the largest batch (bytes) that all queried topics accept.
     """
 
     def __init__(self, client: Any, limit_batches: Callable[[int], None]) -> None:
         self._client = client
         self._limit_batches = limit_batches
-        self._largest: dict[str, int] = {}
+        self._max_bytes: dict[str, int] = {}
 
-    async def learn(self, topics: Iterable[str]) -> None:
-        """Ask about those that are not known. Where no broker tells, Kafka's default is taken."""
-        unknown = [topic for topic in topics if topic not in self._largest]
+    async def query_limits(self, topics: Iterable[str]) -> None:
+        """Query the limits that are not known yet. A broker that cannot return them is assumed to use the default."""
+        unknown = [topic for topic in topics if topic not in self._max_bytes]
         if not unknown or (node := self._client.get_random_node()) is None:
             return
         found = dict.fromkeys(unknown, DEFAULT_LARGEST)
         try:
-            answer = await self._client.send(node, DescribeConfigsRequest([(TOPIC, one, [LARGEST]) for one in unknown]))
-        except KafkaError as unanswered:
-            if unanswered.retriable:
+            request = DescribeConfigsRequest([(TOPIC_RESOURCE, topic, [LARGEST]) for topic in unknown])
+            answer = await self._client.send(node, request)
+        except KafkaError as error:
+            if error.retriable:
                 return
-        except NotImplementedError:  # a broker that does not know the question
+        except NotImplementedError:  # the broker does not support the request
             pass
         else:
-            told = [(topic, entry) for *_, topic, entries in answer.resources for entry in entries]
-            found |= {topic: int(entry[1]) for topic, entry in told if entry[0] == LARGEST}
-        self._largest |= found
-        self._limit_batches(min(self._largest.values()))
+            entries_by_topic = [(topic, entry) for *_, topic, entries in answer.resources for entry in entries]
+            found |= {topic: int(entry[1]) for topic, entry in entries_by_topic if entry[0] == LARGEST}
+        self._max_bytes |= found
+        self._limit_batches(min(self._max_bytes.values()))
 
-    async def room(self, topic: str) -> int:
-        """Return how many bytes key and value of a record may have together."""
-        await self.learn([topic])
-        return self._largest.get(topic, DEFAULT_LARGEST) - OVERHEAD
+    async def max_bytes(self, topic: str) -> int:
+        """Return the limit for key and value of a record together (bytes)."""
+        await self.query_limits([topic])
+        return self._max_bytes.get(topic, DEFAULT_LARGEST) - RECORD_OVERHEAD_BYTES
 
     async def check(self, topic: str, key: bytes | None, value: bytes) -> None:
-        """Raise MessageSizeTooLargeError for a record that the topic does not take."""
-        if (size := len(key or b"") + len(value)) > (room := await self.room(topic)):
-            raise MessageSizeTooLargeError(f"the record has {size} bytes; {topic} takes {room} (max.message.bytes)")
+        """Raise MessageSizeTooLargeError if the topic does not accept a record of this size."""
+        if (size := len(key or b"") + len(value)) > (limit := await self.max_bytes(topic)):
+            raise MessageSizeTooLargeError(f"the record has {size} bytes; {topic} accepts {limit} (max.message.bytes)")

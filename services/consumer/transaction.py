@@ -1,7 +1,7 @@
-"""Exactly once: what events have written and how far they are done reach Kafka in one transaction, or not at all.
+"""Exactly once: outputs of events and the offsets of these events are committed in one transaction.
 
-A transaction is short: all of it is known before it begins. The group fences it by member and generation, so a member
-that was taken for dead cannot commit; who takes the partition asks for offsets that no open transaction may change.
+A transaction is short, because all its records are known before it begins. The group fences it by member and
+generation, so a removed member cannot commit. The partition's next owner waits for offsets of open transactions.
 """
 
 import asyncio
@@ -23,31 +23,31 @@ from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
 from services.consumer.output import Committer, limit_batches
 from services.consumer.partition_queue import PartitionQueue
-from services.consumer.requests import Raw, txn_offset_commit
+from services.consumer.requests import VersionedRequest, txn_offset_commit
 
 log = logging.getLogger(__name__)
 
-REFUSED: Final = (errors.UnknownMemberIdError, errors.IllegalGenerationError, errors.RebalanceInProgressError)
-"""The group's answers to who is no member of its generation."""
-NO_RIGHTS: Final = (
+REFUSED_ERRORS: Final = (errors.UnknownMemberIdError, errors.IllegalGenerationError, errors.RebalanceInProgressError)
+"""The group's answers to a commit that is not from a member of its current generation."""
+AUTHORIZATION_ERRORS: Final = (
     errors.TransactionalIdAuthorizationFailed,
     errors.GroupAuthorizationFailedError,
     errors.TopicAuthorizationFailedError,
 )
-STOP_S: Final = 1.0  # how long a producer that is of no use any more may take to end
-MOST_LOST: Final = 5  # transactions in a row that somebody else ended, after which the replica gives up
+STOP_TIMEOUT_S: Final = 1.0  # for a producer that is not used any more
+MAX_CONSECUTIVE_LOSSES: Final = 5  # lost transactions in a row at which the replica ends
 
-Member = tuple[int, str]  # generation and member id
+MemberIdentity = tuple[int, str]  # generation and member id
 
 
 class TransactionLostError(errors.KafkaError):  # type: ignore[misc]  # aiokafka ships no types
-    """The transaction was ended by somebody else: it took too long, or this replica was evicted."""
+    """The broker, or another process, has ended the transaction: it took too long, or this replica was evicted."""
 
 
 class MemberSender(Sender):  # type: ignore[misc]
-    """aiokafka's sender, with the group's offsets sent in the name of a member."""
+    """aiokafka's sender, changed to send offsets in the name of a group member."""
 
-    member: Member
+    member: MemberIdentity
 
     async def _do_txn_offset_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
         node = await self._find_coordinator(CoordinationType.GROUP, group_id)
@@ -55,7 +55,7 @@ class MemberSender(Sender):  # type: ignore[misc]
 
 
 class _MemberOffsets(TxnOffsetCommitHandler):  # type: ignore[misc]
-    def create_request(self) -> Raw:
+    def create_request(self) -> VersionedRequest:
         manager = self._sender._txn_manager
         producer = (manager.transactional_id, manager.producer_id, manager.producer_epoch)
         return txn_offset_commit(producer, self._group_id, self._sender.member, self._offsets)
@@ -63,21 +63,21 @@ class _MemberOffsets(TxnOffsetCommitHandler):  # type: ignore[misc]
     def handle_response(self, response: Any) -> float | None:
         answers = [(topic, [(p, code) for p, code, _ in partitions]) for topic, partitions, _ in response.topics]
         codes = {code for _, partitions in answers for _, code in partitions}
-        for refused in REFUSED:
-            if refused.errno in codes:
-                # Not error_transaction: it forgets what is in the transaction, and sends no abort of nothing; what was
-                # written would be committed with the next one.
-                _, _, asked = self._sender._txn_manager._pending_txn_offsets.popleft()
-                asked.set_exception(refused())
+        for error in REFUSED_ERRORS:
+            if error.errno in codes:
+                # aiokafka's error_transaction would forget the partitions of the transaction and then send no abort, so
+                # the next transaction would commit this one's records.
+                _, _, pending = self._sender._txn_manager._pending_txn_offsets.popleft()
+                pending.set_exception(error())
                 return None
         back_off: float | None = super().handle_response(SimpleNamespace(errors=answers))
         return back_off
 
 
 class Transactions:
-    """The transactional producer of one replica, replaced where somebody else ended its transaction.
+    """The transactional producer of one replica, replaced after a lost transaction.
 
-    connection: aiokafka's arguments. timeout_s: after so long the broker ends a transaction that was left open.
+    connection: aiokafka's arguments. timeout_s: the broker aborts a transaction that is open for longer.
     """
 
     def __init__(
@@ -87,31 +87,31 @@ class Transactions:
         self._group = group
         self._id = _transactional_id(group, replica, incarnation)
         self._timeout_ms = round(timeout_s * 1000)
-        self._largest_batch = DEFAULT_LARGEST
+        self._max_batch_bytes = DEFAULT_LARGEST
         self._producer: AIOKafkaProducer | None = None
 
     async def start(self) -> None:
-        """Connect, and end what a predecessor of this id left open. May be called again after an error."""
+        """Connect, and end an open transaction of this id's last producer. May be called again after an error."""
         producer = AIOKafkaProducer(
             **self._connection, transactional_id=self._id, transaction_timeout_ms=self._timeout_ms, linger_ms=0
         )
         producer._sender.__class__ = MemberSender
         Client.adopt(producer.client)
-        limit_batches(producer, self._largest_batch)
+        limit_batches(producer, self._max_batch_bytes)
         try:
             await producer.start()
-            # Found now, while nobody waits: the first transaction may be the last commit before a handover.
+            # Looked up now, when it delays nothing: the first transaction may be the last commit before a handover.
             await producer._sender._find_coordinator(CoordinationType.GROUP, self._group)
         except BaseException:
-            await _end(producer)
+            await _stop_quietly(producer)
             raise
         self._producer = producer
 
-    def limit_batches(self, largest: int) -> None:
-        """Send no more than `largest` bytes together."""
-        self._largest_batch = largest
+    def limit_batches(self, max_bytes: int) -> None:
+        """Limit batches to `max_bytes`."""
+        self._max_batch_bytes = max_bytes
         if self._producer is not None:
-            limit_batches(self._producer, largest)
+            limit_batches(self._producer, max_bytes)
 
     async def stop(self) -> None:
         """Disconnect."""
@@ -119,11 +119,11 @@ class Transactions:
             await self._producer.stop()
 
     async def write(
-        self, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata], member: Member
+        self, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
     ) -> None:
-        """Write records and offsets, all or nothing. Raises KafkaError: nothing is written, and it may be tried again.
+        """Write records and offsets in one transaction. Raises KafkaError: nothing is written, and a retry is possible.
 
-        The errors REFUSED: the member is none of the group's generation. TransactionLostError: it may be none any more.
+        REFUSED_ERRORS: not a member of the current generation. TransactionLostError: perhaps not a member.
         """
         if self._producer is None:
             await self.start()
@@ -133,52 +133,52 @@ class Transactions:
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._write(producer, records, offsets)
-        except TimeoutError as unanswered:
-            await self._forget(producer)
-            raise TransactionLostError(f"not ended within {self._timeout_ms / 1000:g} s") from unanswered
-        except errors.KafkaError as wrong:
-            if await self._abort(producer) or isinstance(wrong, NO_RIGHTS):
+        except TimeoutError as error:
+            await self._discard_producer(producer)
+            raise TransactionLostError(f"not ended within {self._timeout_ms / 1000:g} s") from error
+        except errors.KafkaError as error:
+            if await self._abort(producer) or isinstance(error, AUTHORIZATION_ERRORS):
                 raise
-            raise TransactionLostError(str(wrong) or type(wrong).__name__) from wrong
+            raise TransactionLostError(str(error) or type(error).__name__) from error
 
     async def _write(
         self, producer: AIOKafkaProducer, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
         await producer.begin_transaction()
-        sent = [await producer.send(one.topic, value=one.value, key=one.key, headers=one.headers) for one in records]
-        for each in sent:
-            each.add_done_callback(_retrieve)
+        acknowledgements = [await producer.send(r.topic, value=r.value, key=r.key, headers=r.headers) for r in records]
+        for acknowledgement in acknowledgements:
+            acknowledgement.add_done_callback(_mark_retrieved)
         await producer.send_offsets_to_transaction(dict(offsets), self._group)
-        for each in sent:
-            await each
+        for acknowledgement in acknowledgements:
+            await acknowledgement
         await producer.commit_transaction()
 
-    async def end(self, dead: Eviction) -> None:
-        """End what a dead replica may have left open, so that nobody has to wait until it times out."""
+    async def end_transaction(self, dead: Eviction) -> None:
+        """End a transaction that a dead replica may have left open, before the broker's time-out."""
         if self._producer is None or not dead.incarnation:
             return
         name, client = _transactional_id(self._group, dead.replica, dead.incarnation), self._producer.client
         try:
             node = await client.coordinator_lookup(CoordinationType.TRANSACTION, name)
             await client.send(node, InitProducerIdRequest(name, self._timeout_ms))
-        except errors.KafkaError as unanswered:
-            log.warning("the transaction of %s, if there is one, has to time out: %r", dead.replica, unanswered)
+        except errors.KafkaError as error:
+            log.warning("Cannot end an open transaction of %s; it has to time out: %r", dead.replica, error)
 
     async def _abort(self, producer: AIOKafkaProducer) -> bool:
-        """End the transaction with nothing written; return False where that, and all, is left to the broker."""
-        _retrieve(producer._txn_manager.wait_for_transaction_end())
+        """Abort the transaction; return False if that is left to the broker and the producer is discarded."""
+        _mark_retrieved(producer._txn_manager.wait_for_transaction_end())
         if not producer._txn_manager.is_fatal_error():
             with suppress(errors.KafkaError, TimeoutError):
                 async with asyncio.timeout(self._timeout_ms / 1000):
                     await producer.abort_transaction()
                 return True
-        await self._forget(producer)
+        await self._discard_producer(producer)
         return False
 
-    async def _forget(self, producer: AIOKafkaProducer) -> None:
-        """Leave its transaction to the next producer of this id, or to the broker."""
+    async def _discard_producer(self, producer: AIOKafkaProducer) -> None:
+        """Stop the producer; the next producer of this id, or the broker, ends its transaction."""
         self._producer = None
-        await _end(producer)
+        await _stop_quietly(producer)
 
 
 class AtomicCommitter(Committer):
@@ -188,60 +188,59 @@ class AtomicCommitter(Committer):
         super().__init__(*where)
         self._outbox = outbox
         self._transactions = transactions
-        self._lost = 0
+        self._consecutive_losses = 0
 
     async def run(self) -> None:
-        """Commit at every interval, earlier when much is kept, until cancelled."""
+        """Commit at every interval, or earlier if the outbox requests it, until cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._outbox.is_early.wait(), self._interval_s)
+                await asyncio.wait_for(self._outbox.early_commit.wait(), self._interval_s)
             if not await self.commit():
                 await asyncio.sleep(self._interval_s)
 
     async def commit(self, partitions: Any = None) -> bool:
-        """Commit as Committer does. Who is not waiting any longer leaves the transaction to come to its end."""
+        """Commit as Committer does. If the caller is cancelled, the transaction still runs to its end."""
         return await asyncio.shield(asyncio.ensure_future(super().commit(partitions)))
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
         member = (self._generation, str(self._coordinator.member_id))
-        takings = {p: (p, queues[p].generation) for p in offsets}
-        self._outbox.keep_only([(p, queue.generation) for p, queue in self._queues.items()])
-        records = [record for p, offset in offsets.items() for record in self._outbox.due(takings[p], offset)]
+        owned = {p: (p, queues[p].generation) for p in offsets}
+        self._outbox.retain([(p, queue.generation) for p, queue in self._queues.items()])
+        records = [record for p, offset in offsets.items() for record in self._outbox.outputs_before(owned[p], offset)]
         try:
-            await self._transactions.write(records, self._at(offsets), member)
-        except REFUSED as refused:
-            if not isinstance(refused, errors.RebalanceInProgressError):
-                self._leave(member)
+            await self._transactions.write(records, self._with_metadata(offsets), member)
+        except REFUSED_ERRORS as error:
+            if not isinstance(error, errors.RebalanceInProgressError):
+                self._leave_group(member)
             raise
-        except errors.KafkaTimeoutError as away:
-            raise errors.RequestTimedOutError from away  # no leader for an output yet: tried again
+        except errors.KafkaTimeoutError as error:
+            raise errors.RequestTimedOutError from error  # retriable: no leader for an output yet
         except TransactionLostError as lost:
-            self._lost += 1
-            if self._lost >= MOST_LOST:
+            self._consecutive_losses += 1
+            if self._consecutive_losses >= MAX_CONSECUTIVE_LOSSES:
                 raise
-            log.warning("a transaction was ended by somebody else (%s): joining the group anew", lost)
-            self._leave(member)
+            log.warning("The transaction was ended by the broker or another process (%s); rejoining the group", lost)
+            self._leave_group(member)
             raise errors.CommitFailedError from lost
-        self._lost = 0
-        self._outbox.committed({takings[p]: offset for p, offset in offsets.items()})
+        self._consecutive_losses = 0
+        self._outbox.discard_before({owned[p]: offset for p, offset in offsets.items()})
 
-    def _leave(self, member: Member) -> None:
-        """Give everything up, unless the membership is another one by now, or about to be."""
+    def _leave_group(self, member: MemberIdentity) -> None:
+        """Give up all partitions, unless `member` is not the current membership any more."""
         if self._may_commit() and member == (self._generation, self._coordinator.member_id):
             self._coordinator.reset_generation()
 
 
 def _transactional_id(group: str, replica: str, incarnation: str) -> str:
-    """Return the id of one process: it never fences another one that is alive."""
-    return f"{group}.{replica}.{incarnation}"
+    return f"{group}.{replica}.{incarnation}"  # differs for each process, so it never fences one that lives
 
 
-async def _end(producer: AIOKafkaProducer) -> None:
+async def _stop_quietly(producer: AIOKafkaProducer) -> None:
     with suppress(Exception):
-        await asyncio.wait_for(producer.stop(), STOP_S)
+        await asyncio.wait_for(producer.stop(), STOP_TIMEOUT_S)
 
 
-def _retrieve(done: "asyncio.Future[Any]") -> None:
-    """Take note of an error that is told elsewhere, else asyncio would say that nobody did."""
+def _mark_retrieved(done: "asyncio.Future[Any]") -> None:
+    """Retrieve an error that is handled elsewhere, so that asyncio does not report it as never retrieved."""
     if done.done() and not done.cancelled():
         done.exception()

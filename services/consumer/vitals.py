@@ -28,18 +28,18 @@ from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
 
-OVERDUE_S: Final = 1.0  # how long after its time-out a handler may still be ending
-MOST_TOLD: Final = 5
-LONGEST_TOLD: Final = 300
-"""Reasons in a report, and characters of each: all partitions may be cut off, and four reports a second go out."""
-ANSWER_S: Final = 5.0  # an event loop that has not come to a page for so long does not turn
+CANCELLATION_GRACE_S: Final = 1.0  # a handler may take this long to end after its time-out
+MAX_REPORTED_REASONS: Final = 5
+"""Most reasons in a progress report. All partitions may be cut off, and four reports a second are sent."""
+MAX_REASON_CHARS: Final = 300
+ANSWER_TIMEOUT_S: Final = 5.0  # after which the event loop counts as blocked
 UNAVAILABLE: Final = "503 Service Unavailable"
-ALIVE: Final = Answer(b'{"alive":true}')
+ALIVE_ANSWER: Final = Answer(b'{"alive":true}')
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Vitals:
-    """Reads the parts of a running replica; changes none of them but to empty what was reported."""
+    """Collects progress, health and metrics of a running replica. A report also resets the values of its interval."""
 
     replica: str
     incarnation: str
@@ -55,12 +55,12 @@ class Vitals:
     busy_s: Callable[[], float]
     latencies: Latencies
     pages: str = ""
-    """Where its pages are, HOST:PORT."""
+    """Address of its pages, HOST:PORT; empty: none."""
 
     def progress(self) -> Progress:
-        """Return the report of this moment; service times and rounds begin anew with the next one."""
-        queues, membership, plan = self.queues, self.membership, self.clients.plans.newest
-        rounds, self.handover.timings = tuple(self.handover.timings), []
+        """Return a progress report; service times and rebalances since the last one are reset."""
+        queues, membership, plan = self.queues, self.membership, self.clients.plans.newest_plan
+        rounds, self.handover.rebalance_reports = tuple(self.handover.rebalance_reports), []
         serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
         return Progress(
             replica=self.replica,
@@ -69,61 +69,61 @@ class Vitals:
             member_id=membership.member_id,
             generation=membership.generation,
             epoch=plan.epoch if plan else 0,
-            assigned_epoch=self.clients.assignor.last.epoch,
+            assigned_epoch=self.clients.assignor.last_assignment.epoch,
             state=membership.state,
-            partitions=queues.serving if serves else (),
+            partitions=queues.served_partitions if serves else (),
             positions={p: at for p, queue in queues.items() if (at := queue.position) is not None} if serves else {},
-            processed=self.server.processed,
+            processed=self.server.events_handled,
             busy_us=int(self.busy_s() * 1_000_000),
-            late=self.server.late,
-            latencies=tuple(self.server.latencies),
-            rebalances=self.handover.rounds,
+            late=self.server.events_late,
+            latencies=tuple(self.server.latency_counts),
+            rebalances=self.handover.rebalances,
             at_us=now_us(),
             service=self.server.service_times(),
             rounds=rounds,
-            unwell=first_few(self.health().reasons),
+            unwell=shorten_reasons(self.health().reasons),
             host=socket.gethostname(),
             pages=self.pages,
         )
 
     def health(self) -> Health:
-        """Return whether the replica is well, and if not, every reason why."""
-        held = self.queues.held
-        commit_age_s = steady_s() - self.committer.confirmed_s
-        cut_off = sorted((p, queue.cut_off) for p, queue in self.queues.items() if queue.cut_off)
-        reasons = [f"partition {p} is not served on: {why}" for p, why in cut_off]
-        if (held or self.membership.state is ReplicaState.MEMBER) and self.lease.is_out:
-            reasons.append(f"the group has not confirmed the membership for {self.lease.age_s:.1f} s: nothing is begun")
-        if held and commit_age_s > self.options.session_s + self.options.commit_interval_s:
-            reasons.append(f"what is done was not committed for {commit_age_s:.1f} s")
-        longest_s, limit_s = self.server.longest_s(), self.options.handler_timeout_s
-        if limit_s and longest_s > limit_s + OVERDUE_S:
+        """Return whether the replica is healthy, and if not, all reasons."""
+        owned_partitions = self.queues.owned_partitions
+        commit_age_s = steady_s() - self.committer.last_confirmed_s
+        cut_off = sorted((p, queue.cut_off_reason) for p, queue in self.queues.items() if queue.cut_off_reason)
+        reasons = [f"partition {p} is not served any further: {why}" for p, why in cut_off]
+        if (owned_partitions or self.membership.state is ReplicaState.MEMBER) and self.lease.is_expired:
+            reasons.append(f"the group has not confirmed the membership for {self.lease.age_s:.1f} s: no event starts")
+        if owned_partitions and commit_age_s > self.options.session_s + self.options.commit_interval_s:
+            reasons.append(f"done events were not committed for {commit_age_s:.1f} s")
+        longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
+        if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:
             reasons.append(f"a handler has been at work for {longest_s:.0f} s and ignores its cancellation")
         return Health(
             ok=not reasons,
             reasons=tuple(reasons),
             state=self.membership.state,
-            partitions=self.queues.serving,
+            partitions=self.queues.served_partitions,
             lease_age_s=self.lease.age_s,
             commit_age_s=commit_age_s,
         )
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of this moment, as a collector of prometheus-client does."""
-        server, latencies, partitions = self.server, self.latencies, self.queues.serving
+        """Yield the current metrics, as a collector of prometheus-client."""
+        server, latencies, partitions = self.server, self.latencies, self.queues.served_partitions
         labels = dict(zip(metrics.LABELS, (self.topics.group, self.replica), strict=True))
         served = [(str(partition), queue) for partition, queue in list(self.queues.items()) if queue.is_open]
         values: dict[Declared, float | Mapping[tuple[str, ...], float]] = {
-            metrics.IN_SLA: latencies.in_time,
+            metrics.IN_SLA: latencies.events_in_time,
             metrics.TARGET: latencies.target.latency_target_s,
             metrics.BUDGET: 1 - latencies.target.percentile,
-            metrics.EVENTS: server.processed,
-            metrics.FAILED: server.failed,
-            metrics.RETRIED: server.retried,
-            metrics.BUSY: self.busy_s(),
+            metrics.EVENTS: server.events_handled,
+            metrics.EVENTS_FAILED: server.events_failed,
+            metrics.ATTEMPTS_RETRIED: server.attempts_retried,
+            metrics.BUSY_SECONDS: self.busy_s(),
             metrics.PARTITIONS: len(partitions),
-            metrics.TAKEN: self.handover.taken,
-            metrics.WELL: self.health().ok,
+            metrics.PARTITIONS_TAKEN: self.handover.partitions_taken,
+            metrics.HEALTHY: self.health().ok,
             metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
             metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
@@ -134,21 +134,21 @@ class Vitals:
 
 
 def _oldest_s(queue: PartitionQueue) -> float:
-    return max(0.0, now_us() / 1e6 - queue.waiting[0].record.timestamp / 1e3) if queue.waiting else 0.0
+    return max(0.0, now_us() / 1e6 - queue.backlog[0].record.timestamp / 1e3) if queue.backlog else 0.0
 
 
-def first_few(reasons: Sequence[str]) -> tuple[str, ...]:
-    """Return those that fit into a report, and how many more there are."""
-    more = len(reasons) - MOST_TOLD
-    cut = tuple(reason[:LONGEST_TOLD] for reason in reasons[:MOST_TOLD])
-    return (*cut, f"{more} more of the kind") if more > 0 else cut
+def shorten_reasons(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Return the reasons that fit into a report and, if some do not, a line with their number."""
+    omitted = len(reasons) - MAX_REPORTED_REASONS
+    shortened = tuple(reason[:MAX_REASON_CHARS] for reason in reasons[:MAX_REPORTED_REASONS])
+    return (*shortened, f"{omitted} more reasons") if omitted > 0 else shortened
 
 
 class Pages:
-    """`/healthz` (200, or 503 with the reasons) and `/metrics`, made by the replica's own event loop.
+    """Serves `/healthz` (200, or 503 with the reasons) and `/metrics`, from the replica's own event loop.
 
-    For Kubernetes: `/readyz` is `/healthz` of one that is in its group, and `/livez` says that the loop turns; while
-    Kafka is away no replica is well, and to start one anew would mend nothing.
+    Probes for Kubernetes: `/readyz` is `/healthz`, but 503 outside the group. `/livez` is 200 if the event loop runs,
+    whatever the health: while Kafka is away all replicas are unhealthy, and a restart would not help.
     """
 
     def __init__(self, host: str, port: int, vitals: Vitals) -> None:
@@ -160,48 +160,49 @@ class Pages:
         self._pages = {
             "/healthz": self._healthz,
             "/readyz": self._readyz,
-            "/livez": lambda: ALIVE,
+            "/livez": lambda: ALIVE_ANSWER,
             "/metrics": self._metrics,
         }
         self._server: WebServer | None = None
 
     def start(self, brokers: str) -> str:
-        """Listen, where there is a port; return HOST:PORT at which others can ask. Call it in the event loop.
+        """Listen, if a port is configured; return the address for clients, HOST:PORT, or "". Call it in the event loop.
 
-        brokers: HOST:PORT,…; where all addresses are listened on, others reach the one that faces the first broker.
-        Raises ReplicaError: no such port.
+        brokers: HOST:PORT,…. If it listens on all addresses, the one on the way to the first broker is returned.
+        Raises ReplicaError: the port is taken.
         """
         if not self._port:
             return ""
         loop = asyncio.get_running_loop()
         try:
-            self._server = WebServer(lambda path, _: self._asked(path, loop), max(0, self._port), self._host)
+            self._server = WebServer(lambda path, _: self._answer(path, loop), max(0, self._port), self._host)
         except PortTakenError as taken:
             raise ReplicaError(f"{taken}, or Options(http_port=…)") from taken
         self._server.start()
-        host = facing(brokers) if self._host in ("", "0.0.0.0", "::") else self._host  # noqa: S104  what it is told
+        is_any = self._host in ("", "0.0.0.0", "::")  # noqa: S104  configured by the user
+        host = local_address_towards(brokers) if is_any else self._host
         return f"[{host}]:{self._server.port}" if ":" in host else f"{host}:{self._server.port}"
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None:
             await asyncio.to_thread(self._server.close)
 
-    def _asked(self, path: str, loop: asyncio.AbstractEventLoop) -> Answer:
+    def _answer(self, path: str, loop: asyncio.AbstractEventLoop) -> Answer:
         if path not in self._pages:
             return nowhere(path, self._pages)
 
-        async def made() -> Answer:
+        async def page() -> Answer:
             return self._pages[path]()
 
-        answer = asyncio.run_coroutine_threadsafe(made(), loop)
+        answer = asyncio.run_coroutine_threadsafe(page(), loop)
         try:
-            return answer.result(ANSWER_S)
+            return answer.result(ANSWER_TIMEOUT_S)
         except TimeoutError:
             answer.cancel()
-            return refused(UNAVAILABLE, f"the event loop has not turned for {ANSWER_S:.0f} s")
+            return refused(UNAVAILABLE, f"the event loop has been blocked for {ANSWER_TIMEOUT_S:.0f} s")
         except CancelledError:
-            return refused(UNAVAILABLE, "the replica is ending")
+            return refused(UNAVAILABLE, "the replica is stopping")
 
     def _healthz(self) -> Answer:
         health = self._vitals.health()
@@ -216,8 +217,8 @@ class Pages:
         return Answer(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
 
 
-def facing(brokers: str) -> str:
-    """Return our own address on the way to the first of `brokers`; nothing is sent."""
+def local_address_towards(brokers: str) -> str:
+    """Return this machine's address on the way to the first of `brokers`, without sending anything."""
     host, _, port = brokers.split(",", maxsplit=1)[0].rpartition(":")
     with suppress(OSError, ValueError):
         family, kind, _, _, address = socket.getaddrinfo(host.strip("[] "), int(port), type=socket.SOCK_DGRAM)[0]
@@ -228,8 +229,8 @@ def facing(brokers: str) -> str:
 
 
 def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
-    """Yield what a histogram without labels has observed so far, with these labels."""
+    """Yield the metrics of a histogram without labels, with these labels added."""
     for metric in histogram.collect():
-        samples = [one for one in metric.samples if not one.name.endswith("_created")]
-        metric.samples = [type(one)(one.name, {**labels, **one.labels}, *one[2:]) for one in samples]
+        samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+        metric.samples = [type(s)(s.name, {**labels, **s.labels}, *s[2:]) for s in samples]
         yield metric

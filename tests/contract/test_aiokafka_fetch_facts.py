@@ -161,12 +161,12 @@ async def unparsable() -> None:
         with pytest.raises(UnicodeDecodeError) as wrong:
             await f.fetcher.fetched_records(set(), timeout=0)
         assert Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)
-        assert "offset 1" in queues[0].cut_off
+        assert "offset 1" in queues[0].cut_off_reason
         assert paused == [ZERO]
         assert sought == {ONE: 0}, "what was polled together with it is fetched again"
         assert not Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_aiokafka_still_behaves_as_we_rely_on(name):
+def test_aiokafka_behaves_as_the_consumer_relies_on(name):
     asyncio.run(CHECKS[name]())

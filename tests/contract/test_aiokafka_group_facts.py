@@ -172,10 +172,10 @@ async def aborted() -> None:
         manager.add_offsets_to_txn({ONE: OffsetAndMetadata(1, "")}, "group")
         return manager
 
-    told, forgetful = refused(), refused()
-    told._pending_txn_offsets.popleft()
-    told.aborting_transaction()
-    assert not told.is_empty_transaction()
+    with_error, forgetful = refused(), refused()
+    with_error._pending_txn_offsets.popleft()
+    with_error.aborting_transaction()
+    assert not with_error.is_empty_transaction()
     forgetful._pending_txn_offsets[0][2].add_done_callback(lambda asked: asked.exception())
     forgetful.error_transaction(IllegalGenerationError())
     forgetful.wait_for_transaction_end().exception()
@@ -217,5 +217,5 @@ async def never_gives_up() -> None:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_aiokafka_still_behaves_as_we_rely_on(name):
+def test_aiokafka_behaves_as_the_consumer_relies_on(name):
     asyncio.run(CHECKS[name]())

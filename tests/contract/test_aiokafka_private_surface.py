@@ -114,12 +114,12 @@ def source_of(owner: type) -> str:
     return "".join(inspect.getsource(each) for each in owner.__mro__ if each.__module__.startswith("aiokafka"))
 
 
-def test_the_series_is_the_one_that_was_read():
+def test_the_installed_series_is_the_one_that_was_read():
     assert aiokafka.__version__.startswith(VERSION)
 
 
 @pytest.mark.parametrize(("owner", "name"), SURFACE, ids=".".join)
-def test_what_we_rely_on_is_there_with_its_parameters(owner, name):
+def test_every_listed_name_exists_with_its_parameters(owner, name):
     known, (name, has_parameters, parameters) = found(owner), name.partition("(")
     if has_parameters:
         names = [one for one in inspect.signature(getattr(known, name)).parameters if one != "self"]
@@ -181,22 +181,22 @@ def assigned_in(node: ast.ClassDef) -> set[str]:
     return {each.attr for each in stores if isinstance(each.value, ast.Name) and each.value.id == "self"}
 
 
-def test_no_private_attribute_is_used_that_is_not_listed():
+def test_every_private_attribute_in_use_is_listed():
     unlisted = {(name, each) for name, tree in trees() for each in foreign_attributes(tree) - LISTED}
     assert unlisted == set()
 
 
-def test_no_private_attribute_is_listed_that_is_not_used():
+def test_every_listed_private_attribute_is_used():
     used = set().union(*(foreign_attributes(tree) for _, tree in trees()))
     assert {name for name in LISTED if is_private(name)} - used == set()
 
 
-def test_every_public_name_that_is_listed_is_used():
+def test_every_listed_public_name_is_used():
     text = " ".join(file.read_text() for file in FILES)
     assert {name for name in LISTED if not name.startswith("_") and f".{name}" not in text} <= OVERRIDDEN
 
 
-def test_the_modules_that_are_imported_from_are_documented_or_listed():
+def test_every_imported_module_is_documented_or_listed():
     imported = {
         (node.module, alias.name)
         for _, tree in trees()
@@ -208,7 +208,7 @@ def test_the_modules_that_are_imported_from_are_documented_or_listed():
     assert imported == set(listed(IMPORTED))
 
 
-def test_a_use_that_is_not_listed_would_be_noticed():
+def test_an_unlisted_use_is_detected():
     ours = """
 class Mine(GroupCoordinator):
     _own: int

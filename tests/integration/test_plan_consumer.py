@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from contracts.delivery import Guarantee
 from contracts.events import DeadLetter
 from services.consumer import Event, Options, PlanConsumer, ReplicaError
-from services.consumer.interface import Later
+from services.consumer.interface import Completion
 from tailpack.local.ports import free_port
 
 pytestmark = pytest.mark.kafka
@@ -39,7 +39,7 @@ def text(event: Event) -> str:
     return (event.value or b"").decode()
 
 
-def test_batches_are_of_one_partition_and_follow_each_other(ground: Playground) -> None:
+def test_batches_contain_consecutive_events_of_one_partition(ground: Playground) -> None:
     batches: list[list[Event]] = []
 
     async def handle(events) -> None:
@@ -59,7 +59,7 @@ def test_batches_are_of_one_partition_and_follow_each_other(ground: Playground) 
     assert all(ground.committed(partition) == 25 for partition in range(3)), "what is done is committed at the stop"
 
 
-def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partitions_are_served(
+def test_an_event_that_always_fails_becomes_a_dead_letter_while_other_partitions_are_served(
     ground: Playground,
 ) -> None:
     letters = f"{ground.name}.dead"
@@ -67,7 +67,7 @@ def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partition
     tried: Counter[str] = Counter()
     handled: list[str] = []
 
-    async def handle(event: Event) -> Later:
+    async def handle(event: Event) -> Completion:
         tried[text(event)] += 1
         if text(event) in ("poison", "huge" * 50_000):
             raise ValueError(f"cannot be digested: {text(event)}")
@@ -100,7 +100,7 @@ def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partition
         assert reason in letter.reasons[0]
 
 
-def test_a_group_that_others_hold_with_another_protocol_ends_the_replica_with_one_line(ground: Playground) -> None:
+def test_a_group_with_another_protocol_ends_the_replica_with_one_line(ground: Playground) -> None:
     other = Consumer({"bootstrap.servers": ground.kafka, "group.id": ground.name})
     other.subscribe([ground.topics.events])
     wait_for(lambda: other.poll(0.1) or other.assignment(), "another program is the group")
@@ -115,7 +115,7 @@ def test_a_group_that_others_hold_with_another_protocol_ends_the_replica_with_on
         other.close()
 
 
-def test_health_and_metrics_are_told_to_the_program_and_over_http(ground: Playground) -> None:
+def test_health_and_metrics_are_available_in_the_program_and_over_http(ground: Playground) -> None:
     gate = asyncio.Event()
 
     async def handle(event: Event) -> None:
@@ -171,7 +171,7 @@ def test_health_and_metrics_are_told_to_the_program_and_over_http(ground: Playgr
 
 
 @pytest.mark.parametrize("guarantee", Guarantee)
-def test_an_output_that_its_topic_does_not_take_is_the_fate_of_its_event(ground: Playground, guarantee: str) -> None:
+def test_an_output_above_the_size_limit_fails_its_event(ground: Playground, guarantee: str) -> None:
     """Nor does it take a batch of several that are small. Its dead letter fits into a topic of small records."""
     out, letters = f"{ground.name}.out", f"{ground.name}.dead.letters"
     made = [NewTopic(name, 1, config={"max.message.bytes": size}) for name, size in ((out, "1500"), (letters, "3000"))]
@@ -180,7 +180,7 @@ def test_an_output_that_its_topic_does_not_take_is_the_fate_of_its_event(ground:
 
     begun: set[int] = set()
 
-    async def copy(event: Event) -> Later:
+    async def copy(event: Event) -> Completion:
         begun.add(event.offset)
         return await one.send(out, event.key, event.value or b"")
 

@@ -16,7 +16,7 @@ from plan_consumers import Playground, running, until
 
 from contracts.plan import Eviction
 from services.consumer import Event, Listeners, Options, PlanConsumer, Topics, plan_consumer
-from services.consumer.interface import Told
+from services.consumer.interface import PartitionListener
 
 pytestmark = pytest.mark.kafka
 
@@ -38,7 +38,7 @@ class Greeters(Playground):
     topics = GREETERS  # type: ignore[assignment]
 
 
-def test_the_service_of_the_documentation_greets_and_stops_when_told(kafka: str, tmp_path: Path) -> None:
+def test_the_documented_service_greets_and_stops_at_sigterm(kafka: str, tmp_path: Path) -> None:
     service, plan, _ = blocks(kafka)
     assert len([line for line in service.splitlines() if line.strip()]) <= 20
     ground = Greeters(kafka, "greeters", 3)
@@ -79,23 +79,23 @@ class Counting:
         names: dict[str, Any] = {"store": store}
         exec(compile(example, str(DOC), "exec"), names)  # noqa: S102  # the example itself is what is tested
         self.counts: dict[int, int] = names["counts"]
-        self.told: list[tuple[str, list[int]]] = []
+        self.calls: list[tuple[str, list[int]]] = []
         listeners = Listeners(
-            on_partitions_taken=self.noting("taken", names["listeners"].on_partitions_taken),
-            on_partitions_released=self.noting("released", names["listeners"].on_partitions_released),
-            on_partitions_lost=self.noting("lost", names["listeners"].on_partitions_lost),
+            on_partitions_taken=self.recorded("taken", names["listeners"].on_partitions_taken),
+            on_partitions_released=self.recorded("released", names["listeners"].on_partitions_released),
+            on_partitions_lost=self.recorded("lost", names["listeners"].on_partitions_lost),
         )
         self.consumer = PlanConsumer(replica, ground.connection, ground.topics, self.count, listeners=listeners)
 
     async def count(self, event: Event) -> None:
         self.counts[event.partition] += 1
 
-    def noting(self, what: str, listener: Told) -> Told:
-        async def told(partitions: Sequence[int]) -> None:
-            self.told.append((what, list(partitions)))
+    def recorded(self, what: str, listener: PartitionListener) -> PartitionListener:
+        async def record(partitions: Sequence[int]) -> None:
+            self.calls.append((what, list(partitions)))
             await listener(partitions)
 
-        return told
+        return record
 
 
 def test_state_is_handed_over_with_its_partition(kafka: str, namespace: str) -> None:
@@ -113,14 +113,12 @@ def test_state_is_handed_over_with_its_partition(kafka: str, namespace: str) -> 
             assert 0 not in one.counts
 
     asyncio.run(story())
-    assert ("released", [0]) in one.told
-    assert two.told.index(("taken", [0])) > 0
+    assert ("released", [0]) in one.calls
+    assert two.calls.index(("taken", [0])) > 0
     assert store.counts == {0: 8, 1: 0}
 
 
-def test_a_replica_that_the_group_takes_for_dead_loses_its_partitions_and_takes_them_again(
-    kafka: str, namespace: str
-) -> None:
+def test_a_removed_replica_loses_its_partitions_and_takes_them_again(kafka: str, namespace: str) -> None:
     ground, store = Playground(kafka, namespace, 2), Store()
     one, two = Counting(ground, "one", store), Counting(ground, "two", store)
 
@@ -130,17 +128,17 @@ def test_a_replica_that_the_group_takes_for_dead_loses_its_partitions_and_takes_
             await until(lambda: 0 in one.counts and 1 in two.counts, "both serve")
             evicted = Eviction(replica="one", member_id=ground.member_ids()["one"], incarnation="")
             ground.plan({0: "one", 1: "two"}, (evicted,))
-            await until(lambda: ("lost", [0]) in one.told, "it hears of it")
-            await until(lambda: one.told[-1] == ("taken", [0]) and 0 in one.counts, "it takes it again")
+            await until(lambda: ("lost", [0]) in one.calls, "it hears of it")
+            await until(lambda: one.calls[-1] == ("taken", [0]) and 0 in one.counts, "it takes it again")
             ground.put(0, "a")
             await until(lambda: one.counts.get(0) == 1, "it serves")
 
     asyncio.run(story())
-    before = one.told.index(("lost", [0]))
-    assert ("released", [0]) not in one.told[:before], "what may be somebody else's is not saved"
+    before = one.calls.index(("lost", [0]))
+    assert ("released", [0]) not in one.calls[:before], "what may be somebody else's is not saved"
 
 
-def test_an_event_longer_than_the_rebalance_time_out_delays_its_own_partition_only(kafka: str, namespace: str) -> None:
+def test_an_event_longer_than_the_rebalance_time_out_delays_only_its_own_partition(kafka: str, namespace: str) -> None:
     ground = Playground(kafka, namespace, 4)
     handled: list[tuple[str, int, str]] = []
     started = asyncio.Event()
@@ -189,7 +187,7 @@ def test_an_event_longer_than_the_rebalance_time_out_delays_its_own_partition_on
     asyncio.run(story())
 
 
-def test_of_two_with_one_name_the_later_one_serves_though_its_clock_was_set_back(
+def test_the_later_of_two_processes_with_one_name_serves_even_if_its_clock_was_set_back(
     kafka: str, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def handle(event: Event) -> None: ...

@@ -51,7 +51,11 @@ class Reader:
         self.handled.append((event.partition, (event.value or b"").decode()))
 
     def cut_off(self) -> dict[int, str]:
-        return {partition: queue.cut_off for partition, queue in self.consumer._queues.items() if queue.cut_off}
+        return {
+            partition: queue.cut_off_reason
+            for partition, queue in self.consumer._queues.items()
+            if queue.cut_off_reason
+        }
 
 
 def anew(ground: Playground) -> None:
@@ -83,7 +87,7 @@ def values(prefix: str, count: int) -> list[str]:
 
 @pytest.mark.parametrize(("policy", "written"), [(START_OVER, 5), (START_OVER, 60), (FAIL, 60)])
 @in_a_loop
-async def test_a_topic_that_is_created_anew_is_served_from_its_start_or_no_more(ground, policy, written):
+async def test_a_re_created_topic_is_served_from_its_start_or_no_more(ground, policy, written):
     """60 events are more than were there before: every offset can still be fetched, and only the id is another."""
     reader = Reader(ground, policy)
     ground.put(0, *values("old", 40))
@@ -95,7 +99,7 @@ async def test_a_topic_that_is_created_anew_is_served_from_its_start_or_no_more(
         ground.put(0, *values("new", written))
         if policy is FAIL:
             await until(lambda: 0 in reader.cut_off(), "it is noticed")
-            assert "created anew" in reader.cut_off()[0]
+            assert "re-created" in reader.cut_off()[0]
         else:
             wanted = {(0, value) for value in values("new", written)}
             await until(lambda: wanted <= set(reader.handled), "all of the new ones are handled")
@@ -109,7 +113,7 @@ async def test_a_topic_that_is_created_anew_is_served_from_its_start_or_no_more(
 
 @pytest.mark.parametrize("policy", [START_OVER, FAIL])
 @in_a_loop
-async def test_who_begins_beyond_the_end_starts_over_or_says_so_while_others_are_served(ground, policy):
+async def test_a_partition_read_beyond_its_end_starts_over_or_is_reported(ground, policy):
     ground.put(0, *values("a", 10))
     ground.put(1, *values("b", 10))
     offsets = [TopicPartition(ground.topics.events, 0, 500)]
@@ -129,12 +133,13 @@ async def test_who_begins_beyond_the_end_starts_over_or_says_so_while_others_are
 
 @pytest.mark.parametrize("policy", [START_OVER, FAIL])
 @in_a_loop
-async def test_what_was_deleted_before_it_was_served_is_said_and_nothing_else_is_left_out(ground, policy, caplog):
+async def test_events_deleted_before_they_were_served_are_reported(ground, policy, caplog):
     reader = Reader(ground, policy, held_back=True)
     ground.put(0, *(f"{number:04d}{'x' * 1000}" for number in range(1000)))
     async with running(reader.consumer):
         await until(
-            lambda: reader.consumer._queues.held and len(reader.consumer._queues[0].waiting) >= 200, "it is full"
+            lambda: reader.consumer._queues.owned_partitions and len(reader.consumer._queues[0].backlog) >= 200,
+            "it is full",
         )
         deleted = ground.admin.delete_records([TopicPartition(ground.topics.events, 0, 900)])
         await asyncio.gather(*(asyncio.wrap_future(each) for each in deleted.values()))
@@ -149,7 +154,7 @@ async def test_what_was_deleted_before_it_was_served_is_said_and_nothing_else_is
 
 
 @in_a_loop
-async def test_events_are_served_however_their_producer_compresses_them(ground):
+async def test_events_of_every_compression_codec_are_served(ground):
     kinds = ("gzip", "lz4", "snappy", "zstd")
     for kind in kinds:
         producer = Producer({"bootstrap.servers": ground.connection.bootstrap_servers, "compression.type": kind})

@@ -1,4 +1,4 @@
-"""aiokafka's own coordinator and fetcher, at rest, with a scripted broker behind them: steps are taken by hand."""
+"""aiokafka's own coordinator and fetcher with a scripted broker. Tests run their steps one by one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
-from services.consumer.poller import change
+from services.consumer.poller import change_assignment
 
 TOPIC = "requests"
 ZERO, ONE = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
@@ -53,7 +53,7 @@ class Wire:
         self.sent: list[tuple[str, Any]] = []
         self.answers: dict[str, list[Any]] = {}
         self.at: dict[str, Callable[[], None]] = {}
-        """What else happens while a request is on its way."""
+        """Called while a request is in flight."""
 
     async def send(self, node: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
         kind = type(request).__name__.removesuffix("Request")
@@ -145,8 +145,8 @@ class Fetching:
 
     async def __aexit__(self, *_: object) -> None: ...
 
-    def change(self, *partitions: TopicPartition, **keywords: Any) -> None:
-        change(self.consumer, set(partitions), keywords.get("positions", {}), self.out_of_range.append)
+    def change_assignment(self, *partitions: TopicPartition, **keywords: Any) -> None:
+        change_assignment(self.consumer, set(partitions), keywords.get("positions", {}), self.out_of_range.append)
 
     @property
     def assignment(self) -> Any:

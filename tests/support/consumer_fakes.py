@@ -1,4 +1,4 @@
-"""What the consumer's unit tests share: records, a group that answers at once, and replicas told rounds one by one."""
+"""Fakes of the consumer's unit tests: records, a group that answers at once, and replicas in scripted rebalances."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -12,12 +12,12 @@ from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.handover import Handover
-from services.consumer.interface import Calls, Listeners, Options
+from services.consumer.interface import ListenerCalls, Listeners, Options
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
 from services.consumer.output import Committer
-from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
-from services.consumer.rebalance import Given, Origin
+from services.consumer.partition_queue import Batch, PartitionQueue, PartitionQueues
+from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset
 from services.consumer.server import Server
 
 TOPIC = "payments.requested"
@@ -51,65 +51,65 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 @dataclass
 class FakeCoordinator:
-    """Notes, in order, what it is asked for. Its group has exactly the offsets in `group`."""
+    """Logs its calls in order. Its group has exactly the committed offsets in `group`."""
 
     generation: int = 5
     member_id: str = "me-1"
-    joining: bool = False
+    is_joining: bool = False
     group: dict[int, int] = field(default_factory=dict)
-    fetched: frozenset[int] = frozenset()
+    fetched_partitions: frozenset[int] = frozenset()
     foreign: set[int] = field(default_factory=set)
-    """Partitions whose committed offset is one of another log."""
+    """Partitions whose committed offset belongs to another log."""
     positions: dict[int, int] = field(default_factory=dict)
-    """Where each partition was last sought to."""
+    """Partition → offset of its last seek."""
     answers: list[Exception] = field(default_factory=list)
-    """What the next commits are answered with, before one is accepted."""
+    """Errors of the next commits, before one is accepted."""
     empty: bool = False
-    asked: list[str] = field(default_factory=list)
-    lookup: asyncio.Event | None = None
-    """Where given, a question for committed offsets waits for it."""
+    log: list[str] = field(default_factory=list)
+    query_gate: asyncio.Event | None = None
+    """A query of committed offsets waits for it. None: no wait."""
 
     async def _do_commit_offsets(self, assignment: Any, at: Mapping[TopicPartition, Any]) -> None:
         await asyncio.sleep(0)
         if self.answers:
             raise self.answers.pop(0)
-        found = {one.partition: offset.offset for one, offset in at.items()}
-        self.group |= found
-        self.asked.append(f"commit {found}")
+        offsets_by_partition = {one.partition: offset.offset for one, offset in at.items()}
+        self.group |= offsets_by_partition
+        self.log.append(f"commit {offsets_by_partition}")
 
-    async def committed(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
+    async def committed_offsets(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         if partitions:
-            self.asked.append(f"look up {sorted(partitions)}")
-            if self.lookup is not None:
-                await self.lookup.wait()
+            self.log.append(f"look up {sorted(partitions)}")
+            if self.query_gate is not None:
+                await self.query_gate.wait()
         return {one: self.group[one] for one in partitions if one in self.group}, self.foreign & set(partitions)
 
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
-        self.fetched = frozenset(partitions)
+        self.fetched_partitions = frozenset(partitions)
         self.positions |= positions
-        self.asked.append(f"fetch {sorted(partitions)} from {dict(sorted(positions.items()))}")
+        self.log.append(f"fetch {sorted(partitions)} from {dict(sorted(positions.items()))}")
 
     def request_rejoin(self) -> None:
-        self.asked.append("rejoin")
+        self.log.append("rejoin")
 
     async def leave(self) -> None:
-        self.asked.append("leave")
+        self.log.append("leave")
         self.member_id, self.generation = "", -1
 
     async def evict(self, member_id: str) -> None:
-        self.asked.append(f"evict {member_id}")
+        self.log.append(f"evict {member_id}")
 
     async def group_is_empty(self) -> bool:
         return self.empty
 
-    def since(self) -> list[str]:
-        """Return what was asked for since the last call."""
-        asked, self.asked = self.asked, []
-        return asked
+    def take_log(self) -> list[str]:
+        """Return and clear the logged calls."""
+        log, self.log = self.log, []
+        return log
 
 
-class Kitchen:
-    """A server with partition 0 at offset 0, and `cooks` running tasks of it."""
+class ServerHarness:
+    """A server with partition 0 at offset 0 and a lease."""
 
     def __init__(
         self, handle: Any, *, on_error: Any = None, per_partition: int = 1, batch_size: int = 1, **options: Any
@@ -118,13 +118,14 @@ class Kitchen:
         self.queues.open({0: 0}, epoch=7)
         self.now_s = 100.0
         self.lease = Lease(6.0, 10.0, lambda: self.now_s)
-        told = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
-        self.server = Server(self.queues, self.lease, handle, on_error, told)
+        merged = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
+        self.server = Server(self.queues, self.lease, handle, on_error, merged)
 
-    async def serve(self, until: Callable[[], bool], *, cooks: int = 1) -> None:
+    async def serve(self, until: Callable[[], bool], *, concurrency: int = 1) -> None:
         """Run until the condition holds, or the first error."""
         tasks = [
-            asyncio.ensure_future(each) for each in (*(self.server.run() for _ in range(cooks)), self.server.watch())
+            asyncio.ensure_future(each)
+            for each in (*(self.server.run() for _ in range(concurrency)), self.server.watch())
         ]
         try:
             async with asyncio.timeout(2):
@@ -139,110 +140,114 @@ class Kitchen:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class HandoverStory:
-    """A replica that holds nothing yet, in a group that answers at once; its listeners are noted with its requests."""
+class HandoverHarness:
+    """A replica without partitions in a group that answers at once. Its listeners are logged with its requests."""
 
-    listens_to = ("taken", "released", "lost")
+    logged_events = ("taken", "released", "lost")
 
-    def __init__(self, *, eager: bool = False, generation: int = 0, member_id: str = "me-1") -> None:
+    def __init__(self, *, is_eager: bool = False, generation: int = 0, member_id: str = "me-1") -> None:
         self.group = FakeCoordinator(generation=generation, member_id=member_id)
         self.plan_now: PlanRecord | None = None
         self.now_s = 100.0
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
-        self.assignor = PlanAssignor("me", "1", lambda: self.plan_now, eager=eager, clock=lambda: self.now_s)
-        self.assignor.claims = lambda: self.queues.held
+        self.assignor = PlanAssignor("me", "1", lambda: self.plan_now, is_eager=is_eager, clock=lambda: self.now_s)
+        self.assignor.owned_partitions = lambda: self.queues.owned_partitions
         self.handover = Handover(
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
             queues=self.queues,
             committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
-            calls=Calls(Listeners(**{f"on_partitions_{what}": self.hear(what) for what in self.listens_to})),
+            calls=ListenerCalls(
+                Listeners(**{f"on_partitions_{what}": self.record(what) for what in self.logged_events})
+            ),
             newest_plan=lambda: self.plan_now,
-            eager=eager,
-            release_s=0.02,
+            is_eager=is_eager,
+            max_release_s=0.02,
         )
 
-    def hear(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
-        async def heard(partitions: Sequence[int]) -> None:
-            self.group.asked.append(f"{what} {list(partitions)}")
-            assert what != "taken" or not set(partitions) & set(self.queues.serving), "told before any event is handled"
+    def record(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
+        async def record_call(partitions: Sequence[int]) -> None:
+            self.group.log.append(f"{what} {list(partitions)}")
+            assert what != "taken" or not set(partitions) & set(self.queues.served_partitions), (
+                "announced before any event is handled"
+            )
 
-        return heard
+        return record_call
 
-    async def round(
+    async def rebalance(
         self,
         generation: int,
         *partitions: int,
-        given: dict[int, Given] | None = None,
-        again: bool = False,
+        handed_over: dict[int, HandedOverOffset] | None = None,
+        rejoin: bool = False,
         epoch: int = 1,
     ) -> bool:
-        """One round as the coordinator runs it: stop where it is eager, then carry out."""
-        if self.handover.eager:
-            await self.handover.stop()
+        """Run one rebalance like the coordinator: stop if eager, then apply the assignment."""
+        if self.handover.is_eager:
+            await self.handover.stop_serving()
         self.group.generation = generation
-        self.assignor.last = Origin(
-            epoch=epoch, kind=RoundKind.PLAN, members=2, moved=1, given=given or {}, again=again
+        self.assignor.last_assignment = AssignmentMetadata(
+            epoch=epoch, kind=RoundKind.PLAN, members=2, moved=1, handed_over=handed_over or {}, rejoin=rejoin
         )
-        return await self.handover.carry_out(frozenset(partitions), generation)
+        return await self.handover.apply_assignment(frozenset(partitions), generation)
 
-    def start(self, partition: int) -> tuple[PartitionQueue, Taken]:
-        """A handler begins with the next event of a partition; the queue's next record is made up."""
+    def start(self, partition: int) -> tuple[PartitionQueue, Batch]:
+        """Start the next event of a partition, which gets a new record."""
         queue = self.queues[partition]
-        queue.put(records(queue.expected or 0, 1), 1, 1.0)
+        queue.put(records(queue.next_fetch_offset or 0, 1), 1, 1.0)
         return queue, queue.start(1)
 
     def serve(self, partition: int, count: int = 1) -> None:
         for _ in range(count):
             self.end(*self.start(partition))
 
-    def end(self, queue: PartitionQueue, taken: Taken) -> None:
-        self.queues.returned(queue, taken)
-        queue.finished(taken)
+    def end(self, queue: PartitionQueue, batch: Batch) -> None:
+        self.queues.handler_returned(queue, batch)
+        queue.finish(batch)
 
 
-class MembershipStory(HandoverStory):
-    """A replica that plans make join, rejoin and leave, in a running event loop. Everything but the group is real."""
+class MembershipHarness(HandoverHarness):
+    """A replica that follows plans in a running event loop. Only the group is fake."""
 
-    listens_to = ("released", "lost")
+    logged_events = ("released", "lost")
 
-    def __init__(self, *, eager: bool = False) -> None:
-        super().__init__(eager=eager, generation=-1, member_id="")
-        self.plans = SimpleNamespace(newest=None, news=asyncio.Event())
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __init__(self, *, is_eager: bool = False) -> None:
+        super().__init__(is_eager=is_eager, generation=-1, member_id="")
+        self.plans = SimpleNamespace(newest_plan=None, news=asyncio.Event())
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.me = Membership(
             replica="me",
-            subscribe=lambda: self.group.asked.append("join"),
+            subscribe=lambda: self.group.log.append("join"),
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
             handover=self.handover,
             plans=self.plans,  # type: ignore[arg-type]
-            changed=lambda: None,
-            failed=self.failed,
-            completed=lambda: None,
+            on_change=lambda: None,
+            failure=self.failure,
+            on_rebalance=lambda: None,
             linger_s=0.0,
         )
 
     async def plan(
         self, epoch: int, *replicas: str, evictions: tuple[Eviction, ...] = (), grace_s: float = 0.0
     ) -> None:
-        self.plan_now = self.plans.newest = PlanRecord(
+        self.plan_now = self.plans.newest_plan = PlanRecord(
             epoch=epoch, at_us=0, replicas=replicas, assignment=None, reason="", evictions=evictions, grace_s=grace_s
         )
-        await self.me._obey(self.plans.newest)
+        await self.me._follow_plan(self.plans.newest_plan)
 
-    async def round(self, generation: int, epoch: int, *partitions: int, again: bool = False) -> None:  # type: ignore[override]
-        """One rebalance as the coordinator runs it: this member has joined and gets `partitions`."""
-        await self.me.before_round()
+    async def rebalance(self, generation: int, epoch: int, *partitions: int, rejoin: bool = False) -> None:  # type: ignore[override]
+        """Run one rebalance like the coordinator: this member has joined and gets `partitions`."""
+        await self.me.before_rebalance()
         self.assignor.metadata([TOPIC])
         self.group.member_id, self.group.generation = "me-1", generation
-        self.assignor.last = Origin(epoch=epoch, kind=RoundKind.PLAN, again=again)
-        await self.me.carry_out(frozenset(partitions), generation)
+        self.assignor.last_assignment = AssignmentMetadata(epoch=epoch, kind=RoundKind.PLAN, rejoin=rejoin)
+        await self.me.apply_assignment(frozenset(partitions), generation)
         for _ in range(5):
-            await asyncio.sleep(0)  # what follows beside the round
-        if self.failed.done():
-            self.failed.result()
+            await asyncio.sleep(0)  # background tasks
+        if self.failure.done():
+            self.failure.result()
 
-    def since(self) -> list[str]:
-        """What was asked of the group and told to listeners since the last look, fetching left out."""
-        return [each for each in self.group.since() if not each.startswith(("fetch", "look up"))]
+    def take_log(self) -> list[str]:
+        """Return and clear the logged calls of group and listeners, without fetches."""
+        return [each for each in self.group.take_log() if not each.startswith(("fetch", "look up"))]

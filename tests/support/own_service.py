@@ -26,6 +26,7 @@ class Reader(follow.Reader):
             self.write(block)
         self.create, self.autoscale, see, *differs = self.commands()
         self.load, *self.looks = see.splitlines()
+        assert len(differs) == bool(suite), "a block that no test types"
         self.differs = "\n".join(differs).splitlines()
 
     def plan(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A Payment group for tests: real replicas as processes, plans written by hand, progress read back."""
+"""A Payment group for tests: real replica processes, manual plans, and their progress reports."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ class PaymentGroup:
     settings: dict[str, str] = field(default_factory=dict)
     """Further environment of each replica."""
     module: str = "services.payment"
-    """What a replica runs."""
+    """The Python module that a replica runs."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
     history: list[Progress] = field(default_factory=list)
@@ -155,7 +155,7 @@ class PaymentGroup:
         return self.progress
 
     def owners(self) -> dict[int, str]:
-        """Partition → name, by the newest reports of those who serve."""
+        """Return partition → replica, by the newest reports of serving replicas."""
         serving = (ReplicaState.MEMBER, ReplicaState.DRAINING)
         members = [each for each in self.read_progress().values() if each.state in serving]
         members = [each for each in members if each.replica in self.processes]  # the last report of others is history
@@ -179,12 +179,12 @@ class PaymentGroup:
         )
 
     def settled(self) -> list[PaymentSettled]:
-        """Every settled payment so far, in the order of each partition."""
+        """Return all settled payments so far, in the order of each partition."""
         records = read_all(self.kafka, self.namespace, Topic.PAYMENTS_SETTLED)
         return [msgspec.json.decode(record.value(), type=PaymentSettled) for record in records]
 
     def wait_until_served(self, *, deadline_s: float = 2 * DEADLINE_S) -> list[PaymentSettled]:
-        """Wait until every payment asked for is settled; return all records."""
+        """Wait until every requested payment is settled; return all records."""
         wait_for(
             lambda: len({each.order_id for each in self.settled()}) >= self.produced,
             f"{self.produced} distinct payments settled",
@@ -194,11 +194,11 @@ class PaymentGroup:
         return self.settled()
 
     def describe(self):  # type: ignore[no-untyped-def]  # confluent-kafka ships no types
-        """What Kafka's own tools see of the group."""
+        """Return the group's description from Kafka's own tools."""
         return self._admin.describe_consumer_groups([self.group])[self.group].result(DEADLINE_S)
 
     def committed(self) -> dict[int, int]:
-        """Partition → committed offset, as the group coordinator has it."""
+        """Return partition → committed offset, from the group coordinator."""
         topic = qualified(self.namespace, Topic.PAYMENTS_REQUESTED)
         # By a consumer that never joins: the admin client crashes when the coordinator has just moved.
         asking = Consumer({"bootstrap.servers": self.kafka, "group.id": self.group, "log_level": 0})
@@ -211,7 +211,7 @@ class PaymentGroup:
 
 
 def assert_effects(settled: list[PaymentSettled], produced: int) -> int:
-    """Every payment id is there, and repeats say the same; return how many records are repeats."""
+    """Check that every payment exists and repeats are equal; return the number of repeats."""
     counts = Counter(each.payment_id for each in settled)
     assert len(counts) == produced
     verdicts: dict[str, tuple[object, ...]] = {}

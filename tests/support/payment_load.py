@@ -1,4 +1,4 @@
-"""A steady stream of payments beside a test, and who was served in the end."""
+"""A steady stream of payments during a test, and checks of the settled payments."""
 
 import threading
 import time
@@ -23,13 +23,13 @@ class PaymentLoad:
         self._kafka = kafka
         self._namespace = namespace
         self.interval_s = 1 / rate
-        """May be changed meanwhile."""
+        """Payments per second; may be changed at any time."""
         self._partitions = partitions
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="payment-load")
         self.orders: list[str] = []
         self.acknowledged_us: dict[str, int] = {}
-        """Order → when the producer learnt that the brokers have it (µs since the epoch)."""
+        """Order → when the brokers acknowledged it (µs since the epoch)."""
 
     def __enter__(self) -> "PaymentLoad":
         self._thread.start()
@@ -70,7 +70,7 @@ class PaymentLoad:
         return [msgspec.json.decode(record.value(), type=PaymentSettled) for record in records]
 
     def unserved(self) -> set[str]:
-        """Orders that nobody has settled yet."""
+        """Return the orders that are not settled yet."""
         return set(self.orders) - {one.order_id for one in self.settled()}
 
 

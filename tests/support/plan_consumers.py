@@ -16,12 +16,12 @@ from contracts.plan import Eviction, PlanRecord
 from services.consumer import PlanConsumer, Topics
 
 BATCH_BYTES = 16_384
-"""As Java's producers have it: a fetch brings whole batches, however little was asked for."""
+"""Default of Java's producers. A fetch returns whole batches."""
 
 
 @dataclass
 class Playground:
-    """Topics of one group, and what a test does with them."""
+    """The topics of one group, and actions of a test."""
 
     kafka: str
     name: str
@@ -61,27 +61,27 @@ class Playground:
             at_us=time.time_ns() // 1000,
             replicas=tuple(sorted(set(assignment.values()))),
             assignment=assignment,
-            reason="a test wants it",
+            reason="test",
             evictions=evictions,
         )
         self.producer.produce(self.topics.plans, msgspec.json.encode(record))
         assert self.producer.flush(DEADLINE_S) == 0
 
     def committed(self, partition: int) -> int:
-        """The group's offset; -1001 without one."""
+        """Return the committed offset; -1001 without one."""
         wanted = ConsumerGroupTopicPartitions(self.name)
         found = self.admin.list_consumer_group_offsets([wanted])[self.name].result(DEADLINE_S)
         return next((each.offset for each in found.topic_partitions if each.partition == partition), -1001)
 
     def member_ids(self) -> dict[str, str]:
-        """Replica → member id, as Kafka has them."""
+        """Return replica → member id, from Kafka."""
         described = self.admin.describe_consumer_groups([self.name])[self.name].result(DEADLINE_S)
         return {member.client_id: member.member_id for member in described.members}
 
 
 @asynccontextmanager
 async def running(*consumers: PlanConsumer) -> AsyncIterator[None]:
-    """Run them, and stop them in order; the first error comes out at once."""
+    """Run the consumers, and stop them in order at the end. Raises the first error at once."""
     stop = asyncio.Event()
     tasks = [asyncio.ensure_future(consumer.run(stop)) for consumer in consumers]
     try:

@@ -49,7 +49,7 @@ def deviation_of_mean_wait(rho, count):
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.5, 0.7, 0.8])
-def test_waits_of_m_m_1(rho):
+def test_waiting_times_match_m_m_1(rho):
     workload = poisson(rate=rho / SERVICE_TIME_S, count=EVENTS)
     wait_s = (served(workload, distribution=Distribution.EXPONENTIAL).started_us - workload.intended_us) / 1e6
 
@@ -58,7 +58,7 @@ def test_waits_of_m_m_1(rho):
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.5, 0.7, 0.8])
-def test_waits_of_m_d_1(rho):
+def test_waiting_times_match_m_d_1(rho):
     """Pollaczek and Khinchin: half the wait of M/M/1. In heavy traffic an eighth of the variance remains."""
     workload = poisson(rate=rho / SERVICE_TIME_S, count=EVENTS)
     wait_s = (served(workload).started_us - workload.intended_us) / 1e6
@@ -92,7 +92,7 @@ def test_a_random_split_over_replicas_gives_independent_queues():
 
 
 @pytest.mark.parametrize("engine_type", [ReferenceEngine, Engine])
-def test_littles_law_to_the_microsecond(engine_type):
+def test_littles_law_holds_to_the_microsecond(engine_type):
     """What is in the system, summed over time, is the time that events spend in it, summed over events."""
     workload = poisson(rate=0.09 / US, count=300)  # ρ = 0.9
     engine = engine_type(

@@ -41,7 +41,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_plans_alone_repeat_nothing(seed):
+def test_no_event_is_repeated_without_faults(seed):
     story = random_story(seed, most_faults=0).run()
 
     assert sum(story.checks.output.values()) > 20
@@ -50,14 +50,14 @@ def test_plans_alone_repeat_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", range(100, 122))
-def test_what_is_promised_holds_under_random_faults(seed):
+def test_the_guarantees_hold_under_random_faults(seed):
     story = random_story(seed).run()
 
     print(f"{sum(story.checks.output.values())} events, {story.checks.repeated} repeated: {story}")  # noqa: T201
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_each_message_of_a_handover(fault):
+def test_the_guarantees_hold_with_a_fault_at_each_message_of_a_handover(fault):
     """Two replicas exchange their partitions; at each message in turn, to the broker or back, something happens."""
     messages = 22
     assert swap().run().messages > messages
@@ -65,17 +65,17 @@ def test_a_fault_at_each_message_of_a_handover(fault):
         swap(at_messages={number: FAULTS[fault]}).run()
 
 
-def test_a_message_of_a_handover_is_late():
+def test_the_guarantees_hold_if_a_message_of_a_handover_is_late():
     """Later than what others do meanwhile, and, at the end, than the session lasts."""
     for number in range(1, 20, 3):
         swap(late_s={number: 0.3 * SESSION_S}).run()
         swap(late_s={number: 1.2 * SESSION_S}).run()
 
 
-def test_the_same_seed_gives_the_same_story():
+def test_the_same_seed_gives_the_same_run():
     first, second = random_story(104).run(), random_story(104).run()
 
-    assert (first.told, first.checks.begun) == (second.told, second.checks.begun)
+    assert (first.history, first.checks.begun) == (second.history, second.checks.begun)
 
 
 # The model can fail: each of these plants a fault in the real objects, and is seen.
@@ -89,30 +89,30 @@ async def _without_looking(self, assignment, offsets):
     await coordinator.GroupCoordinator._do_commit_offsets(self, assignment, offsets)
 
 
-async def _carry_out_and_rest(self, partitions, generation, carry_out=Handover.carry_out):
-    await carry_out(self, partitions, generation)
+async def _carry_out_and_rest(self, partitions, generation, apply_assignment=Handover.apply_assignment):
+    await apply_assignment(self, partitions, generation)
     return False
 
 
-def _taking_from_the_first(plan, introductions, *rest, decide=rebalance.decide):
-    shares = decide(plan, introductions, *rest)
+def _taking_from_the_first(plan, metadata, *rest, decide=rebalance.decide):
+    shares = decide(plan, metadata, *rest)
     first = min(shares)
-    return shares | {first: Share((), shares[first].origin)}
+    return shares | {first: Share((), shares[first].assignment)}
 
 
-def _keeping_all(self):
-    self.committer.hold()
+def _keep_partitions(self):
+    self.committer.suspend()
     self.assignor.forget()
-    return self.calls.lost(())
+    return self.calls.on_lost(())
 
 
 PLANTED = {
     "a leader that grants what is still claimed": (
-        {(rebalance, "last_owners"): lambda introductions: {}},
+        {(rebalance, "last_owners"): lambda metadata: {}},
         r"two members have the same partition|done twice for nothing",
     ),
     "a member that keeps its claims after a loss": (
-        {(Handover, "lose"): _keeping_all},
+        {(Handover, "lose_all"): _keep_partitions},
         "two members have the same partition|the committed offset .* goes back",
     ),
     "commits in the middle of a join, under whatever generation": (
@@ -123,15 +123,15 @@ PLANTED = {
         "goes back|done twice for nothing|without a fault to blame",
     ),
     "nobody waits for the lease": (
-        {(Lease, "held"): _at_once},
+        {(Lease, "wait_until_valid"): _at_once},
         "its lease is out|time-out has run out|having stood still",
     ),
     "an event that counts as done before its output is there": (
-        {(Server, "_finish_later"): lambda self, queue, taken, later, events: queue.finished(taken)},
+        {(Server, "_finish_later"): lambda self, queue, batch, completion, events: queue.finish(batch)},
         "with output to",
     ),
     "nobody asks for the round that grants what was given up": (
-        {(Handover, "carry_out"): _carry_out_and_rest},
+        {(Handover, "apply_assignment"): _carry_out_and_rest},
         "are not served",
     ),
     "a leader that takes from whom it wants to leave alone": (
@@ -150,15 +150,15 @@ def _first_violation(planted):
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_a_planted_fault_is_seen(fault):
+def test_a_planted_fault_is_detected(fault):
     planted, seen = PLANTED[fault]
 
     with pytest.raises(ViolationError, match=seen):
         _first_violation(planted)
 
 
-def test_a_lease_that_runs_from_when_the_answer_is_read_is_seen(monkeypatch):
-    def renew_now(self, asked_s, renew=Lease.renew, **how):
+def test_a_lease_that_runs_from_the_time_of_the_answer_is_detected(monkeypatch):
+    def renew_now(self, sent_s, renew=Lease.renew, **how):
         renew(self, self.now_s(), **how)
 
     monkeypatch.setattr(Lease, "renew", renew_now)
@@ -176,10 +176,10 @@ def _answers_are_late_and_then_there_are_none():
         swap(rate=20, acts=acts, late_s=late_s).run()
 
 
-def test_partitions_released_before_they_are_committed_are_seen(monkeypatch):
+def test_a_release_before_the_commit_is_detected(monkeypatch):
     async def pretend(self, partitions):
         for queue in (queue for p, queue in self._queues.items() if p in partitions):
-            queue.committed(queue.position)
+            queue.mark_committed(queue.position)
         return True
 
     monkeypatch.setattr(Committer, "last_commit", pretend)
@@ -188,11 +188,11 @@ def test_partitions_released_before_they_are_committed_are_seen(monkeypatch):
         swap(rate=50).run()
 
 
-def test_an_offset_given_up_before_the_last_generation_is_stale(monkeypatch):
-    def offsets_of_any_age(introductions, generation):
-        return {p: at for each in introductions.values() for p, at in each.given.items()}
+def test_an_offset_handed_over_before_the_last_generation_is_stale(monkeypatch):
+    def offsets_of_any_age(metadata, generation):
+        return {p: at for each in metadata.values() for p, at in each.handed_over.items()}
 
-    monkeypatch.setattr(rebalance, "_offsets", offsets_of_any_age)
+    monkeypatch.setattr(rebalance, "_handed_over_offsets", offsets_of_any_age)
 
     with pytest.raises(ViolationError, match="done twice for nothing"):
         _an_answer_is_missed_and_the_new_owner_dies(range(14, 40))
@@ -205,7 +205,7 @@ def _an_answer_is_missed_and_the_new_owner_dies(answers):
             swap(rate=30, acts=[(0.5 * SESSION_S, kill(other))], at_messages=missed).run()
 
 
-def test_a_broker_that_fences_nobody_lets_committed_offsets_go_back():
+def test_committed_offsets_go_back_without_fencing():
     def accept(self, member_id, generation, offsets):
         self.commit(member_id, offsets)
         return 0
@@ -213,7 +213,7 @@ def test_a_broker_that_fences_nobody_lets_committed_offsets_go_back():
     everything_else = ("lease", "session", "again, begun", "done twice", "two members")
     with (
         patch.object(Group, "offset_commit", accept),
-        patch("theory.rebalance.checks.PASSED_OVER", everything_else),
+        patch("theory.rebalance.checks.IGNORED_VIOLATIONS", everything_else),
         pytest.raises(ViolationError, match=r"the committed offset .* goes back"),
     ):
         _one_is_stopped_and_evicted_with_events_to_commit()

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
 
 @pytest.mark.parametrize("hundred", range(20))
-def test_what_is_promised_holds_under_random_faults(hundred):
+def test_the_guarantees_hold_under_random_faults(hundred):
     events = repeated = 0
     for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
         story = random_story(seed, most_faults=6).run()
@@ -22,20 +22,20 @@ def test_what_is_promised_holds_under_random_faults(hundred):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_every_message_of_a_handover(fault):
+def test_the_guarantees_hold_with_a_fault_at_every_message_of_a_handover(fault):
     for number in range(1, swap().run().messages + 1):
         swap(at_messages={number: FAULTS[fault]}).run()
 
 
 @pytest.mark.parametrize("late_s", [0.02, 0.1, 0.3, 0.8, 1.2, 2.5])
-def test_every_message_of_a_handover_is_late(late_s):
+def test_the_guarantees_hold_if_any_message_of_a_handover_is_late(late_s):
     for number in range(1, swap().run().messages + 1):
         swap(late_s={number: late_s * SESSION_S}).run()
 
 
 @pytest.mark.parametrize("first", FAULTS)
 @pytest.mark.parametrize("second", FAULTS)
-def test_two_faults_at_messages_of_a_handover(first, second):
+def test_the_guarantees_hold_with_two_faults_in_a_handover(first, second):
     chance = random.Random(f"{first} {second}")
     for _ in range(60):
         one, other = sorted(chance.sample(range(1, 40), 2))

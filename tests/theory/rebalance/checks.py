@@ -11,7 +11,7 @@ from theory.rebalance.processes import Process
 from contracts.events import Timeline
 from services.common.fence import Fence
 
-PASSED_OVER: tuple[str, ...] = ()
+IGNORED_VIOLATIONS: tuple[str, ...] = ()
 """Words of violations that are let pass: a planted fault may break more than one thing."""
 GAP: Final = 1 / 3
 """Share of a session: who stood still for longer asks first whether it is a member."""
@@ -85,7 +85,7 @@ class Checks:
         begun[offset] = now_s
         self._done[process, partition] = offset + 1
 
-    def told(self, process: Any, what: str, partitions: Sequence[int]) -> None:
+    def on_listener(self, process: Any, what: str, partitions: Sequence[int]) -> None:
         """A replica's listener is called ("taken", "released", "lost"), or returns ("")."""
         if process.is_dead:
             return
@@ -118,10 +118,10 @@ class Checks:
         return f"partitions {held} are not committed" if held else ""
 
     def _fail(self, what: str) -> None:
-        if not any(known in what for known in PASSED_OVER):
+        if not any(known in what for known in IGNORED_VIOLATIONS):
             self.world.broken = self.world.broken or ViolationError(what)
 
-    def _answered(self, process: Process, request: Any, answer: Any, asked_s: float) -> None:
+    def _answered(self, process: Process, request: Any, answer: Any, sent_s: float) -> None:
         kind = type(request).__name__.partition("Request_")[0]
         if kind in ("Heartbeat", "JoinGroup", "SyncGroup"):
             proves = answer.error_code in ((NONE, REBALANCE_IN_PROGRESS) if kind == "Heartbeat" else (NONE,))
@@ -130,7 +130,7 @@ class Checks:
         else:
             return
         if proves:
-            self._proof_s[process] = max(asked_s, self._proof_s.get(process, float("-inf")))
+            self._proof_s[process] = max(sent_s, self._proof_s.get(process, float("-inf")))
 
     def _commits(self, member_id: str, offsets: dict[int, int]) -> None:
         for partition, offset in offsets.items():

@@ -32,7 +32,7 @@ class Network:
         self._holes: dict[tuple[str, int], float] = {}
         self.meddle: Callable[[Process], float] = lambda process: 0.0
         """Asked at each message of the group's protocol, there and back: how much later it arrives (s)."""
-        self.answered: Callable[[Process, Any, Any, float], None] = lambda process, request, answer, asked_s: None
+        self.answered: Callable[[Process, Any, Any, float], None] = lambda process, request, answer, sent_s: None
         """Told of each answer when a process reads it."""
 
     async def connect(self, host: str, port: int, **options: Any) -> "Connection":
@@ -121,8 +121,8 @@ class Connection:
         future = self.process.create_future()
         self._requests.append((future,))
         made = request.prepare({key: (version, version) for key, version in VERSIONS.items()})
-        asked_s = self.network.world.now_s
-        self._there_s = self.network.carry(self, made, self._there_s, self._arrived, made, future, asked_s)
+        sent_s = self.network.world.now_s
+        self._there_s = self.network.carry(self, made, self._there_s, self._arrived, made, future, sent_s)
         return wait_for(future, self._request_timeout)
 
     def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
@@ -145,28 +145,28 @@ class Connection:
         self.is_dropped = True
         self.process.deliver(self.close, CloseReason.CONNECTION_BROKEN)
 
-    def _arrived(self, request: Any, future: Any, asked_s: float) -> None:
-        self._queue.append((request, future, asked_s))
+    def _arrived(self, request: Any, future: Any, sent_s: float) -> None:
+        self._queue.append((request, future, sent_s))
         self._serve()
 
     def _serve(self) -> None:
         if self._is_busy or self.is_dropped or not self._queue:
             return
         self._is_busy = True
-        request, future, asked_s = self._queue.popleft()
+        request, future, sent_s = self._queue.popleft()
 
         def reply(answer: Any) -> None:
             if not self.is_dropped:
                 self._is_busy = False
-                arguments = (self._answered, request, answer, future, asked_s)
+                arguments = (self._answered, request, answer, future, sent_s)
                 self._back_s = self.network.carry(self, request, self._back_s, self.process.deliver, *arguments)
                 self._serve()
 
         self.network.serve(self.node, self.process, request, reply)
 
-    def _answered(self, request: Any, answer: Any, future: Any, asked_s: float) -> None:
+    def _answered(self, request: Any, answer: Any, future: Any, sent_s: float) -> None:
         self._requests.remove((future,))
         self._last_action = self.network.world.now_s
         if not future.done():
             future.set_result(answer)
-            self.network.answered(self.process, request, answer, asked_s)
+            self.network.answered(self.process, request, answer, sent_s)

@@ -96,6 +96,6 @@ class Replica(Process):
         return await self.consumer.send("output", event.key, value)
 
     async def _listen(self, what: str, partitions: Sequence[int]) -> None:
-        self.checks.told(self, what, partitions)
+        self.checks.on_listener(self, what, partitions)
         await asyncio.sleep(LISTENER_S)
-        self.checks.told(self, "", partitions)
+        self.checks.on_listener(self, "", partitions)

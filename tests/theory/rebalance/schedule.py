@@ -42,7 +42,7 @@ class Story:
     late_s: dict[int, float] = field(default_factory=dict)
     """Number of such a message → how much later it arrives."""
     messages: int = 0
-    told: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     """Why replicas ended by themselves."""
 
@@ -57,9 +57,9 @@ class Story:
             for what, value in {
                 "aiokafka.client.create_conn": self.cluster.network.connect,
                 "services.consumer.connections.time": SimpleNamespace(monotonic=lambda: self.world.now_s),
-                "services.consumer.poller.WAIT_MS": 200,
-                "services.consumer.clients.WAIT_MS": 200,
-                "services.consumer.clients.LEAST_ANSWER_S": SESSION_S / 3,
+                "services.consumer.poller.BUSY_FETCH_WAIT_MS": 200,
+                "services.consumer.clients.BUSY_FETCH_WAIT_MS": 200,
+                "services.consumer.clients.MIN_REQUEST_TIMEOUT_S": SESSION_S / 3,
                 "services.consumer.output.PROGRESS_INTERVAL_S": 2.0,
             }.items():
                 patches.enter_context(patch(what, value))
@@ -70,11 +70,11 @@ class Story:
         return self
 
     def __str__(self) -> str:
-        return " → ".join(self.told[-12:]) or "nothing"
+        return " → ".join(self.history[-12:]) or "nothing"
 
     def tell(self, what: str, is_fault: bool = False) -> None:
         """Note what happens."""
-        self.told.append(f"{self.world.now_s - BEGIN_S:.3f} {what}")
+        self.history.append(f"{self.world.now_s - BEGIN_S:.3f} {what}")
         if is_fault:
             self.checks.fault(what)
 

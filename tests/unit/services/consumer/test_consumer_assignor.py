@@ -1,4 +1,4 @@
-"""What members say of themselves, what the leader makes of it, and how long it waits for an absent one."""
+"""The assignor: member metadata, the leader's decision, and the grace of absent replicas."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from consumer_fakes import TOPIC
 
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
-from services.consumer.assignor import BEHIND_S, PlanAssignor, introduced
-from services.consumer.rebalance import Introduction, Origin
+from services.consumer.assignor import PLAN_REQUEST_DELAY_S, PlanAssignor, decode_metadata
+from services.consumer.rebalance import AssignmentMetadata, MemberMetadata
 
 
 class Cluster:
-    """As much of aiokafka's cluster metadata as an assignor asks for."""
+    """The part of aiokafka's cluster metadata that an assignor uses."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -36,8 +36,8 @@ def plan(epoch: int, assignment: dict[int, str] | None, *, grace_s: float = 0.0)
     return PlanRecord(epoch=epoch, at_us=0, replicas=names, assignment=assignment, reason="", grace_s=grace_s)
 
 
-def assignor(name: str, newest: PlanRecord | None, **keywords: Any) -> PlanAssignor:
-    return PlanAssignor(name, f"{name}-incarnation", lambda: newest, **({"eager": False} | keywords))
+def assignor(name: str, newest_plan: PlanRecord | None, **keywords: Any) -> PlanAssignor:
+    return PlanAssignor(name, f"{name}-incarnation", lambda: newest_plan, **({"is_eager": False} | keywords))
 
 
 def over_the_wire(one: PlanAssignor) -> ConsumerProtocolMemberMetadata:
@@ -45,7 +45,7 @@ def over_the_wire(one: PlanAssignor) -> ConsumerProtocolMemberMetadata:
 
 
 def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[str, tuple[int, ...]]:
-    """One round; every member hears its share. Member ids are names. Return name → partitions."""
+    """Run one rebalance, in which member ids are names; return name → partitions."""
     group = {member._replica: over_the_wire(member) for member in members}
     assigned = leader.assign(Cluster(partitions), group)
     shares = {}
@@ -56,57 +56,57 @@ def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[
     return shares
 
 
-def test_the_leader_carries_out_the_plan_it_has_read_and_says_which_it_was():
+def test_the_leader_carries_out_its_newest_plan_and_names_its_epoch():
     leader, follower = assignor("a", plan(7, {0: "a", 1: "b", 2: "b"})), assignor("b", None)
     assert lead(leader, 3, leader, follower) == {"a": (0,), "b": (1, 2)}
-    assert follower.last == Origin(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
+    assert follower.last_assignment == AssignmentMetadata(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
 
 
-def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_at_once():
-    asked: list[str] = []
+def test_a_leader_refreshes_its_metadata_if_the_plan_names_unknown_partitions():
+    requests: list[str] = []
     leader = assignor("a", plan(7, {0: "a", 3: "a"}))
-    leader.partitions_wanted = lambda: asked.append("metadata")
+    leader.on_unknown_partitions = lambda: requests.append("metadata")
     assert lead(leader, 3, leader) == {"a": (0, 1, 2)}
-    assert asked == ["metadata"]
+    assert requests == ["metadata"]
     assert lead(leader, 4, leader) == {"a": (0, 1, 2, 3)}
-    assert asked == ["metadata"], "it knows them all now"
+    assert requests == ["metadata"], "it knows all partitions now"
 
 
 @pytest.mark.parametrize(
     "user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}', b'{"name": "a", "owned": 1}', b'{"name": "\xe4"}']
 )
-def test_a_member_of_another_make_goes_by_its_member_id(user_data):
-    assert introduced("id-x", user_data) == Introduction(name="id-x")
+def test_a_member_without_readable_metadata_is_named_by_its_member_id(user_data):
+    assert decode_metadata("id-x", user_data) == MemberMetadata(name="id-x")
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"range", b'{"epoch": "two"}'])
-def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_without_a_plan(user_data):
+def test_an_assignment_without_readable_metadata_counts_as_one_without_a_plan(user_data):
     one = assignor("a", None)
-    one.last = Origin(epoch=8, again=True)
+    one.last_assignment = AssignmentMetadata(epoch=8, rejoin=True)
     one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
-    assert one.last == Origin()
+    assert one.last_assignment == AssignmentMetadata()
 
 
 # Grace
 
 
-def test_what_belongs_to_an_absent_replica_waits_for_it_for_its_grace_and_then_goes_to_others():
+def test_partitions_of_an_absent_replica_wait_for_its_grace_and_then_go_to_others():
     clock = Clock()
     leader = assignor("a", plan(1, {0: "a", 1: "b"}, grace_s=5.0), clock=clock)
     assert lead(leader, 2, leader) == {"a": (0,)}
     assert leader.grace_left_s() == pytest.approx(5.0)
     clock.now_s += 4.0
     assert lead(leader, 2, leader) == {"a": (0,)}
-    assert leader.grace_left_s() == pytest.approx(1.0), "counted from when it was missed first"
+    assert leader.grace_left_s() == pytest.approx(1.0), "counted from the first rebalance without it"
     clock.now_s += 1.0
     assert leader.grace_left_s() == 0.0
     assert lead(leader, 2, leader) == {"a": (0, 1)}
 
 
-def test_a_replica_that_came_back_and_is_missed_again_has_its_whole_grace():
+def test_a_replica_that_is_absent_again_gets_its_whole_grace_again():
     clock = Clock()
-    newest = plan(1, {0: "a", 1: "b"}, grace_s=5.0)
-    leader, absent = assignor("a", newest, clock=clock), assignor("b", newest)
+    newest_plan = plan(1, {0: "a", 1: "b"}, grace_s=5.0)
+    leader, absent = assignor("a", newest_plan, clock=clock), assignor("b", newest_plan)
     lead(leader, 2, leader)
     clock.now_s += 4.0
     assert lead(leader, 2, leader, absent)["b"] == (1,)
@@ -124,14 +124,14 @@ class Reader:
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.plan = plan(1, {0: "a", 1: "b"})
-        self.assignor = PlanAssignor(name, name, lambda: self.plan, eager=False, clock=clock)
-        self.assignor.learn = self.learn
+        self.assignor = PlanAssignor(name, name, lambda: self.plan, is_eager=False, clock=clock)
+        self.assignor.on_plan_passed = self.accept_passed_plan
 
-    def learn(self, passed_on: PlanRecord) -> None:
+    def accept_passed_plan(self, passed_on: PlanRecord) -> None:
         self.plan = passed_on
 
 
-def test_a_leader_that_cannot_read_the_plan_has_it_passed_on_by_one_member():
+def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
     clock = Clock()
     leader, other, third = (Reader(name, clock) for name in "abc")
     group = [each.assignor for each in (leader, other, third)]
@@ -139,11 +139,13 @@ def test_a_leader_that_cannot_read_the_plan_has_it_passed_on_by_one_member():
     other.plan = third.plan = plan(2, {0: "b", 1: "a"})
     for _ in range(3):
         lead(leader.assignor, 2, *group)
-        assert not any(each.last.asks for each in group), "it may read it any moment"
-        clock.now_s += BEHIND_S / 3 + 0.01
+        assert not any(each.last_assignment.requests_plan for each in group), (
+            "the leader may still read the plan itself"
+        )
+        clock.now_s += PLAN_REQUEST_DELAY_S / 3 + 0.01
     lead(leader.assignor, 2, *group)
-    assert [each.last.asks for each in group] == [False, True, False]
-    assert introduced("c", over_the_wire(third.assignor).user_data).plan is None, "plans are large"
+    assert [each.last_assignment.requests_plan for each in group] == [False, True, False]
+    assert decode_metadata("c", over_the_wire(third.assignor).user_data).plan is None, "plans are large"
     assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
-    assert {each.last.epoch for each in group} == {2}
-    assert not any(each.last.asks for each in group)
+    assert {each.last_assignment.epoch for each in group} == {2}
+    assert not any(each.last_assignment.requests_plan for each in group)

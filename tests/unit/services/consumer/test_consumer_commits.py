@@ -1,4 +1,4 @@
-"""Commits are made by the present generation, never while joining, never by a member that has none."""
+"""Commits are sent only under the current generation, never while joining or without membership."""
 
 import asyncio
 
@@ -11,15 +11,15 @@ from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
 
 
-class Story:
-    """Partitions 0 and 1 with three events done in each, held by generation 5."""
+class Harness:
+    """A member of generation 5 with three done events in each of partitions 0 and 1."""
 
     def __init__(self) -> None:
         self.group = FakeCoordinator(generation=5)
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         self.queues.open({0: 0, 1: 0}, epoch=1)
         self.committer = Committer(self.group, self.queues, TOPIC, interval_s=0.001)
-        self.committer.open(5)
+        self.committer.resume(5)
         for partition in (0, 1):
             self.serve(partition, 0, 3)
 
@@ -27,51 +27,51 @@ class Story:
         queue = self.queues[partition]
         queue.put(records(first, count), 1, 1.0)
         for _ in range(count):
-            taken = queue.start(1)
-            queue.returned(taken)
-            queue.finished(taken)
+            batch = queue.start(1)
+            queue.handler_returned(batch)
+            queue.finish(batch)
 
 
-@pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "held", "joining"])
-async def test_nothing_leaves(reason):
-    s = Story()
-    if reason == "held":
-        s.committer.hold()
+@pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "suspended", "joining"])
+async def test_no_commit_is_sent(reason):
+    s = Harness()
+    if reason == "suspended":
+        s.committer.suspend()
     elif reason == "joining":
-        s.group.joining = True
+        s.group.is_joining = True
     else:
         s.group.generation = 6 if "another" in reason else -1
-        s.committer.open(s.group.generation if "no" in reason.split() else 5)
+        s.committer.resume(s.group.generation if "no" in reason.split() else 5)
     assert not await s.committer.commit()
     assert not await s.committer.last_commit([0, 1])
-    assert s.group.since() == []
+    assert s.group.take_log() == []
 
 
-@pytest.mark.parametrize("answer", output.FENCED)
-async def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
-    s = Story()
+@pytest.mark.parametrize("answer", output.FENCED_ERRORS)
+async def test_a_refused_commit_is_not_confirmed_and_a_later_one_includes_it(answer):
+    s = Harness()
     s.group.answers = [answer()]
     assert not await s.committer.commit()
     assert await s.committer.commit()
-    assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later one takes it along"
+    assert s.group.take_log() == ["commit {0: 3, 1: 3}"], "a later commit includes it"
 
 
-async def test_an_error_that_trying_again_cannot_mend_is_raised():
-    s = Story()
+async def test_a_non_retriable_commit_error_is_raised():
+    s = Harness()
     s.group.answers = [errors.GroupAuthorizationFailedError("group")]
     with pytest.raises(errors.GroupAuthorizationFailedError):
         await s.committer.commit()
 
 
-async def test_the_commit_before_a_handover_is_tried_again_while_the_coordinator_moves():
-    s = Story()
+async def test_the_last_commit_is_retried_while_the_coordinator_moves():
+    s = Harness()
     s.group.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
     assert await s.committer.last_commit([0])
-    assert s.group.since() == ["commit {0: 3}"]
+    assert s.group.take_log() == ["commit {0: 3}"]
 
 
-async def test_it_is_not_tried_again_once_the_group_has_moved_on():
-    s = Story()
+async def test_the_last_commit_is_not_retried_without_membership():
+    s = Harness()
 
     class Fenced(FakeCoordinator):
         async def _do_commit_offsets(self, assignment, at):
@@ -83,21 +83,21 @@ async def test_it_is_not_tried_again_once_the_group_has_moved_on():
         assert not await s.committer.last_commit([0])
 
 
-async def test_it_is_given_up_at_its_deadline(monkeypatch):
-    s = Story()
-    monkeypatch.setattr(output, "LAST_COMMIT_S", 0.03)
-    monkeypatch.setattr(output, "RETRY_S", 0.005)
+async def test_the_last_commit_ends_at_its_deadline(monkeypatch):
+    s = Harness()
+    monkeypatch.setattr(output, "LAST_COMMIT_TIMEOUT_S", 0.03)
+    monkeypatch.setattr(output, "RETRY_INTERVAL_S", 0.005)
     s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
     async with asyncio.timeout(1):
         assert not await s.committer.last_commit([0])
 
 
-async def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_nothing_when_it_comes_back():
-    s = Story()
-    under_way = asyncio.ensure_future(s.committer.commit([0]))
+async def test_a_commit_in_progress_has_no_effect_on_a_partition_that_was_lost_and_taken_again():
+    s = Harness()
+    pending = asyncio.ensure_future(s.committer.commit([0]))
     await asyncio.sleep(0)
     s.queues.drop([0])
     s.queues.open({0: 7}, epoch=2)
-    assert await under_way
-    assert s.queues[0].committable is None, "the answer belonged to the old queue"
+    assert await pending
+    assert s.queues[0].committable_offset is None, "the answer belonged to the old queue"
     assert s.queues[0].position == 7

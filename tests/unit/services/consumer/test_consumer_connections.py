@@ -1,4 +1,4 @@
-"""A broker's host that is silent holds nobody up who wants another one."""
+"""A silent broker does not delay requests to other brokers."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ SILENT, OTHER = 1, 2
 
 
 class Connection:
-    """What a client keeps of a connection."""
+    """The part of a connection that a client uses."""
 
     def __init__(self) -> None:
         self._requests: deque[Any] = deque()
@@ -32,8 +32,8 @@ class Connection:
         return asyncio.ensure_future(asyncio.sleep(0))
 
 
-class World:
-    """A client of two brokers; the host of one of them never answers who connects."""
+class Brokers:
+    """A client of two brokers, one of which never accepts a connection."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tried: list[int] = []
@@ -51,41 +51,41 @@ class World:
             raise TimeoutError
         return Connection()
 
-    async def ready(self, *ways: tuple[int, Any]) -> list[bool]:
-        return await asyncio.gather(*(self.client.ready(node, group=group) for node, group in ways))
+    async def ready(self, *connections: tuple[int, Any]) -> list[bool]:
+        return await asyncio.gather(*(self.client.ready(node, group=group) for node, group in connections))
 
 
-def test_who_wants_another_broker_gets_there_while_a_silent_one_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        world = World(monkeypatch)
+def test_a_silent_broker_does_not_delay_requests_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        brokers = Brokers(monkeypatch)
         default, coordination = ConnectionGroup.DEFAULT, ConnectionGroup.COORDINATION
-        waiting = asyncio.ensure_future(world.ready((SILENT, default), (SILENT, default), (SILENT, coordination)))
+        waiting = asyncio.ensure_future(brokers.ready((SILENT, default), (SILENT, default), (SILENT, coordination)))
         await asyncio.sleep(0)
-        assert await world.ready((OTHER, default)) == [True]
+        assert await brokers.ready((OTHER, default)) == [True]
         assert not waiting.done()
         assert await waiting == [False, False, False]
-        assert sorted(world.tried) == [SILENT, SILENT, OTHER], "one attempt for each connection"
-        assert world.client._attempts, "which goes on"
-        assert world.client._md_update_waiter.done(), "meanwhile it is seen who leads by now"
-        late = asyncio.ensure_future(world.client.ready(SILENT))
+        assert sorted(brokers.tried) == [SILENT, SILENT, OTHER], "one attempt for each connection"
+        assert brokers.client._attempts, "the attempt continues"
+        assert brokers.client._md_update_waiter.done(), "the metadata is refreshed meanwhile"
+        late = asyncio.ensure_future(brokers.client.ready(SILENT))
         await asyncio.sleep(0)
-        await world.client.close()
-        assert await late is False, "a close cancels the attempt, and not who waits for it"
-        assert not world.client._attempts
+        await brokers.client.close()
+        assert await late is False, "a close cancels the attempt, but not its waiter"
+        assert not brokers.client._attempts
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
-def test_a_connection_on_which_nothing_is_answered_is_used_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        world = World(monkeypatch)
-        old = await world.client._get_conn(OTHER)
-        given_up = asyncio.get_running_loop().create_future()
-        old._requests.append((7, None, given_up))
+def test_a_connection_without_answers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        brokers = Brokers(monkeypatch)
+        old = await brokers.client._get_conn(OTHER)
+        timed_out = asyncio.get_running_loop().create_future()
+        old._requests.append((7, None, timed_out))
         old._last_action -= 2 * ANSWER_S
-        assert await world.client._get_conn(OTHER) is old, "it may still be answered"
-        given_up.cancel()
-        assert await world.client._get_conn(OTHER) not in (None, old)
+        assert await brokers.client._get_conn(OTHER) is old, "it may still be answered"
+        timed_out.cancel()
+        assert await brokers.client._get_conn(OTHER) not in (None, old)
         assert not old.open
 
-    asyncio.run(story())
+    asyncio.run(run())

@@ -1,336 +1,338 @@
-"""What a replica keeps, takes, releases and hands on in a round, and when it is lost, leaves, or stops for all."""
+"""The handover: how a replica takes, keeps, releases and loses partitions in a rebalance and when it leaves."""
 
 import asyncio
 from dataclasses import replace
 
 import pytest
 from aiokafka.errors import NotCoordinatorForGroupError
-from consumer_fakes import HandoverStory as Story
+from consumer_fakes import HandoverHarness as Harness
 from consumer_fakes import eventually, offsets, records
 
 from contracts.clock import now_us
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer import handover as handover_module
-from services.consumer.rebalance import Given
+from services.consumer.rebalance import HandedOverOffset
 
 
-async def test_what_is_taken_begins_where_the_last_owner_ended_and_the_rest_where_the_group_has_it():
-    s = Story()
+async def test_a_taken_partition_starts_at_the_handed_over_offset_or_else_the_committed_one():
+    s = Harness()
     s.group.group = {1: 40, 2: 50}
-    await s.round(1, 0, 1, 2, given={0: Given(17, 0), 2: Given(55, 0)})
-    assert s.group.since() == ["look up [1]", "taken [0, 1, 2]", "fetch [0, 1, 2] from {0: 17, 1: 40, 2: 55}"]
+    await s.rebalance(1, 0, 1, 2, handed_over={0: HandedOverOffset(17, 0), 2: HandedOverOffset(55, 0)})
+    assert s.group.take_log() == ["look up [1]", "taken [0, 1, 2]", "fetch [0, 1, 2] from {0: 17, 1: 40, 2: 55}"]
     assert {p: queue.position for p, queue in s.queues.items()} == {0: 17, 1: 40, 2: 55}
 
 
-async def test_what_stays_is_neither_stopped_nor_sought_nor_announced():
-    s = Story()
-    await s.round(1, 0)
-    queue, taken = s.start(0)
-    s.group.since()
-    await s.round(2, 0, 1, given={1: Given(3, 0)}, epoch=2)
-    assert s.group.since() == ["taken [1]", "fetch [0, 1] from {1: 3}"]
+async def test_a_partition_that_stays_is_not_interrupted():
+    s = Harness()
+    await s.rebalance(1, 0)
+    queue, batch = s.start(0)
+    s.group.take_log()
+    await s.rebalance(2, 0, 1, handed_over={1: HandedOverOffset(3, 0)}, epoch=2)
+    assert s.group.take_log() == ["taken [1]", "fetch [0, 1] from {1: 3}"]
     assert s.queues[0] is queue
     assert (queue.is_open, queue.epoch, queue.generation) == (True, 2, 1)
-    s.end(queue, taken)
-    assert queue.committable == 1
+    s.end(queue, batch)
+    assert queue.committable_offset == 1
 
 
-async def test_what_goes_is_finished_committed_and_released_in_this_order_and_handed_on_with_its_offset():
-    s = Story()
-    await s.round(1, 0, 1)
+async def test_a_removed_partition_is_finished_committed_released_and_handed_over():
+    s = Harness()
+    await s.rebalance(1, 0, 1)
     s.serve(0, 3)
-    at_work = s.start(0)
-    s.group.since()
+    in_flight = s.start(0)
+    s.group.take_log()
     began_us = now_us()
 
-    under_way = asyncio.ensure_future(s.round(2, 1))
-    await eventually(lambda: s.group.fetched == {1})
-    assert s.queues.serving == (1,)
-    assert s.queues.held == {0, 1}, "claimed until it is finished"
-    s.end(*at_work)
-    await under_way
+    pending = asyncio.ensure_future(s.rebalance(2, 1))
+    await eventually(lambda: s.group.fetched_partitions == {1})
+    assert s.queues.served_partitions == (1,)
+    assert s.queues.owned_partitions == {0, 1}, "claimed until its event is done"
+    s.end(*in_flight)
+    await pending
 
-    assert s.group.since() == ["fetch [1] from {}", "commit {0: 4}", "released [0]"]
-    assert s.queues.held == {1}
-    given = s.assignor.given[0]
-    assert given.offset == 4
-    assert began_us <= given.at_us <= now_us()
+    assert s.group.take_log() == ["fetch [1] from {}", "commit {0: 4}", "released [0]"]
+    assert s.queues.owned_partitions == {1}
+    handed_over = s.assignor.handed_over[0]
+    assert handed_over.offset == 4
+    assert began_us <= handed_over.at_us <= now_us()
 
 
-async def test_offsets_are_handed_on_once():
-    s = Story()
-    await s.round(1, 0)
+async def test_offsets_are_handed_over_once():
+    s = Harness()
+    await s.rebalance(1, 0)
     s.serve(0)
-    await s.round(2)
-    assert s.assignor.given.keys() == {0}
-    await s.round(3)
-    assert s.assignor.given == {}
+    await s.rebalance(2)
+    assert s.assignor.handed_over.keys() == {0}
+    await s.rebalance(3)
+    assert s.assignor.handed_over == {}
 
 
-async def test_a_slow_event_keeps_its_claim_while_the_round_goes_on_and_asks_for_another_once_it_is_done():
-    s = Story()
-    await s.round(1, 0, 1)
-    at_work = s.start(0)
+async def test_a_partition_with_a_slow_event_stays_claimed_until_the_event_is_done():
+    s = Harness()
+    await s.rebalance(1, 0, 1)
+    in_flight = s.start(0)
     s.serve(1)
-    s.group.since()
-    await s.round(2)
-    assert s.queues.held == {0}, "still claimed"
-    assert s.assignor.given.keys() == {1}
-    assert s.group.since() == ["fetch [] from {}", "commit {1: 1}", "released [1]"]
+    s.group.take_log()
+    await s.rebalance(2)
+    assert s.queues.owned_partitions == {0}, "the slow event is not done"
+    assert s.assignor.handed_over.keys() == {1}
+    assert s.group.take_log() == ["fetch [] from {}", "commit {1: 1}", "released [1]"]
 
-    s.end(*at_work)
-    await eventually(lambda: s.group.asked == ["rejoin"])
-    s.group.since()
-    await s.round(3)
-    assert s.group.since() == ["fetch [] from {}", "commit {0: 1}", "released [0]"]
-    assert s.assignor.given[0].offset == 1
+    s.end(*in_flight)
+    await eventually(lambda: s.group.log == ["rejoin"])
+    s.group.take_log()
+    await s.rebalance(3)
+    assert s.group.take_log() == ["fetch [] from {}", "commit {0: 1}", "released [0]"]
+    assert s.assignor.handed_over[0].offset == 1
 
 
-async def test_a_slow_event_whose_partition_stays_after_all_asks_for_nothing_and_goes_on_from_where_it_was():
-    s = Story()
-    await s.round(1, 0)
-    at_work = s.start(0)
+async def test_a_partition_with_a_slow_event_continues_if_it_stays_after_all():
+    s = Harness()
+    await s.rebalance(1, 0)
+    in_flight = s.start(0)
     s.queues.put(0, records(1, 2), 1)
-    await s.round(2)
-    s.group.since()
-    await s.round(3, 0)
-    assert s.group.since() == ["fetch [0] from {0: 3}"]
-    s.end(*at_work)
+    await s.rebalance(2)
+    s.group.take_log()
+    await s.rebalance(3, 0)
+    assert s.group.take_log() == ["fetch [0] from {0: 3}"]
+    s.end(*in_flight)
     for _ in range(5):
         await asyncio.sleep(0)
-    assert s.group.since() == []
-    queue, taken = s.queues.take()
-    assert offsets(taken.records) == [1]
+    assert s.group.take_log() == []
+    queue, batch = s.queues.take()
+    assert offsets(batch.records) == [1]
     assert queue.position == 1
 
 
-async def test_what_the_group_has_not_confirmed_is_not_released_and_claimed_for_another_round(monkeypatch):
-    s = Story()
-    monkeypatch.setattr("services.consumer.output.LAST_COMMIT_S", 0.02)
-    monkeypatch.setattr("services.consumer.output.RETRY_S", 0.001)
+async def test_a_partition_without_a_confirmed_commit_stays_claimed(monkeypatch):
+    s = Harness()
+    monkeypatch.setattr("services.consumer.output.LAST_COMMIT_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("services.consumer.output.RETRY_INTERVAL_S", 0.001)
     s.group.group = {1: 7}
-    await s.round(1, 0, 1)
+    await s.rebalance(1, 0, 1)
     s.serve(0, 2)
-    s.group.since()
+    s.group.take_log()
     s.group.answers = [NotCoordinatorForGroupError() for _ in range(1000)]
-    await s.round(2)
-    assert s.queues.held == {0}, "of partition 1 nothing was to be committed"
-    assert s.assignor.given.keys() == {1}
-    await eventually(lambda: "rejoin" in s.group.asked)
-    assert "released [1]" in s.group.asked
-    assert "released [0]" not in s.group.asked
+    await s.rebalance(2)
+    assert s.queues.owned_partitions == {0}, "partition 1 had nothing to commit"
+    assert s.assignor.handed_over.keys() == {1}
+    await eventually(lambda: "rejoin" in s.group.log)
+    assert "released [1]" in s.group.log
+    assert "released [0]" not in s.group.log
 
     s.group.answers.clear()
-    s.group.since()
-    await s.round(3)
-    assert s.group.since() == ["fetch [] from {}", "commit {0: 2}", "released [0]"]
-    assert s.assignor.given[0].offset == 2
+    s.group.take_log()
+    await s.rebalance(3)
+    assert s.group.take_log() == ["fetch [] from {}", "commit {0: 2}", "released [0]"]
+    assert s.assignor.handed_over[0].offset == 2
 
 
-async def test_who_leaves_without_having_committed_tells_that_it_lost_what_was_served(monkeypatch):
-    s = Story()
-    monkeypatch.setattr("services.consumer.output.LAST_COMMIT_S", 0.02)
-    monkeypatch.setattr("services.consumer.output.RETRY_S", 0.001)
-    await s.round(1, 0, 1)
+async def test_leaving_without_a_commit_reports_the_partition_as_lost(monkeypatch):
+    s = Harness()
+    monkeypatch.setattr("services.consumer.output.LAST_COMMIT_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("services.consumer.output.RETRY_INTERVAL_S", 0.001)
+    await s.rebalance(1, 0, 1)
     s.serve(0, 2)
-    s.group.since()
+    s.group.take_log()
     s.group.answers = [NotCoordinatorForGroupError() for _ in range(1000)]
     await s.handover.give_up_all(1.0)
-    assert s.group.since() == ["released [1]", "lost [0]"]
+    assert s.group.take_log() == ["released [1]", "lost [0]"]
 
 
-async def test_a_loss_while_partitions_are_released_is_told_after_it_and_of_the_others_alone():
-    s = Story()
-    await s.round(1, 0, 1)
+async def test_a_loss_during_a_release_is_announced_afterwards_for_the_other_partitions():
+    s = Harness()
+    await s.rebalance(1, 0, 1)
     gate = asyncio.Event()
-    heard = s.hear("released")
+    record = s.record("released")
 
     async def slow(partitions) -> None:
         await gate.wait()
-        await heard(partitions)
+        await record(partitions)
 
     s.handover.calls.listeners = replace(s.handover.calls.listeners, on_partitions_released=slow)
-    s.group.since()
-    under_way = asyncio.ensure_future(s.round(2, 1))
-    await eventually(lambda: s.queues.held == {1})
-    lost = s.handover.lose()
+    s.group.take_log()
+    pending = asyncio.ensure_future(s.rebalance(2, 1))
+    await eventually(lambda: s.queues.owned_partitions == {1})
+    lost = s.handover.lose_all()
     gate.set()
-    await asyncio.gather(under_way, lost)
-    assert s.group.since() == ["fetch [1] from {}", "released [0]", "lost [1]"]
+    await asyncio.gather(pending, lost)
+    assert s.group.take_log() == ["fetch [1] from {}", "released [0]", "lost [1]"]
 
 
-# What is reported
+# Reports
 
 
-async def test_a_round_is_noted_with_its_pause_and_how_long_the_plan_took():
-    s = Story()
+async def test_a_rebalance_is_reported_with_its_pause_and_the_age_of_its_plan():
+    s = Harness()
     at_us = now_us()
     s.plan_now = PlanRecord(epoch=4, at_us=at_us - 50_000, replicas=("me",), assignment={0: "me"}, reason="")
-    await s.round(1, 0, 1, given={0: Given(3, at_us - 20_000), 1: Given(3, at_us - 30_000)}, epoch=4)
-    (noted,) = s.handover.timings
-    assert (noted.generation, noted.epoch, noted.kind, noted.members) == (1, 4, RoundKind.PLAN, 2)
-    assert (noted.taken, noted.released) == (2, 0)
-    assert 30_000 <= noted.pause_us < 1_000_000
-    assert 50_000 <= noted.plan_us < 1_000_000
-    assert noted.at_us >= at_us
+    await s.rebalance(
+        1, 0, 1, handed_over={0: HandedOverOffset(3, at_us - 20_000), 1: HandedOverOffset(3, at_us - 30_000)}, epoch=4
+    )
+    (report,) = s.handover.rebalance_reports
+    assert (report.generation, report.epoch, report.kind, report.members) == (1, 4, RoundKind.PLAN, 2)
+    assert (report.taken, report.released) == (2, 0)
+    assert 30_000 <= report.pause_us < 1_000_000
+    assert 50_000 <= report.plan_us < 1_000_000
+    assert report.at_us >= at_us
 
 
-# The group takes this replica for dead
+# A removed member
 
 
-async def test_what_is_lost_is_dropped_at_once_and_never_committed():
-    s = Story()
-    await s.round(1, 0, 1)
+async def test_lost_partitions_are_dropped_at_once_and_never_committed():
+    s = Harness()
+    await s.rebalance(1, 0, 1)
     s.serve(0)
-    await s.handover.lose()
-    assert s.group.asked[-1] == "lost [0, 1]"
-    assert s.queues.held == frozenset()
+    await s.handover.lose_all()
+    assert s.group.log[-1] == "lost [0, 1]"
+    assert s.queues.owned_partitions == frozenset()
     assert s.assignor.generation == -1
-    s.group.since()
-    assert not await s.handover.committer.commit() or s.group.since() == []
+    s.group.take_log()
+    assert not await s.handover.committer.commit() or s.group.take_log() == []
 
 
-async def test_losing_everything_while_offsets_are_looked_up_takes_nothing():
-    s = Story()
-    await s.round(1, 0)
-    s.group.since()
-    s.group.lookup = asyncio.Event()
-    under_way = asyncio.ensure_future(s.round(2, 0, 1))
-    await eventually(lambda: s.group.asked == ["look up [1]"])
-    s.handover.lose()
-    s.group.lookup.set()
-    assert not await under_way
-    assert s.queues.held == frozenset()
-    assert s.group.since() == ["look up [1]", "lost [0]"], "what was never told as taken is not told as lost"
+async def test_a_loss_while_offsets_are_queried_takes_no_partition():
+    s = Harness()
+    await s.rebalance(1, 0)
+    s.group.take_log()
+    s.group.query_gate = asyncio.Event()
+    pending = asyncio.ensure_future(s.rebalance(2, 0, 1))
+    await eventually(lambda: s.group.log == ["look up [1]"])
+    s.handover.lose_all()
+    s.group.query_gate.set()
+    assert not await pending
+    assert s.queues.owned_partitions == frozenset()
+    assert s.group.take_log() == ["look up [1]", "lost [0]"], "only announced partitions are announced as lost"
 
 
-async def test_losing_everything_while_a_listener_loads_what_was_taken_is_told_afterwards():
-    s = Story()
+async def test_a_loss_while_a_listener_loads_state_is_announced_afterwards():
+    s = Harness()
     gate = asyncio.Event()
-    heard = s.hear("taken")
+    record = s.record("taken")
 
     async def slow(partitions) -> None:
         await gate.wait()
-        await heard(partitions)
+        await record(partitions)
 
     s.handover.calls.listeners = replace(s.handover.calls.listeners, on_partitions_taken=slow)
-    under_way = asyncio.ensure_future(s.round(1, 0))
+    pending = asyncio.ensure_future(s.rebalance(1, 0))
     for _ in range(5):
         await asyncio.sleep(0)
-    lost = s.handover.lose()
+    lost = s.handover.lose_all()
     gate.set()
-    assert not await under_way
+    assert not await pending
     await lost
-    assert s.group.since() == ["look up [0]", "taken [0]", "lost [0]"], "nothing is fetched"
+    assert s.group.take_log() == ["look up [0]", "taken [0]", "lost [0]"], "nothing is fetched"
 
 
-# Another log
+# A log that was re-created
 
 
-async def test_what_is_cut_off_serves_what_it_has_commits_nothing_and_is_lost_when_it_goes():
-    s = Story()
+async def test_a_cut_off_partition_serves_its_backlog_commits_nothing_and_is_lost_at_its_move():
+    s = Harness()
     s.group.group = {0: 2}
-    await s.round(1, 0)
+    await s.rebalance(1, 0)
     s.queues.put(0, records(2, 2), 1)
     s.queues.cut_off(0, "created anew")
     s.queues.put(0, records(4, 3), 1)
     while found := s.queues.take():
         s.end(*found)
-    assert (s.queues[0].position, s.queues[0].committable) == (4, None)
-    s.group.since()
-    await s.round(2)
-    assert s.group.since() == ["lost [0]", "fetch [] from {}"]
-    assert s.assignor.given == {}, "its offset means nothing to the next owner"
+    assert (s.queues[0].position, s.queues[0].committable_offset) == (4, None)
+    s.group.take_log()
+    await s.rebalance(2)
+    assert s.group.take_log() == ["lost [0]", "fetch [] from {}"]
+    assert s.assignor.handed_over == {}, "its offset is useless to the next owner"
 
 
-async def test_an_offset_of_another_log_is_not_begun_at():
-    s = Story()
+async def test_a_committed_offset_of_another_log_is_not_used():
+    s = Harness()
     s.group.group, s.group.foreign = {0: 7, 1: 7}, {0}
-    await s.round(1, 0, 1)
+    await s.rebalance(1, 0, 1)
     for partition in (0, 1):
         s.queues.put(partition, records(7, 1), 1)
     assert s.queues.take()[0] is s.queues[1]
     assert s.queues.take() is None
-    assert s.queues[0].cut_off
+    assert s.queues[0].cut_off_reason
 
 
 # Leaving
 
 
-async def test_before_leaving_everything_is_finished_committed_and_released():
-    s = Story()
-    await s.round(1, 0, 1)
+async def test_leaving_finishes_commits_and_releases_all_partitions():
+    s = Harness()
+    await s.rebalance(1, 0, 1)
     s.serve(0, 2)
-    at_work = s.start(1)
-    s.group.since()
+    in_flight = s.start(1)
+    s.group.take_log()
     leaving = asyncio.ensure_future(s.handover.give_up_all(1.0))
     await asyncio.sleep(0)
-    assert s.queues.serving == ()
-    s.end(*at_work)
+    assert s.queues.served_partitions == ()
+    s.end(*in_flight)
     await leaving
-    assert s.group.since() == ["commit {0: 2, 1: 1}", "released [0, 1]"]
-    assert s.queues.held == frozenset()
+    assert s.group.take_log() == ["commit {0: 2, 1: 1}", "released [0, 1]"]
+    assert s.queues.owned_partitions == frozenset()
 
 
-async def test_an_event_that_is_not_done_in_time_is_left_uncommitted():
-    s = Story()
-    await s.round(1, 0)
+async def test_an_event_that_is_not_done_in_time_stays_uncommitted():
+    s = Harness()
+    await s.rebalance(1, 0)
     s.serve(0)
-    queue, taken = s.start(0)
+    queue, batch = s.start(0)
     await s.handover.give_up_all(0.01)
     assert s.group.group == {0: 1}
-    s.end(queue, taken)
+    s.end(queue, batch)
     await s.handover.committer.commit()
     assert s.group.group == {0: 1}
 
 
-# Leaving while nobody answers
+# Leaving without an answer
 
 
-async def test_what_is_left_when_nobody_answers_is_named_and_counts_as_lost():
-    s = Story()
-    await s.round(1, 0, 1, 2)
+async def test_abandoning_returns_the_uncommitted_offsets_and_loses_all_partitions():
+    s = Harness()
+    await s.rebalance(1, 0, 1, 2)
     s.serve(0, 2)
     await s.handover.committer.commit()
     s.serve(0)
     s.start(1)
-    s.group.since()
+    s.group.take_log()
     assert await s.handover.abandon() == {0: range(2, 3), 1: range(0, 1)}
-    assert s.group.since() == ["lost [0, 1, 2]"], "no commit is tried, and nothing is released"
-    assert s.queues.held == frozenset()
+    assert s.group.take_log() == ["lost [0, 1, 2]"], "no commit is tried, and no partition is released"
+    assert s.queues.owned_partitions == frozenset()
 
 
 # Eager
 
 
-async def test_eager_everything_stops_before_the_join_and_what_stays_goes_on_from_its_queue():
-    s = Story(eager=True)
-    await s.round(1, 0, 1)
+async def test_an_eager_replica_stops_before_the_join_and_continues_with_its_backlog():
+    s = Harness(is_eager=True)
+    await s.rebalance(1, 0, 1)
     s.serve(0)
     s.queues.put(1, records(0, 2), 1)
-    s.group.since()
-    await s.handover.stop()
-    assert s.queues.serving == ()
-    assert s.group.since() == ["commit {0: 1}", "released [0, 1]"]
-    assert not await s.handover.committer.commit() or s.group.since() == []
-    assert s.queues.held == {0, 1}, "claimed, so that a sticky leader leaves it here"
+    s.group.take_log()
+    await s.handover.stop_serving()
+    assert s.queues.served_partitions == ()
+    assert s.group.take_log() == ["commit {0: 1}", "released [0, 1]"]
+    assert not await s.handover.committer.commit() or s.group.take_log() == []
+    assert s.queues.owned_partitions == {0, 1}, "claimed, so that a sticky leader leaves them here"
 
-    await s.round(2, 1, 2, given={2: Given(9, 0)})
-    assert s.group.since()[-2:] == ["taken [1, 2]", "fetch [1, 2] from {2: 9}"]
-    assert s.queues.held == {1, 2}
+    await s.rebalance(2, 1, 2, handed_over={2: HandedOverOffset(9, 0)})
+    assert s.group.take_log()[-2:] == ["taken [1, 2]", "fetch [1, 2] from {2: 9}"]
+    assert s.queues.owned_partitions == {1, 2}
     assert offsets(s.queues.take()[1].records) == [0]
 
 
 @pytest.mark.parametrize(("generation", "member_id"), [(3, "me-1"), (2, "me-2")])
-async def test_eager_nothing_is_kept_when_another_may_have_owned_it_in_a_round_that_was_missed(generation, member_id):
-    s = Story(eager=True)
-    await s.round(1, 0)
+async def test_an_eager_replica_drops_its_backlog_after_a_missed_rebalance(generation, member_id):
+    s = Harness(is_eager=True)
+    await s.rebalance(1, 0)
     s.queues.put(0, records(0, 4), 1)
-    s.group.since()
+    s.group.take_log()
     s.group.group, s.group.member_id = {0: 2}, member_id
-    await s.round(generation, 0)
-    assert s.group.since() == [
+    await s.rebalance(generation, 0)
+    assert s.group.take_log() == [
         "released [0]",
         "fetch [] from {}",
         "look up [0]",
@@ -340,13 +342,13 @@ async def test_eager_nothing_is_kept_when_another_may_have_owned_it_in_a_round_t
     assert s.queues.take() is None
 
 
-async def test_eager_an_event_that_does_not_end_in_time_is_not_waited_for_any_longer(monkeypatch):
-    s = Story(eager=True)
-    monkeypatch.setattr(handover_module, "STOP_S", 0.01)
-    await s.round(1, 0)
-    at_work = s.start(0)
-    await s.round(2)
-    assert s.queues.held == frozenset(), "it belongs to somebody else now"
-    s.end(*at_work)
+async def test_an_eager_replica_does_not_wait_for_an_event_beyond_the_time_out(monkeypatch):
+    s = Harness(is_eager=True)
+    monkeypatch.setattr(handover_module, "STOP_TIMEOUT_S", 0.01)
+    await s.rebalance(1, 0)
+    in_flight = s.start(0)
+    await s.rebalance(2)
+    assert s.queues.owned_partitions == frozenset(), "another member owns it now"
+    s.end(*in_flight)
     await s.handover.committer.commit()
     assert s.group.group == {}

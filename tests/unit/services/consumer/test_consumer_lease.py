@@ -1,4 +1,4 @@
-"""Who has not heard from the group for a session, or stood still for a third of one, starts nothing new."""
+"""The lease expires a session after the last proof of membership, or when the process stood still."""
 
 import asyncio
 from types import SimpleNamespace
@@ -22,16 +22,16 @@ from services.consumer.coordinator import PlanCoordinator
 from services.consumer.lease import Lease, Prober
 
 SESSION_S = 6.0
-ROUND_S = 10.0
+REBALANCE_S = 10.0
 STEP_S = 0.5
 
 
 class Clock:
-    """Stands still while the process does: `pass_s` is time in which the process looks at the clock."""
+    """A clock: in `pass_s` the process checks its lease regularly, in `freeze` it does not."""
 
     def __init__(self) -> None:
         self.now_s = 50.0
-        self.lease = Lease(SESSION_S, ROUND_S, self)
+        self.lease = Lease(SESSION_S, REBALANCE_S, self)
 
     def __call__(self) -> float:
         return self.now_s
@@ -39,7 +39,7 @@ class Clock:
     def pass_s(self, seconds: float) -> None:
         for _ in range(round(seconds / STEP_S)):
             self.now_s += STEP_S
-            _ = self.lease.is_out
+            _ = self.lease.is_expired
 
     def freeze(self, seconds: float) -> None:
         self.now_s += seconds
@@ -50,80 +50,80 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_lease_runs_for_a_session_after_each_renewal(clock: Clock) -> None:
+def test_a_lease_is_valid_for_a_session_after_each_renewal(clock: Clock) -> None:
     clock.pass_s(SESSION_S)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
-    assert clock.lease.is_out
+    assert clock.lease.is_expired
     clock.lease.renew(clock.now_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
 
 
-def test_an_older_answer_takes_nothing_back(clock: Clock) -> None:
-    asked_s = clock.now_s
+def test_an_older_answer_does_not_shorten_the_lease(clock: Clock) -> None:
+    sent_s = clock.now_s
     clock.pass_s(SESSION_S + 1)
-    clock.lease.renew(asked_s)
-    assert clock.lease.is_out, "it lay unread for a session"
+    clock.lease.renew(sent_s)
+    assert clock.lease.is_expired, "the answer lay unread for a session"
     clock.lease.renew(clock.now_s)
-    clock.lease.renew(asked_s)
-    assert not clock.lease.is_out
+    clock.lease.renew(sent_s)
+    assert not clock.lease.is_expired
 
 
-def test_heartbeats_of_a_round_that_does_not_hear_from_a_member_count_only_until_the_round_must_end(clock) -> None:
-    for _ in range(round(ROUND_S / STEP_S)):
+def test_heartbeats_in_a_rebalance_renew_the_lease_only_until_the_rebalance_must_end(clock) -> None:
+    for _ in range(round(REBALANCE_S / STEP_S)):
         clock.pass_s(STEP_S)
-        clock.lease.renew(clock.now_s, in_round=True)
-        assert not clock.lease.is_out
+        clock.lease.renew(clock.now_s, in_rebalance=True)
+        assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
-    clock.lease.renew(clock.now_s, in_round=True)
-    assert clock.lease.is_out, "the group goes on without it"
+    clock.lease.renew(clock.now_s, in_rebalance=True)
+    assert clock.lease.is_expired, "the group continues without this member"
     clock.lease.renew(clock.now_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
 
 
-def test_after_a_gap_only_an_answer_asked_for_since_counts(clock: Clock) -> None:
+def test_after_a_gap_only_the_answer_to_a_later_request_renews_the_lease(clock: Clock) -> None:
     clock.freeze(SESSION_S / 3)
-    assert not clock.lease.is_out
-    asked_s = clock.now_s
+    assert not clock.lease.is_expired
+    sent_s = clock.now_s
     clock.freeze(SESSION_S / 3 + 0.1)
-    clock.lease.renew(asked_s)
-    assert clock.lease.is_out, "asked before, read after"
+    clock.lease.renew(sent_s)
+    assert clock.lease.is_expired, "the request was sent before the gap"
     clock.lease.renew(clock.now_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
 
 
-def test_a_process_that_stands_still_is_noticed_without_any_event(clock: Clock) -> None:
-    async def story() -> bool:
+def test_a_gap_is_detected_without_any_event(clock: Clock) -> None:
+    async def run() -> bool:
         watch = asyncio.ensure_future(clock.lease.watch())
         await asyncio.sleep(0)
         clock.freeze(SESSION_S / 2)
         watch.cancel()
-        return clock.lease.is_out
+        return clock.lease.is_expired
 
-    assert asyncio.run(story())
+    assert asyncio.run(run())
 
 
-def test_in_doubt_the_prober_asks_at_once_and_again(clock: Clock) -> None:
-    asked = 0
+def test_the_prober_sends_heartbeats_until_the_lease_is_renewed(clock: Clock) -> None:
+    requests = 0
 
     async def ask() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
+        nonlocal requests
+        requests += 1
+        if requests == 3:
             clock.lease.renew(clock.now_s)
 
-    async def story() -> None:
+    async def run() -> None:
         clock.freeze(SESSION_S)
         prober = asyncio.ensure_future(Prober(ask, clock.lease).run())
         async with asyncio.timeout(5):
-            await clock.lease.held()
+            await clock.lease.wait_until_valid()
         prober.cancel()
 
-    asyncio.run(story())
-    assert asked == 3
+    asyncio.run(run())
+    assert requests == 3
 
 
-# Which answers prove what
+# Answers that renew the lease
 
 
 def request_of(kind: Any) -> Any:
@@ -132,7 +132,7 @@ def request_of(kind: Any) -> Any:
 
 def coordinator(lease: Lease, *, joining: bool = False) -> PlanCoordinator:
     made = PlanCoordinator.__new__(PlanCoordinator)
-    made.lease, made.joining = lease, joining
+    made.lease, made.is_joining = lease, joining
     made.group_id, made.generation, made.member_id, made.coordinator_id = "group", 7, "me", None
     return made
 
@@ -157,10 +157,10 @@ def answer(error: Any) -> SimpleNamespace:
         (OffsetCommitRequest, IllegalGenerationError, False, 0.0),
     ],
 )
-def test_an_answer_renews_the_lease_from_when_it_was_asked_for(
+def test_an_answer_renews_the_lease_from_when_its_request_was_sent(
     kind: Any, error: Any, *, joining: bool, holds_s: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock.pass_s(SESSION_S)  # so the round, if one is on, may last 4 s more
+    clock.pass_s(SESSION_S)  # so a rebalance may last 4 s more
 
     async def answered(*_: object) -> Any:
         return answer(error)
@@ -168,51 +168,51 @@ def test_an_answer_renews_the_lease_from_when_it_was_asked_for(
     monkeypatch.setattr(GroupCoordinator, "_send_req", answered)
     asyncio.run(coordinator(clock.lease, joining=joining)._send_req(request_of(kind)))
     clock.pass_s(holds_s)
-    assert not clock.lease.is_out
+    assert not clock.lease.is_expired
     clock.pass_s(STEP_S)
-    assert clock.lease.is_out
+    assert clock.lease.is_expired
 
 
-def test_the_wait_for_a_round_does_not_count(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_rebalance_does_not_extend_the_lease(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     async def answered_late(*_: object) -> Any:
         clock.pass_s(SESSION_S + 1)
         return answer(NoError)
 
     monkeypatch.setattr(GroupCoordinator, "_send_req", answered_late)
     asyncio.run(coordinator(clock.lease, joining=True)._send_req(request_of(SyncGroupRequest)))
-    assert clock.lease.is_out
+    assert clock.lease.is_expired
 
 
-def test_a_round_is_not_waited_for_at_a_coordinator_that_does_not_answer_beside_it(clock: Clock) -> None:
-    """A host that vanished sends no reset: JoinGroup alone would wait as long as a round may last."""
-    asking, cut = coordinator(clock.lease, joining=True), []
+def test_a_join_is_cancelled_if_its_coordinator_answers_no_heartbeat(clock: Clock) -> None:
+    """A host that vanished sends no reset: JoinGroup alone would wait as long as a rebalance may last."""
+    made, closed = coordinator(clock.lease, joining=True), []
 
     async def send(*_: object, **__: object) -> None:
         raise RequestTimedOutError
 
-    joining = SimpleNamespace(close=lambda reason: cut.append((reason, clock.now_s)))
-    asking.coordinator_id = 1
-    asking._client = SimpleNamespace(send=send, _conns={(1, ConnectionGroup.COORDINATION): joining})
+    joining = SimpleNamespace(close=lambda reason: closed.append((reason, clock.now_s)))
+    made.coordinator_id = 1
+    made._client = SimpleNamespace(send=send, _conns={(1, ConnectionGroup.COORDINATION): joining})
     with pytest.raises(RequestTimedOutError):
-        asyncio.run(asking.probe())
-    assert cut == [(CloseReason.CONNECTION_TIMEOUT, clock.now_s)]
+        asyncio.run(made.probe())
+    assert closed == [(CloseReason.CONNECTION_TIMEOUT, clock.now_s)]
 
 
 @pytest.mark.parametrize(
     ("error", "is_out"), [(RebalanceInProgressError, False), (IllegalGenerationError, True), (NoError, False)]
 )
-def test_while_a_round_is_on_membership_is_proved_on_another_connection(error: Any, is_out: bool, clock: Clock) -> None:
-    """Taken for an eviction, the answer to an old generation would make a member drop what the round gave it."""
-    asking = coordinator(clock.lease, joining=True)
-    ways = []
+def test_during_a_rebalance_heartbeats_use_another_connection(error: Any, is_out: bool, clock: Clock) -> None:
+    """If the answer to an old generation counted as an eviction, a member would drop its new partitions."""
+    made = coordinator(clock.lease, joining=True)
+    groups = []
 
     async def send(node: int, request: Any, *, group: Any) -> Any:
-        ways.append((node, group))
+        groups.append((node, group))
         return answer(error)
 
-    asking.coordinator_id, asking._client = 1, SimpleNamespace(send=send)
+    made.coordinator_id, made._client = 1, SimpleNamespace(send=send)
     clock.pass_s(SESSION_S)
-    asyncio.run(asking.probe())
+    asyncio.run(made.probe())
     clock.pass_s(STEP_S)
-    assert clock.lease.is_out == is_out
-    assert (asking.generation, ways) == (7, [(1, ConnectionGroup.DEFAULT)])
+    assert clock.lease.is_expired == is_out
+    assert (made.generation, groups) == (7, [(1, ConnectionGroup.DEFAULT)])

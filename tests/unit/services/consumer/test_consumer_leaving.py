@@ -1,138 +1,138 @@
-"""How a replica is drained by a plan, and how it stops when it is told to."""
+"""How a plan drains a replica, and how a replica stops."""
 
 import asyncio
 
 import pytest
 from consumer_fakes import TOPIC, eventually
-from consumer_fakes import MembershipStory as Story
+from consumer_fakes import MembershipHarness as Harness
 
 from contracts.progress import ReplicaState
 
-# Being drained
+# Drained by a plan
 
 
-async def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_and_leaves_when_that_is_done():
-    s = Story()
+async def test_a_member_that_the_plan_drops_hands_over_its_partitions_and_leaves():
+    s = Harness()
     await s.plan(1, "me", "other")
-    await s.round(1, 1, 0, 1)
+    await s.rebalance(1, 1, 0, 1)
     s.serve(0, 3)
     await s.plan(2, "other")
-    s.since()
-    await s.round(2, 2, again=True)
-    assert s.since() == ["commit {0: 3}", "released [0, 1]", "rejoin"]
-    assert s.assignor.given[0].offset == 3
-    assert s.me.state is ReplicaState.MEMBER, "the offset is handed on in the next round"
+    s.take_log()
+    await s.rebalance(2, 2, rejoin=True)
+    assert s.take_log() == ["commit {0: 3}", "released [0, 1]", "rejoin"]
+    assert s.assignor.handed_over[0].offset == 3
+    assert s.me.state is ReplicaState.MEMBER, "the offset is handed over in the next rebalance"
 
-    await s.round(3, 2)
-    assert s.since() == ["leave"]
+    await s.rebalance(3, 2)
+    assert s.take_log() == ["leave"]
     assert s.me.state is ReplicaState.DRAINED
     assert (s.me.member_id, s.me.generation) == ("", -1)
     await s.plan(3, "other", "me")
-    assert s.since() == ["join"], "it is still warm, and may be named again"
+    assert s.take_log() == ["join"], "a later plan may name it again"
 
 
-async def test_eager_a_member_that_the_plan_drops_leaves_at_once():
-    s = Story(eager=True)
+async def test_an_eager_member_that_the_plan_drops_leaves_at_once():
+    s = Harness(is_eager=True)
     await s.plan(1, "me", "other")
-    await s.round(1, 1, 0, 1)
+    await s.rebalance(1, 1, 0, 1)
     s.serve(0)
-    s.since()
+    s.take_log()
     await s.plan(2, "other")
-    assert s.since() == ["commit {0: 1}", "released [0, 1]", "leave"]
+    assert s.take_log() == ["commit {0: 1}", "released [0, 1]", "leave"]
     assert s.me.state is ReplicaState.DRAINED
 
 
-# Being told to stop
+# Stopping
 
 
-async def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_over():
-    s = Story()
+async def test_a_stopping_replica_serves_until_others_have_taken_over():
+    s = Harness()
     await s.plan(1, "me", "other")
-    await s.round(1, 1, 0, 1)
-    s.since()
+    await s.rebalance(1, 1, 0, 1)
+    s.take_log()
     stopping = asyncio.ensure_future(s.me.drain(5.0))
-    await eventually(lambda: s.group.asked == ["rejoin"])
+    await eventually(lambda: s.group.log == ["rejoin"])
     assert s.me.state is ReplicaState.DRAINING
-    assert s.queues.serving == (0, 1)
+    assert s.queues.served_partitions == (0, 1)
     s.serve(0)
-    s.since()
+    s.take_log()
 
-    await s.round(2, 1, again=True)
-    assert s.since() == ["commit {0: 1}", "released [0, 1]", "rejoin"]
+    await s.rebalance(2, 1, rejoin=True)
+    assert s.take_log() == ["commit {0: 1}", "released [0, 1]", "rejoin"]
     assert not stopping.done()
-    await s.round(3, 1)
+    await s.rebalance(3, 1)
     await asyncio.wait_for(stopping, 1)
-    assert s.since() == ["leave"]
+    assert s.take_log() == ["leave"]
     assert s.me.state is ReplicaState.STOPPING
 
 
-async def test_where_nobody_can_take_over_it_leaves_after_asking():
-    s = Story()
-    await s.me._obey(None)
-    await s.round(1, 0, 0)
-    s.since()
+async def test_a_stopping_replica_leaves_if_no_other_can_take_over():
+    s = Harness()
+    await s.me._follow_plan(None)
+    await s.rebalance(1, 0, 0)
+    s.take_log()
     stopping = asyncio.ensure_future(s.me.drain(5.0))
-    await eventually(lambda: s.group.asked == ["rejoin"])
-    await s.round(2, 0, 0)
+    await eventually(lambda: s.group.log == ["rejoin"])
+    await s.rebalance(2, 0, 0)
     await asyncio.wait_for(stopping, 1)
-    assert s.since() == ["rejoin", "released [0]", "leave"]
+    assert s.take_log() == ["rejoin", "released [0]", "leave"]
 
 
-async def test_a_round_that_had_begun_before_it_asked_is_followed_by_one_in_which_it_asks():
-    s = Story()
+async def test_a_drain_during_a_rebalance_is_announced_in_the_next_one():
+    s = Harness()
     await s.plan(1, "me", "other")
-    await s.round(1, 1, 0)
+    await s.rebalance(1, 1, 0)
     s.assignor.metadata([TOPIC])  # its JoinGroup is under way
     stopping = asyncio.ensure_future(s.me.drain(5.0))
     await eventually(lambda: s.me.state is ReplicaState.DRAINING)
-    s.since()
+    s.take_log()
     s.group.generation = 2
-    await s.me.carry_out(frozenset({0}), 2)
-    assert s.since() == ["rejoin"]
-    assert not stopping.done(), "still assigned, but nobody has been asked yet"
-    await s.round(3, 1)
+    await s.me.apply_assignment(frozenset({0}), 2)
+    assert s.take_log() == ["rejoin"]
+    assert not stopping.done(), "the drain is not announced yet"
+    await s.rebalance(3, 1)
     await asyncio.wait_for(stopping, 1)
 
 
-async def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
-    s = Story()
-    await s.me._obey(None)
-    await s.round(1, 0, 0)
+async def test_a_stopping_replica_leaves_at_the_deadline_after_a_commit():
+    s = Harness()
+    await s.me._follow_plan(None)
+    await s.rebalance(1, 0, 0)
     s.serve(0, 2)
-    s.since()
+    s.take_log()
     await s.me.drain(0.01)
-    assert s.since() == ["rejoin", "commit {0: 2}", "released [0]", "leave"]
+    assert s.take_log() == ["rejoin", "commit {0: 2}", "released [0]", "leave"]
 
 
-async def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_ends_late_hands_out_nothing():
-    s = Story()
-    await s.me._obey(None)
-    await s.round(1, 0, 0)
+async def test_an_abandoning_replica_gets_no_partitions_from_a_late_rebalance():
+    s = Harness()
+    await s.me._follow_plan(None)
+    await s.rebalance(1, 0, 0)
     s.serve(0, 2)
-    s.since()
+    s.take_log()
     assert await s.me.abandon() == {0: range(0, 2)}
-    assert s.since() == ["lost [0]"]
+    assert s.take_log() == ["lost [0]"]
     assert s.me.state is ReplicaState.STOPPING
-    await s.me.carry_out(frozenset({0, 1}), 2)
-    assert s.queues.held == frozenset()
+    await s.me.apply_assignment(frozenset({0, 1}), 2)
+    assert s.queues.owned_partitions == frozenset()
 
 
-@pytest.mark.parametrize("eager", [True, False])
-async def test_who_owns_nothing_or_is_eager_asks_nobody(eager):
-    s = Story(eager=eager)
-    await s.me._obey(None)
-    await s.round(1, 0, *([0] if eager else []))
-    s.since()
+@pytest.mark.parametrize("is_eager", [True, False])
+async def test_a_replica_without_partitions_or_an_eager_one_leaves_at_once(is_eager):
+    s = Harness(is_eager=is_eager)
+    await s.me._follow_plan(None)
+    await s.rebalance(1, 0, *([0] if is_eager else []))
+    s.take_log()
     await asyncio.wait_for(s.me.drain(60.0), 1)
-    assert s.since() == (["released [0]", "leave"] if eager else ["leave"])
+    assert s.take_log() == (["released [0]", "leave"] if is_eager else ["leave"])
 
 
-async def test_a_replica_that_stops_never_joins_again():
-    s = Story()
-    await s.me._obey(None)
-    await s.round(1, 0)
+async def test_a_stopping_replica_never_joins_again():
+    s = Harness()
+    await s.me._follow_plan(None)
+    await s.rebalance(1, 0)
     await s.me.leave(ReplicaState.STOPPING)
-    s.since()
+    s.take_log()
     await s.plan(1, "me")
-    await s.me._help_out()
-    assert s.since() == []
+    await s.me._join_if_empty()
+    assert s.take_log() == []

@@ -1,42 +1,44 @@
-"""Listeners hear of each partition by turns, one call at a time, in the order in which things happened."""
+"""Listeners are called one at a time and in order; calls alternate for each partition."""
 
 import asyncio
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.consumer.interface import Calls, Listeners
+from services.consumer.interface import ListenerCalls, Listeners
 
-happenings = st.lists(
+operations = st.lists(
     st.tuples(st.sampled_from(["taken", "released", "lost"]), st.sets(st.integers(0, 3)), st.booleans()), max_size=20
 )
 
 
-@given(happenings)
-def test_whatever_happens_every_partition_is_taken_and_given_up_by_turns_and_calls_never_overlap(story):
+@given(operations)
+def test_calls_alternate_for_each_partition_and_never_overlap(operations):
     owned: set[int] = set()
-    busy = False
+    is_busy = False
 
-    def hear(what):
-        async def heard(partitions) -> None:
-            nonlocal busy
-            assert not busy, "one at a time"
+    def record(what):
+        async def record_call(partitions) -> None:
+            nonlocal is_busy
+            assert not is_busy, "one at a time"
             assert partitions == sorted(partitions) != []
-            busy = True
+            is_busy = True
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            busy = False
+            is_busy = False
             for partition in partitions:
                 assert (partition in owned) == (what != "taken")
             owned.symmetric_difference_update(partitions)
 
-        return heard
+        return record_call
 
     async def run() -> None:
-        calls = Calls(Listeners(**{f"on_partitions_{what}": hear(what) for what in ("taken", "released", "lost")}))
+        calls = ListenerCalls(
+            Listeners(**{f"on_partitions_{what}": record(what) for what in ("taken", "released", "lost")})
+        )
         tasks = []
-        for what, partitions, waits in story:
-            tasks.append(getattr(calls, what)(partitions))
+        for what, partitions, waits in operations:
+            tasks.append(getattr(calls, f"on_{what}")(partitions))
             if waits:
                 await tasks[-1]
         await asyncio.gather(*tasks)
@@ -44,7 +46,7 @@ def test_whatever_happens_every_partition_is_taken_and_given_up_by_turns_and_cal
     asyncio.run(run())
 
 
-async def test_what_was_lost_is_forgotten_before_it_is_loaded_again():
+async def test_a_lost_partition_is_forgotten_before_it_is_loaded_again():
     state: dict[int, str] = {}
     gate = asyncio.Event()
 
@@ -56,9 +58,9 @@ async def test_what_was_lost_is_forgotten_before_it_is_loaded_again():
         for partition in partitions:
             state.pop(partition)
 
-    calls = Calls(Listeners(on_partitions_taken=load, on_partitions_lost=forget))
-    await calls.taken([0])
-    lost, again = calls.lost([0]), calls.taken([0])
+    calls = ListenerCalls(Listeners(on_partitions_taken=load, on_partitions_lost=forget))
+    await calls.on_taken([0])
+    lost, again = calls.on_lost([0]), calls.on_taken([0])
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(lost, again)

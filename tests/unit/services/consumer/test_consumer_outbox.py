@@ -1,4 +1,4 @@
-"""What a handler has written goes with its event; a failed attempt and a partition that was lost leave nothing."""
+"""The outbox stores outputs under their events; a failed attempt or a lost partition leaves none."""
 
 import asyncio
 
@@ -7,20 +7,20 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from services.consumer import Event
 from services.consumer import outbox as module
-from services.consumer.outbox import MOST_BYTES, Outbox, Record
+from services.consumer.outbox import MAX_RECORD_BYTES, Outbox, Record
 
-HELD = (3, 7)
+OWNED = (3, 7)
 
 
 def event(offset: int, generation: int = 7) -> Event:
     return Event("t", 3, offset, b"k", b"v", (), 0, received_us=1, epoch=1, generation=generation)
 
 
-def said(*offsets: int) -> list[Record]:
+def records(*offsets: int) -> list[Record]:
     return [Record("out", b"k", str(offset).encode()) for offset in offsets]
 
 
-class Desk:
+class OutboxHarness:
     """An outbox, and a handler that writes each event's offset."""
 
     def __init__(self) -> None:
@@ -35,34 +35,34 @@ class Desk:
                 await self.write(one)
             return await then(batch) if then else None
 
-        return await self.outbox.handler(handler)(events)
+        return await self.outbox.wrap_handler(handler)(events)
 
 
-async def test_what_events_before_an_offset_wrote_is_due_in_their_order_whenever_they_were_done():
-    d = Desk()
+async def test_outputs_before_an_offset_are_in_the_order_of_their_events():
+    d = OutboxHarness()
     for offset in (12, 10, 11):
         assert await d.handle(event(offset)) is None
-    assert d.outbox.due(HELD, 12) == said(10, 11)
-    d.outbox.committed({HELD: 12})
-    assert d.outbox.due(HELD, 20) == said(12)
+    assert d.outbox.outputs_before(OWNED, 12) == records(10, 11)
+    d.outbox.discard_before({OWNED: 12})
+    assert d.outbox.outputs_before(OWNED, 20) == records(12)
 
 
-async def test_of_a_failed_attempt_nothing_is_kept_and_of_the_next_one_its_own():
-    d = Desk()
+async def test_a_failed_attempt_stores_no_output():
+    d = OutboxHarness()
 
     async def fail(_):
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
         await d.handle(event(4), then=fail)
-    assert d.outbox.due(HELD, 9) == []
+    assert d.outbox.outputs_before(OWNED, 9) == []
     await d.handle(event(4))
     await d.handle(event(4))
-    assert d.outbox.due(HELD, 9) == said(4)
+    assert d.outbox.outputs_before(OWNED, 9) == records(4)
 
 
-async def test_what_is_written_later_is_kept_once_that_is_done():
-    d = Desk()
+async def test_outputs_of_an_awaitable_are_stored_once_it_is_done():
+    d = OutboxHarness()
     go_on = asyncio.Event()
 
     async def later(batch):
@@ -73,50 +73,50 @@ async def test_what_is_written_later_is_kept_once_that_is_done():
         return rest()
 
     done = await d.handle(event(4), then=later)
-    assert d.outbox.due(HELD, 9) == []
+    assert d.outbox.outputs_before(OWNED, 9) == []
     go_on.set()
     await done
-    assert d.outbox.due(HELD, 9) == said(4, 99)
+    assert d.outbox.outputs_before(OWNED, 9) == records(4, 99)
 
 
-async def test_a_dead_letter_goes_with_its_event():
-    d = Desk()
-    await d.outbox.on_error(lambda one, wrong: d.write(one))(event(4), ValueError())
-    assert d.outbox.due(HELD, 5) == said(4)
+async def test_a_dead_letter_is_stored_under_its_event():
+    d = OutboxHarness()
+    await d.outbox.wrap_on_error(lambda one, wrong: d.write(one))(event(4), ValueError())
+    assert d.outbox.outputs_before(OWNED, 5) == records(4)
 
 
-async def test_what_belongs_to_a_partition_that_was_lost_is_forgotten_even_if_it_comes_back():
-    d = Desk()
+async def test_outputs_of_a_lost_partition_are_discarded_even_if_it_is_taken_again():
+    d = OutboxHarness()
     await d.handle(event(4, generation=6))
     await d.handle(event(5))
-    d.outbox.keep_only([HELD])
-    assert d.outbox.due((3, 6), 9) == []
-    assert d.outbox.due(HELD, 9) == said(5)
+    d.outbox.retain([OWNED])
+    assert d.outbox.outputs_before((3, 6), 9) == []
+    assert d.outbox.outputs_before(OWNED, 9) == records(5)
 
 
-async def test_outside_a_handler_nothing_is_taken_nor_is_what_no_broker_takes():
-    d = Desk()
+async def test_an_output_outside_a_handler_or_above_the_size_limit_is_refused():
+    d = OutboxHarness()
     with pytest.raises(RuntimeError, match="only handlers"):
         await d.write(event(1))
 
     async def big(_):
-        await d.outbox.send("out", None, b"x" * (MOST_BYTES + 1))
+        await d.outbox.send("out", None, b"x" * (MAX_RECORD_BYTES + 1))
 
     with pytest.raises(MessageSizeTooLargeError, match="1000001 bytes"):
         await d.handle(event(1), then=big)
 
 
-async def test_a_full_outbox_asks_to_be_committed_and_keeps_handlers_waiting(monkeypatch):
-    monkeypatch.setattr(module, "EARLY_BYTES", 4)
-    monkeypatch.setattr(module, "FULL_BYTES", 6)
-    d = Desk()
+async def test_a_full_outbox_requests_a_commit_and_delays_handlers(monkeypatch):
+    monkeypatch.setattr(module, "EARLY_COMMIT_BYTES", 4)
+    monkeypatch.setattr(module, "MAX_STORED_BYTES", 6)
+    d = OutboxHarness()
     await d.handle(event(1), event(2))  # two bytes each
-    assert d.outbox.is_early.is_set()
+    assert d.outbox.early_commit.is_set()
     await d.handle(event(3))
     waiting = asyncio.ensure_future(d.handle(event(4)))
     await asyncio.sleep(0)
     assert not waiting.done()
-    d.outbox.committed({HELD: 4})
+    d.outbox.discard_before({OWNED: 4})
     await waiting
-    assert not d.outbox.is_early.is_set()
-    assert d.outbox.due(HELD, 9) == said(4)
+    assert not d.outbox.early_commit.is_set()
+    assert d.outbox.outputs_before(OWNED, 9) == records(4)

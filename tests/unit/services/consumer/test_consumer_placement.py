@@ -1,4 +1,4 @@
-"""Who owns what: as planned, and sensibly where the plan leaves the choice."""
+"""The placement of partitions: as planned, or even with few moves."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from contracts.plan import PlanRecord
 from services.consumer.placement import Member, place
-from services.consumer.rebalance import NEW
+from services.consumer.rebalance import NO_GENERATION
 
 PROPERTY = settings(max_examples=100, deadline=None)  # a busy machine is no error
 NAMES = [f"payment-{number}" for number in range(6)]
@@ -31,7 +31,7 @@ groups = st.lists(
         member_id=st.uuids().map(str),
         name=st.sampled_from(NAMES),
         incarnation=st.sampled_from(["1", "2", "3"]),
-        draining=st.booleans(),
+        is_draining=st.booleans(),
     ),
     min_size=1,
     max_size=8,
@@ -57,18 +57,18 @@ def test_every_partition_has_exactly_one_owner_and_every_member_an_entry(the_pla
 
 @PROPERTY
 @given(plans, groups, partition_lists, st.sets(st.sampled_from(NAMES)), st.data())
-def test_only_what_a_planned_absent_replica_should_own_and_nobody_has_waits(the_plan, group, partitions, awaited, data):
+def test_only_unowned_partitions_of_absent_replicas_wait(the_plan, group, partitions, absent_in_grace, data):
     ids = [member.member_id for member in group]
     previous = data.draw(st.dictionaries(st.sampled_from(partitions or [0]), st.sampled_from([*ids, "gone"])))
-    owners = place(the_plan, group, partitions, previous, awaited)
+    owners = place(the_plan, group, partitions, previous, absent_in_grace)
     unowned = set(partitions) - {partition for mine in owners.values() for partition in mine}
     assignment = (the_plan.assignment if the_plan else None) or {}
-    assert unowned == {p for p in partitions if assignment.get(p) in awaited and previous.get(p) not in ids}
+    assert unowned == {p for p in partitions if assignment.get(p) in absent_in_grace and previous.get(p) not in ids}
 
 
 @PROPERTY
 @given(plans, groups, partition_lists)
-def test_placement_repeated_moves_nothing(the_plan, group, partitions):
+def test_a_repeated_placement_moves_no_partition(the_plan, group, partitions):
     once = place(the_plan, group, partitions, {})
     previous = {partition: owner for owner, mine in once.items() for partition in mine}
     assert place(the_plan, group, partitions, previous) == once
@@ -76,17 +76,17 @@ def test_placement_repeated_moves_nothing(the_plan, group, partitions):
 
 @PROPERTY
 @given(plans, groups, partition_lists)
-def test_draining_members_own_nothing_while_somebody_else_can(the_plan, group, partitions):
+def test_draining_members_own_nothing_while_others_exist(the_plan, group, partitions):
     newest = {each.name: each for each in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
     owners = place(the_plan, group, partitions, {})
-    if not all(member.draining for member in newest.values()):
-        assert not any(owners[member.member_id] for member in group if member.draining)
+    if not all(member.is_draining for member in newest.values()):
+        assert not any(owners[member.member_id] for member in group if member.is_draining)
 
 
 @PROPERTY
 @given(groups, partition_lists, st.data())
-def test_present_members_own_what_the_plan_gives_them(group, partitions, data):
-    group = [replace(member, draining=False) for member in group]
+def test_present_members_own_their_planned_partitions(group, partitions, data):
+    group = [replace(member, is_draining=False) for member in group]
     assignment = data.draw(st.fixed_dictionaries({each: st.sampled_from(NAMES) for each in partitions}))
     by_name = {member.name: member for member in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
     owners = place(plan(NAMES, assignment), group, partitions, {})
@@ -97,7 +97,7 @@ def test_present_members_own_what_the_plan_gives_them(group, partitions, data):
 
 @PROPERTY
 @given(st.integers(1, 6), partition_lists, st.data())
-def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitions, data):
+def test_counts_are_even_and_moves_minimal_without_an_assignment(count, partitions, data):
     group = members(*NAMES[:count])
     ids = [member.member_id for member in group]
     previous = data.draw(st.fixed_dictionaries({each: st.sampled_from(ids) for each in partitions}))
@@ -110,14 +110,17 @@ def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitio
     assert moves(owners, previous) == unavoidable
 
 
-def test_members_that_all_drain_serve_until_they_are_gone():
-    group = [Member("a", "payment-0", draining=True), Member("b", "payment-1", draining=True)]
+def test_members_keep_their_partitions_if_all_are_draining():
+    group = [Member("a", "payment-0", is_draining=True), Member("b", "payment-1", is_draining=True)]
     assert place(plan(NAMES[:2], {0: "payment-0", 1: "payment-1"}), group, [0, 1], {}) == {"a": [0], "b": [1]}
 
 
-def test_of_two_incarnations_with_one_name_the_later_one_owns():
-    """By when it joined; by its own clock only where both joined in the same round."""
-    group = [Member("b-old", "payment-0", "0009", since=4), Member("a-new", "payment-0", "0002", since=NEW)]
+def test_the_later_of_two_processes_with_one_name_owns_the_partitions():
+    """By the generation of its first assignment, and by its own clock if that is equal."""
+    group = [
+        Member("b-old", "payment-0", "0009", first_generation=4),
+        Member("a-new", "payment-0", "0002", first_generation=NO_GENERATION),
+    ]
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}
     group = [Member("b-old", "payment-0", "0001"), Member("a-new", "payment-0", "0002")]
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}

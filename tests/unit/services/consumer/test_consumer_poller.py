@@ -1,4 +1,4 @@
-"""Which of Kafka's errors a replica waits out, and which end it."""
+"""The poller: which Kafka errors a replica retries, and which end it."""
 
 import asyncio
 from types import SimpleNamespace
@@ -11,11 +11,11 @@ from consumer_fakes import TOPIC, eventually, records
 
 from services.consumer import ReplicaError, poller
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.poller import FATAL, PATIENCE_S, Poller
+from services.consumer.poller import FATAL_ERRORS, MAX_PROBLEM_S, Poller
 
 
 class Consumer:
-    """Answers polls in turn, by a batch or an error; the last answer for ever."""
+    """Answers polls in turn with batches or errors; the last answer is repeated."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -42,48 +42,48 @@ def polling(consumer: Consumer, clock: Any = lambda: 0.0) -> tuple[Poller, Parti
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller, "TROUBLE_S", 0)
+    monkeypatch.setattr(poller, "RETRY_PAUSE_S", 0)
 
 
-@pytest.mark.parametrize("fatal", FATAL, ids=lambda kind: kind.__name__)
-async def test_what_somebody_has_to_change_ends_the_replica_at_once(fatal):
+@pytest.mark.parametrize("fatal", FATAL_ERRORS, ids=lambda kind: kind.__name__)
+async def test_a_fatal_error_ends_the_replica_at_once(fatal):
     consumer = Consumer(fatal())
     with pytest.raises(fatal):
         await asyncio.wait_for(polling(consumer)[0].run(), 1)
     assert consumer.polls == 1
 
 
-async def test_what_passes_is_waited_out_however_long_it_takes():
+async def test_a_retriable_error_is_retried_without_limit():
     now_s = 0.0
 
     def clock() -> float:
         nonlocal now_s
-        now_s += PATIENCE_S
+        now_s += MAX_PROBLEM_S
         return now_s
 
     away = [errors.KafkaConnectionError() for _ in range(50)]
     one, queues = polling(Consumer(*away, {TopicPartition(TOPIC, 0): records(0, 2)}, {}), clock)
     running = asyncio.ensure_future(one.run())
-    await eventually(lambda: len(queues[0].waiting) == 2)
+    await eventually(lambda: len(queues[0].backlog) == 2)
     running.cancel()
 
 
-async def test_what_kafka_does_not_call_passing_ends_the_replica_when_it_has_lasted():
+async def test_a_non_retriable_error_that_lasts_ends_the_replica():
     now_s = 0.0
 
     def clock() -> float:
         nonlocal now_s
-        now_s += PATIENCE_S / 3
+        now_s += MAX_PROBLEM_S / 3
         return now_s
 
     strange = errors.KafkaError("UnknownError()")
     consumer = Consumer(strange, strange, {}, strange)
     with pytest.raises(errors.KafkaError, match="UnknownError"):
         await asyncio.wait_for(polling(consumer, clock)[0].run(), 1)
-    assert consumer.polls > 5, "a poll that succeeds begins it anew"
+    assert consumer.polls > 5, "a successful poll restarts the time"
 
 
-async def test_a_coordination_that_has_ended_and_an_error_that_is_none_of_kafkas_end_the_replica():
+async def test_an_ended_coordination_task_or_an_error_outside_kafka_ends_the_replica():
     consumer = Consumer(errors.KafkaConnectionError())
     consumer._coordinator._coordination_task.set_result(None)
     with pytest.raises(errors.KafkaConnectionError):

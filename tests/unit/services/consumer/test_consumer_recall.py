@@ -1,4 +1,4 @@
-"""A fetch can be called back: the next one goes out at once, over the other of two connections."""
+"""A recalled fetch: the next one is sent at once, on the other of two connections."""
 
 import asyncio
 from types import SimpleNamespace
@@ -8,18 +8,18 @@ import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.fetch import FetchRequest
 
-from services.consumer import poller as fetching
-from services.consumer.connections import WAYS, RecallingClient
+from services.consumer import poller
+from services.consumer.connections import FETCH_GROUPS, RecallingClient
 
 NODE = 0
-FIRST, SECOND = WAYS
+FIRST, SECOND = FETCH_GROUPS
 
 
 class Broker:
-    """Keeps every request until it is told to answer the oldest of a connection."""
+    """Holds all requests until `answer` completes the oldest of a connection."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.kept: dict[Any, list[asyncio.Future[str]]] = {}
+        self.pending: dict[Any, list[asyncio.Future[str]]] = {}
         self.opened: list[Any] = []
         monkeypatch.setattr(AIOKafkaClient, "send", self._send)
         self.client = AIOKafkaClient()
@@ -28,24 +28,24 @@ class Broker:
 
     async def _send(self, node_id: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> str:
         answer = asyncio.get_running_loop().create_future()
-        self.kept.setdefault(group, []).append(answer)
+        self.pending.setdefault(group, []).append(answer)
         return await answer
 
     async def fetch(self) -> "asyncio.Future[str]":
-        """Have a fetch under way."""
-        asked = asyncio.ensure_future(self.client.send(NODE, FetchRequest(500, 1, 1, 0, [])))
+        """Send a fetch."""
+        fetch = asyncio.ensure_future(self.client.send(NODE, FetchRequest(500, 1, 1, 0, [])))
         await asyncio.sleep(0.001)
-        return asked
+        return fetch
 
     def busy(self) -> dict[Any, int]:
-        """Return connection → requests that it has not answered."""
-        return {way: len(kept) for way, kept in self.kept.items() if kept}
+        """Return connection → number of its unanswered requests."""
+        return {way: len(pending) for way, pending in self.pending.items() if pending}
 
-    def answer(self, way: Any, said: str) -> None:
-        self.kept[way].pop(0).set_result(said)
+    def answer(self, way: Any, response: str) -> None:
+        self.pending[way].pop(0).set_result(response)
 
 
-async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_connection(monkeypatch):
+async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connection(monkeypatch):
     broker = Broker(monkeypatch)
     first = await broker.fetch()
     broker.client.recall()
@@ -53,7 +53,7 @@ async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_con
         await first
     second = await broker.fetch()
     assert broker.busy() == {FIRST: 1, SECOND: 1}
-    broker.client.recall()  # the first is still kept: a third would wait behind it
+    broker.client.recall()  # the first is not answered: a third would wait behind it
     await asyncio.sleep(0.001)
     assert not second.done()
     broker.answer(FIRST, "too late")
@@ -66,19 +66,19 @@ async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_con
     assert await third == "now"
 
 
-def test_empty_fetches_are_kept_for_long_only_where_nothing_has_come_and_nothing_was_taken():
-    now_s = fetching.steady_s()
+def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_was_taken():
+    now_s = poller.steady_s()
     consumer = SimpleNamespace(
         _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),
         _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),
     )
 
-    def kept(**how: bool) -> int:
-        fetching.wait(consumer, **how)
+    def pending(**how: bool) -> int:
+        poller.set_fetch_wait(consumer, **how)
         return consumer._fetcher._fetch_max_wait_ms
 
-    assert (kept(idle=False), kept(idle=True)) == (fetching.WAIT_MS, fetching.IDLE_WAIT_MS)
-    fetching.recall(consumer)
-    assert consumer._fetcher._fetch_max_wait_ms == fetching.WAIT_MS
+    assert (pending(is_idle=False), pending(is_idle=True)) == (poller.BUSY_FETCH_WAIT_MS, poller.IDLE_FETCH_WAIT_MS)
+    poller.recall_fetches(consumer)
+    assert consumer._fetcher._fetch_max_wait_ms == poller.BUSY_FETCH_WAIT_MS
     consumer._client.recalled_s = now_s
-    assert kept(idle=True) == fetching.WAIT_MS, "the one called back may still be kept"
+    assert pending(is_idle=True) == poller.BUSY_FETCH_WAIT_MS, "the recalled fetch may not be answered yet"

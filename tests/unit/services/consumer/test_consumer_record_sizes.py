@@ -1,4 +1,4 @@
-"""What a topic takes is asked for once, and known before anything is sent there."""
+"""Record size limits are queried once, before anything is sent to the topic."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,44 +7,44 @@ import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, MessageSizeTooLargeError
 
 from contracts.topics import DEFAULT_LARGEST, LARGEST
-from services.consumer.topic_facts import OVERHEAD, RecordSizes
+from services.consumer.topic_facts import RECORD_OVERHEAD_BYTES, RecordSizes
 
 
 class Client:
-    """A broker that takes little in the topic `small`; errors come first."""
+    """A broker with a low limit for the topic `small`; it raises `errors` first."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
-        self.asked: list[list[str]] = []
+        self.queries: list[list[str]] = []
 
     def get_random_node(self) -> int:
         return 1
 
     async def send(self, node: int, request: Any) -> Any:
         topics = [topic for _, topic, _ in request._resources]
-        self.asked.append(topics)
+        self.queries.append(topics)
         if self.errors:
             raise self.errors.pop()
-        takes = {"small": "1000"}
-        return SimpleNamespace(resources=[(0, "", 2, one, [(LARGEST, takes.get(one, "50000"))]) for one in topics])
+        limits = {"small": "1000"}
+        return SimpleNamespace(resources=[(0, "", 2, one, [(LARGEST, limits.get(one, "50000"))]) for one in topics])
 
 
-async def test_each_topic_is_asked_about_once_and_batches_fit_into_the_smallest():
+async def test_each_limit_is_queried_once_and_batches_obey_the_smallest():
     client, batches = Client(), []
     sizes = RecordSizes(client, batches.append)
-    await sizes.learn(["large"])
-    await sizes.check("small", b"k", b"x" * (1000 - OVERHEAD - 1))
-    with pytest.raises(MessageSizeTooLargeError, match="the record has 874 bytes; small takes 872"):
-        await sizes.check("small", b"kk", b"x" * (1000 - OVERHEAD))
+    await sizes.query_limits(["large"])
+    await sizes.check("small", b"k", b"x" * (1000 - RECORD_OVERHEAD_BYTES - 1))
+    with pytest.raises(MessageSizeTooLargeError, match=r"874 bytes; small .* 872"):
+        await sizes.check("small", b"kk", b"x" * (1000 - RECORD_OVERHEAD_BYTES))
     await sizes.check("large", None, b"x" * 40_000)
-    assert client.asked == [["large"], ["small"]]
+    assert client.queries == [["large"], ["small"]]
     assert batches == [50_000, 1000]
 
 
-@pytest.mark.parametrize(("error", "asked"), [(KafkaConnectionError(), 2), (IncompatibleBrokerVersion(), 1)])
-async def test_without_an_answer_kafkas_default_is_taken_until_there_is_one(error, asked):
+@pytest.mark.parametrize(("error", "queries"), [(KafkaConnectionError(), 2), (IncompatibleBrokerVersion(), 1)])
+async def test_kafkas_default_limit_is_used_until_a_broker_answers(error, queries):
     client = Client(error)
     sizes = RecordSizes(client, lambda largest: None)
-    assert await sizes.room("small") == DEFAULT_LARGEST - OVERHEAD
-    await sizes.room("small")
-    assert len(client.asked) == asked
+    assert await sizes.max_bytes("small") == DEFAULT_LARGEST - RECORD_OVERHEAD_BYTES
+    await sizes.max_bytes("small")
+    assert len(client.queries) == queries

@@ -1,4 +1,4 @@
-"""Handlers at work: what counts as done, what ends the consumer, how many run side by side."""
+"""The server: completion of events, retries, failures that end the consumer, and concurrency."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,49 +6,49 @@ from typing import Any
 
 import msgspec
 import pytest
-from consumer_fakes import Kitchen, eventually, records
+from consumer_fakes import ServerHarness, eventually, records
 
 from services.consumer.interface import Event, Refused
 from services.consumer.server import encode_dead_letter
 
 
 class Unsayable(Exception):  # noqa: N818
-    """An exception whose text cannot be had."""
+    """An exception whose __str__ fails."""
 
     def __str__(self) -> str:
         raise RuntimeError
 
 
 async def quick(events: Sequence[Event]) -> None:
-    """Done at once."""
+    """Return at once."""
 
 
-async def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_event_does_not_wait():
+async def test_an_event_is_done_with_its_awaitable_and_the_next_one_does_not_wait():
     acknowledgements: list[asyncio.Future[None]] = []
 
     async def handle(events: Sequence[Event]) -> Any:
         acknowledgements.append(asyncio.get_running_loop().create_future())
         return acknowledgements[-1]
 
-    kitchen = Kitchen(handle)
-    kitchen.queues.put(0, records(0, 3), 1)
-    await kitchen.serve(lambda: kitchen.server.processed == 3)
-    queue = kitchen.queues[0]
-    assert queue.committable is None
+    harness = ServerHarness(handle)
+    harness.queues.put(0, records(0, 3), 1)
+    await harness.serve(lambda: harness.server.events_handled == 3)
+    queue = harness.queues[0]
+    assert queue.committable_offset is None
 
     acknowledgements[1].set_result(None)
     await asyncio.sleep(0)
-    assert queue.committable is None, "the first is not acknowledged"
+    assert queue.committable_offset is None, "the first is not acknowledged"
     acknowledgements[0].set_result(None)
     await asyncio.sleep(0)
-    assert (queue.committable, queue.is_idle) == (2, False)
+    assert (queue.committable_offset, queue.is_idle) == (2, False)
     acknowledgements[2].set_result(None)
     await asyncio.sleep(0)
-    assert (queue.committable, queue.is_idle) == (3, True)
+    assert (queue.committable_offset, queue.is_idle) == (3, True)
 
 
 async def later(outcome: Exception | None) -> None:
-    """Fails, or not, when the handler is long back."""
+    """Fail, or not, after the handler has returned."""
     await asyncio.sleep(0)
     if outcome is not None:
         raise outcome
@@ -65,20 +65,20 @@ def raised(outcome: Exception) -> None:
 
 
 @pytest.mark.parametrize("fails", [raised, later, failed_future])
-async def test_without_an_error_callback_what_fails_now_or_later_ends_the_consumer_and_is_served_again(fails):
+async def test_a_failure_without_an_error_callback_ends_the_consumer_uncommitted(fails):
     async def handle(events: Sequence[Event]) -> Any:
         return fails(OSError("the broker refused it"))
 
-    kitchen = Kitchen(handle)
-    kitchen.queues.put(0, records(0, 1), 1)
+    harness = ServerHarness(handle)
+    harness.queues.put(0, records(0, 1), 1)
     with pytest.raises(OSError, match="refused"):
-        await kitchen.serve(lambda: False)
-    assert kitchen.queues[0].committable is None
-    assert not kitchen.queues[0].is_idle, "a handover must not take it for done"
+        await harness.serve(lambda: False)
+    assert harness.queues[0].committable_offset is None
+    assert not harness.queues[0].is_idle, "a handover must not count it as done"
 
 
 @pytest.mark.parametrize("returned", [later, failed_future])
-async def test_with_an_error_callback_what_was_returned_for_later_may_fail_like_the_handler_itself(returned):
+async def test_a_failed_awaitable_reaches_the_error_callback_like_a_failed_handler(returned):
     wrong: list[tuple[int, str]] = []
     gate = asyncio.Event()
 
@@ -90,19 +90,19 @@ async def test_with_an_error_callback_what_was_returned_for_later_may_fail_like_
         await gate.wait()
         wrong.append((event.offset, str(error)))
 
-    kitchen = Kitchen(handle, on_error=on_error, batch_size=2)
-    kitchen.queues.put(0, records(0, 4), 1)
-    serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.queues[0].committable == 4))
-    await eventually(lambda: kitchen.server.processed == 4)
-    assert kitchen.queues[0].committable is None, "nobody has taken care of the first batch yet"
+    harness = ServerHarness(handle, on_error=on_error, batch_size=2)
+    harness.queues.put(0, records(0, 4), 1)
+    serving = asyncio.ensure_future(harness.serve(lambda: harness.queues[0].committable_offset == 4))
+    await eventually(lambda: harness.server.events_handled == 4)
+    assert harness.queues[0].committable_offset is None, "the callback has not handled the first batch yet"
     gate.set()
     await serving
     assert wrong == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
-    assert kitchen.queues[0].is_idle
+    assert harness.queues[0].is_idle
 
 
 @pytest.mark.parametrize("forgiving", [True, False])
-async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_not_in_flight_for_ever(forgiving):
+async def test_a_cancelled_awaitable_counts_as_a_failure(forgiving):
     wrong: list[str] = []
 
     async def handle(events: Sequence[Event]) -> Any:
@@ -113,18 +113,18 @@ async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_no
     async def on_error(event: Event, error: Exception) -> None:
         wrong.append(str(error))
 
-    kitchen = Kitchen(handle, on_error=on_error if forgiving else None)
-    kitchen.queues.put(0, records(0, 1), 1)
+    harness = ServerHarness(handle, on_error=on_error if forgiving else None)
+    harness.queues.put(0, records(0, 1), 1)
     if forgiving:
-        await kitchen.serve(lambda: kitchen.queues[0].committable == 1)
-        assert wrong == ["what the handler returned was cancelled"]
+        await harness.serve(lambda: harness.queues[0].committable_offset == 1)
+        assert wrong == ["the handler's awaitable was cancelled"]
     else:
         with pytest.raises(RuntimeError, match="cancelled"):
-            await kitchen.serve(lambda: False)
+            await harness.serve(lambda: False)
 
 
 @pytest.mark.parametrize("how", ["it raises", "it is late", "it waits for what was cancelled", "its awaitable fails"])
-async def test_an_event_that_fails_is_tried_again_in_its_place_and_is_done_once_it_succeeds(how):
+async def test_a_failed_event_is_retried_in_order_until_it_succeeds(how):
     tried: list[int] = []
 
     async def handle(events: Sequence[Event]) -> Any:
@@ -140,18 +140,18 @@ async def test_an_event_that_fails_is_tried_again_in_its_place_and_is_done_once_
             await future
         return None
 
-    kitchen = Kitchen(handle, attempts=3, handler_timeout_s=0.01)
-    kitchen.queues.put(0, records(0, 2), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    harness = ServerHarness(handle, attempts=3, handler_timeout_s=0.01)
+    harness.queues.put(0, records(0, 2), 1)
+    await harness.serve(lambda: harness.queues[0].committable_offset == 2)
     assert sorted(tried) == [0, 0, 0, 1]
     assert how == "its awaitable fails" or tried == [0, 0, 0, 1], "its partition waits"
-    assert (kitchen.server.retried, kitchen.server.failed) == (2, 0)
+    assert (harness.server.attempts_retried, harness.server.events_failed) == (2, 0)
 
 
 @pytest.mark.parametrize(
     ("wrong", "attempts"), [(ValueError("x"), 3), (Refused("no amount"), 1), (KeyError("\ud800"), 3), (Unsayable(), 3)]
 )
-async def test_after_the_last_attempt_and_after_a_refusal_the_event_is_handed_over(wrong, attempts):
+async def test_an_event_is_handed_over_after_its_last_attempt_or_a_refusal(wrong, attempts):
     tried: list[int] = []
     handed: list[tuple[int, Exception]] = []
 
@@ -163,15 +163,15 @@ async def test_after_the_last_attempt_and_after_a_refusal_the_event_is_handed_ov
         handed.append((event.offset, error))
         msgspec.json.decode(encode_dead_letter("greeters", event, error, 5)[1])
 
-    kitchen = Kitchen(handle, on_error=on_error, attempts=3)
-    kitchen.queues.put(0, records(0, 2), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    harness = ServerHarness(handle, on_error=on_error, attempts=3)
+    harness.queues.put(0, records(0, 2), 1)
+    await harness.serve(lambda: harness.queues[0].committable_offset == 2)
     assert tried == [0] * attempts + [1] * attempts
     assert handed == [(0, wrong), (1, wrong)]
-    assert (kitchen.server.processed, kitchen.server.failed) == (2, 2)
+    assert (harness.server.events_handled, harness.server.events_failed) == (2, 2)
 
 
-async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
+async def test_a_handler_that_never_returns_is_cancelled_with_a_reason():
     handed: list[str] = []
 
     async def on_error(event: Event, error: Exception) -> None:
@@ -181,70 +181,70 @@ async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
         awaited = asyncio.get_running_loop().create_future()
         return awaited if events[0].offset else await awaited
 
-    kitchen = Kitchen(never, on_error=on_error, handler_timeout_s=0.01)
-    kitchen.queues.put(0, records(0, 2), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    harness = ServerHarness(never, on_error=on_error, handler_timeout_s=0.01)
+    harness.queues.put(0, records(0, 2), 1)
+    await harness.serve(lambda: harness.queues[0].committable_offset == 2)
     assert handed == [
         "the handler was not done within 0.01 s (handler_timeout_s)",
-        "what the handler returned was not done within 0.01 s (handler_timeout_s)",
+        "the handler's awaitable was not done within 0.01 s (handler_timeout_s)",
     ]
 
 
-async def test_when_the_replica_stops_a_handler_is_cancelled_and_its_event_has_not_failed():
+async def test_a_stop_cancels_a_handler_without_failing_its_event():
     async def handle(events: Sequence[Event]) -> None:
         await asyncio.get_running_loop().create_future()
 
-    kitchen = Kitchen(handle)
-    kitchen.queues.put(0, records(0, 1), 1)
-    serving = asyncio.ensure_future(kitchen.server.run())
-    await eventually(lambda: kitchen.queues[0].running == 1)
+    harness = ServerHarness(handle)
+    harness.queues.put(0, records(0, 1), 1)
+    serving = asyncio.ensure_future(harness.server.run())
+    await eventually(lambda: harness.queues[0].running_handlers == 1)
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await serving
-    assert (kitchen.server.retried, kitchen.server.failed) == (0, 0)
-    assert kitchen.queues[0].committable is None
+    assert (harness.server.attempts_retried, harness.server.events_failed) == (0, 0)
+    assert harness.queues[0].committable_offset is None
 
 
-async def test_nobody_is_told_of_what_failed_after_its_partition_was_lost():
-    kitchen: Kitchen
+async def test_a_failure_after_the_loss_of_its_partition_is_ignored():
+    harness: ServerHarness
 
     async def handle(events: Sequence[Event]) -> None:
-        kitchen.queues.drop([0])
+        harness.queues.drop([0])
         raise ValueError("late")
 
     async def on_error(event: Event, error: Exception) -> None:
-        pytest.fail("its next owner judges it")
+        pytest.fail("its next owner handles it")
 
-    kitchen = Kitchen(handle, on_error=on_error)
-    kitchen.queues.put(0, records(0, 1), 1)
-    await kitchen.serve(lambda: 0 not in kitchen.queues.held)
+    harness = ServerHarness(handle, on_error=on_error)
+    harness.queues.put(0, records(0, 1), 1)
+    await harness.serve(lambda: 0 not in harness.queues.owned_partitions)
 
 
-@pytest.mark.parametrize(("cooks", "per_partition", "most"), [(1, 3, 1), (3, 1, 1), (3, 2, 2), (2, 3, 2)])
-async def test_events_overlap_as_far_as_both_limits_allow(cooks, per_partition, most):
-    at_work: set[int] = set()
+@pytest.mark.parametrize(("concurrency", "per_partition", "most"), [(1, 3, 1), (3, 1, 1), (3, 2, 2), (2, 3, 2)])
+async def test_events_overlap_as_far_as_both_limits_allow(concurrency, per_partition, most):
+    in_flight: set[int] = set()
     peak = 0
 
     async def handle(events: Sequence[Event]) -> None:
         nonlocal peak
-        at_work.add(events[0].offset)
-        peak = max(peak, len(at_work))
+        in_flight.add(events[0].offset)
+        peak = max(peak, len(in_flight))
         await asyncio.sleep(0.001)
-        at_work.discard(events[0].offset)
+        in_flight.discard(events[0].offset)
 
-    kitchen = Kitchen(handle, per_partition=per_partition)
-    kitchen.queues.put(0, records(0, 8), 1)
-    await kitchen.serve(lambda: kitchen.queues[0].committable == 8, cooks=cooks)
+    harness = ServerHarness(handle, per_partition=per_partition)
+    harness.queues.put(0, records(0, 8), 1)
+    await harness.serve(lambda: harness.queues[0].committable_offset == 8, concurrency=concurrency)
     assert peak == most
 
 
-async def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirms_the_membership():
-    kitchen = Kitchen(quick)
-    kitchen.now_s += 6.1
-    kitchen.queues.put(0, records(0, 1), 1)
+async def test_no_event_starts_while_the_lease_is_expired():
+    harness = ServerHarness(quick)
+    harness.now_s += 6.1
+    harness.queues.put(0, records(0, 1), 1)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await kitchen.server.run()
-    assert kitchen.server.processed == 0
-    asyncio.get_running_loop().call_soon(kitchen.lease.renew, kitchen.now_s)
-    await kitchen.serve(lambda: kitchen.server.processed == 1)
+            await harness.server.run()
+    assert harness.server.events_handled == 0
+    asyncio.get_running_loop().call_soon(harness.lease.renew, harness.now_s)
+    await harness.serve(lambda: harness.server.events_handled == 1)

@@ -1,4 +1,4 @@
-"""What a consumer is built from and how it starts: what is wrong is one line that says what to do."""
+"""The start of a consumer: each problem is reported in one line that says what to do."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from consumer_fakes import records
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
 from services.consumer import Event, Options, PlanConsumer, ReplicaError, Topics
-from services.consumer.clients import patiently
+from services.consumer.clients import retry_until
 from services.consumer.plan_reader import decode_plan
 
 NOWHERE = Connection(bootstrap_servers="localhost:1")
@@ -19,11 +19,11 @@ TOPICS = Topics(group="g", events="e", plans="p", progress="r")
 
 
 async def handle(event: Event) -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 async def handle_batch(events: object) -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
     consumer = PlanConsumer("r", NOWHERE, TOPICS, handle)
     consumer._queues.open({3: 0}, epoch=1)
     consumer.pause(3)
-    assert consumer._queues[3].paused
-    assert consumer.partitions == (3,), "it is still served, only later"
+    assert consumer._queues[3].is_paused
+    assert consumer.partitions == (3,), "it is still served"
     consumer._queues.put(3, records(0, 1), 1)
     assert consumer._queues.take() is None
     consumer.resume(3)
-    assert not consumer._queues[3].paused
-    await asyncio.wait_for(consumer._queues.startable(), 1)
+    assert not consumer._queues[3].is_paused
+    await asyncio.wait_for(consumer._queues.wait_until_startable(), 1)
 
 
-async def test_a_broker_that_comes_back_in_time_is_waited_for():
+async def test_an_attempt_is_retried_until_the_broker_is_back():
     answers = [KafkaConnectionError("away"), OSError("refused"), None]
 
     async def attempt() -> str:
@@ -61,15 +61,15 @@ async def test_a_broker_that_comes_back_in_time_is_waited_for():
             raise answer
         return "connected"
 
-    assert await patiently(attempt, "no Kafka", deadline=time.monotonic() + 10) == "connected"
+    assert await retry_until(attempt, "no Kafka", deadline=time.monotonic() + 10) == "connected"
 
 
-async def test_one_that_stays_away_is_one_line_at_the_deadline():
+async def test_an_absent_broker_is_reported_at_the_deadline():
     async def attempt() -> None:
         raise KafkaConnectionError("refused")
 
     with pytest.raises(ReplicaError, match=r"no Kafka at one:9092 \(KafkaConnectionError: refused\)"):
-        await patiently(attempt, "no Kafka at one:9092", deadline=time.monotonic() + 0.1)
+        await retry_until(attempt, "no Kafka at one:9092", deadline=time.monotonic() + 0.1)
 
 
 GOOD = PlanRecord(epoch=4, at_us=1, replicas=("a", "b"), assignment={0: "a", 1: "b"}, reason="because")
@@ -90,7 +90,7 @@ def changed(**fields: object) -> bytes:
         (b'{"x":' * 5000, "recursion"),
     ],
 )
-def test_what_is_no_plan_is_refused_with_the_reason(value, problem):
+def test_an_invalid_plan_is_refused_with_the_reason(value, problem):
     refused = decode_plan(value)
     assert isinstance(refused, str)
     assert problem in refused

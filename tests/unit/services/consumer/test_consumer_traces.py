@@ -1,4 +1,4 @@
-"""A replica whose traces are asked for says what to install when it cannot send them."""
+"""A replica that cannot send requested traces reports what to install."""
 
 import sys
 
@@ -8,7 +8,7 @@ from contracts.validation import InvalidSettingsError
 from services.common import traces
 
 
-def test_where_the_extra_is_missing_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_traces_extra_is_reported_with_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_TRACE_ENDPOINT: .*pip install '.*\[traces\]'$"):
         traces.configure("order", {"TAILPACK_TRACE_ENDPOINT": "http://127.0.0.1:1/v1/traces"})

@@ -1,4 +1,4 @@
-"""Commits of exactly_once: what is not committed stays to be, and who is refused gives everything up."""
+"""Commits with exactly_once: refused outputs are kept, and a refused member gives up its membership."""
 
 import asyncio
 from types import SimpleNamespace
@@ -12,15 +12,15 @@ from services.consumer.interface import Event
 from services.consumer.outbox import Outbox
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.requests import UNSTABLE_OFFSET_COMMIT, stable_offsets
-from services.consumer.transaction import MOST_LOST, AtomicCommitter, TransactionLostError
+from services.consumer.transaction import MAX_CONSECUTIVE_LOSSES, AtomicCommitter, TransactionLostError
 
 
 class Broker:
-    """Takes transactions, or answers with what it was told."""
+    """Accepts transactions, or raises the next of `answers`."""
 
     def __init__(self) -> None:
         self.answers: list[Exception] = []
-        self.taken: list[tuple[list[bytes], dict[int, int], tuple[int, str]]] = []
+        self.written: list[tuple[list[bytes], dict[int, int], tuple[int, str]]] = []
         self.go_on: asyncio.Event | None = None
 
     async def write(self, records, offsets, member) -> None:
@@ -28,20 +28,20 @@ class Broker:
             await self.go_on.wait()
         if self.answers:
             raise self.answers.pop(0)
-        offsets = {at.partition: one.offset for at, one in offsets.items()}
-        self.taken.append(([record.value for record in records], offsets, member))
+        offsets = {at.partition: event.offset for at, event in offsets.items()}
+        self.written.append(([record.value for record in records], offsets, member))
 
 
 class Member(FakeCoordinator):
-    """Notes that it gave everything up."""
+    """Records a reset of the membership."""
 
     def reset_generation(self) -> None:
-        self.asked.append("reset")
+        self.log.append("reset")
         self.member_id, self.generation = "", -1
 
 
-class Story:
-    """Partition 0 of generation 5 with three events done, each with an output."""
+class Harness:
+    """A member of generation 5 with partition 0 and an outbox."""
 
     def __init__(self) -> None:
         self.group, self.broker, self.outbox = Member(generation=5, member_id="me"), Broker(), Outbox()
@@ -49,7 +49,7 @@ class Story:
         self.queues.open({0: 0}, 1, 5)
         where = (self.group, self.queues, TOPIC, 0.001)
         self.committer = AtomicCommitter(*where, outbox=self.outbox, transactions=self.broker)
-        self.committer.open(5)
+        self.committer.resume(5)
 
     async def serve(self, first: int, count: int) -> None:
         async def shout(events) -> None:
@@ -58,72 +58,72 @@ class Story:
         queue = self.queues[0]
         queue.put(records(first, count), 1, 1.0)
         for offset in range(first, first + count):
-            taken = queue.start(1)
-            one = Event(TOPIC, 0, offset, None, None, (), 0, received_us=1, epoch=1, generation=queue.generation)
-            await self.outbox.handler(shout)([one])
-            queue.returned(taken)
-            queue.finished(taken)
+            batch = queue.start(1)
+            event = Event(TOPIC, 0, offset, None, None, (), 0, received_us=1, epoch=1, generation=queue.generation)
+            await self.outbox.wrap_handler(shout)([event])
+            queue.handler_returned(batch)
+            queue.finish(batch)
 
 
-async def test_outputs_go_with_the_offsets_in_the_name_of_the_member_and_once():
-    s = Story()
+async def test_outputs_are_committed_once_with_their_offsets_in_the_members_name():
+    s = Harness()
     await s.serve(0, 3)
     assert await s.committer.commit()
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"0", b"1", b"2"], {0: 3}, (5, "me"))]
+    assert s.broker.written == [([b"0", b"1", b"2"], {0: 3}, (5, "me"))]
 
 
 @pytest.mark.parametrize("answer", [errors.RebalanceInProgressError(), errors.RequestTimedOutError()])
-async def test_what_could_not_be_committed_now_is_committed_later(answer):
-    s = Story()
+async def test_outputs_of_a_failed_commit_are_committed_later(answer):
+    s = Harness()
     await s.serve(0, 1)
     s.broker.answers = [answer]
     assert not await s.committer.commit()
     await s.serve(1, 1)
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"0", b"1"], {0: 2}, (5, "me"))]
-    assert "reset" not in s.group.asked
+    assert s.broker.written == [([b"0", b"1"], {0: 2}, (5, "me"))]
+    assert "reset" not in s.group.log
 
 
 @pytest.mark.parametrize(
     "answer", [errors.UnknownMemberIdError(), errors.IllegalGenerationError(), TransactionLostError()]
 )
-async def test_who_is_refused_as_a_member_gives_everything_up(answer):
-    s = Story()
+async def test_a_refused_member_gives_up_its_membership(answer):
+    s = Harness()
     await s.serve(0, 1)
     s.broker.answers = [answer]
     assert not await s.committer.commit()
-    assert s.group.asked == ["reset"]
+    assert s.group.log == ["reset"]
 
 
-async def test_a_refusal_of_the_generation_before_is_no_loss_of_the_present_one():
-    s = Story()
+async def test_a_refusal_of_an_old_generation_does_not_end_the_current_membership():
+    s = Harness()
     await s.serve(0, 1)
     s.broker.go_on, s.broker.answers = asyncio.Event(), [errors.IllegalGenerationError()]
-    under_way = asyncio.ensure_future(s.committer.commit())
+    pending = asyncio.ensure_future(s.committer.commit())
     await asyncio.sleep(0.001)
     s.group.generation = 6
-    s.committer.open(6)
+    s.committer.resume(6)
     s.broker.go_on.set()
-    assert not await under_way
-    assert s.group.asked == []
+    assert not await pending
+    assert s.group.log == []
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"0"], {0: 1}, (6, "me"))]
+    assert s.broker.written == [([b"0"], {0: 1}, (6, "me"))]
 
 
-async def test_a_replica_whose_transactions_are_ended_again_and_again_ends():
-    s = Story()
+async def test_a_replica_ends_after_several_lost_transactions():
+    s = Harness()
     await s.serve(0, 1)
-    s.broker.answers = [TransactionLostError("fenced")] * MOST_LOST
-    for _ in range(MOST_LOST - 1):
+    s.broker.answers = [TransactionLostError("fenced")] * MAX_CONSECUTIVE_LOSSES
+    for _ in range(MAX_CONSECUTIVE_LOSSES - 1):
         assert not await s.committer.commit()
         s.group.generation, s.group.member_id = 5, "me"
     with pytest.raises(TransactionLostError):
         await s.committer.commit()
 
 
-async def test_a_transaction_that_nobody_waits_for_any_longer_comes_to_its_end_before_the_next():
-    s = Story()
+async def test_a_transaction_ends_before_the_next_even_if_its_caller_was_cancelled():
+    s = Harness()
     await s.serve(0, 1)
     s.broker.go_on = asyncio.Event()
     waiting = asyncio.ensure_future(s.committer.commit())
@@ -134,19 +134,19 @@ async def test_a_transaction_that_nobody_waits_for_any_longer_comes_to_its_end_b
     await s.serve(1, 1)
     s.broker.go_on.set()
     assert await following
-    assert [values for values, _, _ in s.broker.taken] == [[b"0"], [b"1"]]
+    assert [values for values, _, _ in s.broker.written] == [[b"0"], [b"1"]]
 
 
-async def test_of_a_partition_that_was_lost_and_taken_again_only_the_new_part_is_written():
-    s = Story()
+async def test_only_new_outputs_of_a_partition_that_was_taken_again_are_written():
+    s = Harness()
     await s.serve(0, 3)
     s.queues.drop([0])
     s.group.generation = 6
-    s.committer.open(6)
+    s.committer.resume(6)
     s.queues.open({0: 2}, 1, 6)
     await s.serve(2, 1)
     assert await s.committer.commit()
-    assert s.broker.taken == [([b"2"], {0: 3}, (6, "me"))]
+    assert s.broker.written == [([b"2"], {0: 3}, (6, "me"))]
 
 
 def answer(*partitions: tuple[int, int, int], error: int = 0) -> SimpleNamespace:
@@ -154,7 +154,7 @@ def answer(*partitions: tuple[int, int, int], error: int = 0) -> SimpleNamespace
     return SimpleNamespace(topics=[(TOPIC, each, {})], error_code=error)
 
 
-def test_offsets_that_nobody_committed_are_left_out_and_those_of_an_open_transaction_are_asked_for_again():
+def test_missing_offsets_are_left_out_and_unstable_ones_are_retriable():
     assert stable_offsets(answer((0, 7, 0), (1, -1, 0)), "g") == {TopicPartition(TOPIC, 0): OffsetAndMetadata(7, "")}
     with pytest.raises(errors.GroupLoadInProgressError) as again:
         stable_offsets(answer((0, 7, 0), (1, -1, UNSTABLE_OFFSET_COMMIT)), "g")

@@ -1,4 +1,4 @@
-"""What a replica tells of itself while something is wrong with it."""
+"""Health, progress and pages of an unhealthy replica."""
 
 import asyncio
 from http.client import HTTPConnection
@@ -22,94 +22,94 @@ from services.consumer.vitals import Pages, Vitals
 
 
 class Replica:
-    """Vitals over queues and a lease of its own; the rest is at rest."""
+    """Vitals with real queues and a real lease; all other parts are idle."""
 
     def __init__(self, state: ReplicaState = ReplicaState.MEMBER) -> None:
         self.now_s = 0.0
         self.lease = Lease(6.0, 10.0, lambda: self.now_s)
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
-        none: Any = SimpleNamespace(
-            confirmed_s=float("inf"), longest_s=lambda: 0.0, service_times=ServiceTimes, processed=0, late=None,
-            latencies=[],
-            failed=0, retried=0, rounds=0, taken=0, released=0, timings=[], state=state, member_id="", generation=1,
-            plans=SimpleNamespace(newest=None), assignor=SimpleNamespace(last=SimpleNamespace(epoch=0)),
+        idle: Any = SimpleNamespace(
+            last_confirmed_s=float("inf"), longest_handler_s=lambda: 0.0, service_times=ServiceTimes, events_handled=0,
+            events_late=None, latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
+            rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
+            assignor=SimpleNamespace(last_assignment=SimpleNamespace(epoch=0)),
             consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.kept(None),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),
-            options=Options(), clients=none, queues=self.queues, server=none, lease=self.lease, committer=none,
-            handover=none, membership=none, busy_s=lambda: 0.0, latencies=Latencies(Target(percentile=0.9)),
+            options=Options(), clients=idle, queues=self.queues, server=idle, lease=self.lease, committer=idle,
+            handover=idle, membership=idle, busy_s=lambda: 0.0, latencies=Latencies(Target(percentile=0.9)),
         )  # fmt: skip
 
     def metric(self, name: str, **labels: str) -> float:
-        found = (one for family in self.vitals.collect() for one in family.samples)
+        answers = (replica for family in self.vitals.collect() for replica in family.samples)
         return next(
-            one.value
-            for one in found
-            if one.name == f"tailpack_consumer_{name}" and labels.items() <= one.labels.items()
+            replica.value
+            for replica in answers
+            if replica.name == f"tailpack_consumer_{name}" and labels.items() <= replica.labels.items()
         )
 
 
 @pytest.mark.parametrize("partitions", [1, 0])
-def test_a_lease_that_is_out_is_told_for_as_long_as_it_is(partitions):
-    """Also by a member that serves nothing: it would begin nothing of what it is given."""
-    one = Replica()
-    one.queues.open(dict.fromkeys(range(partitions), 0), epoch=1)
-    assert one.vitals.health().ok
-    for one.now_s in (7.0, 8.0):
-        (reason,) = one.vitals.health().reasons
-        assert f"not confirmed the membership for {one.now_s:.1f} s" in reason
-        assert one.vitals.progress().unwell == (reason,)
-        assert one.metric("well") == 0
-    one.lease.renew(8.0)
-    assert one.vitals.health().ok
-    assert one.vitals.progress().unwell == ()
-    assert one.metric("well") == 1
+def test_a_replica_is_unhealthy_while_its_lease_is_expired(partitions):
+    """Also a member without partitions, because it would start no event of new ones."""
+    replica = Replica()
+    replica.queues.open(dict.fromkeys(range(partitions), 0), epoch=1)
+    assert replica.vitals.health().ok
+    for replica.now_s in (7.0, 8.0):
+        (reason,) = replica.vitals.health().reasons
+        assert f"not confirmed the membership for {replica.now_s:.1f} s" in reason
+        assert replica.vitals.progress().unwell == (reason,)
+        assert replica.metric("well") == 0
+    replica.lease.renew(8.0)
+    assert replica.vitals.health().ok
+    assert replica.vitals.progress().unwell == ()
+    assert replica.metric("well") == 1
 
 
-def test_ready_is_who_is_in_the_group_and_well():
-    one = Replica()
+def test_a_replica_is_ready_if_it_is_a_healthy_member():
+    replica = Replica()
 
-    async def asked() -> list[int]:
-        pages, found = Pages("127.0.0.1", -1, one.vitals), []
+    async def statuses() -> list[int]:
+        pages, answers = Pages("127.0.0.1", -1, replica.vitals), []
         address = pages.start("")
         try:
             async with ClientSession() as session:
-                for one.vitals.membership.member_id, one.now_s in (("", 0.0), ("member", 0.0), ("member", 7.0)):
+                for replica.vitals.membership.member_id, replica.now_s in (("", 0.0), ("member", 0.0), ("member", 7.0)):
                     async with session.get(f"http://{address}/readyz") as answer:
-                        found.append(answer.status)
+                        answers.append(answer.status)
         finally:
             await pages.stop()
-        return found
+        return answers
 
-    assert asyncio.run(asked()) == [503, 200, 503]
+    assert asyncio.run(statuses()) == [503, 200, 503]
 
 
-def test_a_loop_that_does_not_turn_is_told(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(vitals, "ANSWER_S", 0.1)
+def test_a_blocked_event_loop_is_reported(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(vitals, "ANSWER_TIMEOUT_S", 0.1)
 
-    async def asked() -> tuple[int, bytes]:
+    async def statuses() -> tuple[int, bytes]:
         served = Pages("127.0.0.1", -1, Replica().vitals)
         host, _, port = served.start("").rpartition(":")
-        found = []
+        answers = []
 
         def ask() -> None:
             connection = HTTPConnection(host, int(port), timeout=5)
             connection.request("GET", "/livez")
             answer = connection.getresponse()
-            found.append((answer.status, answer.read()))
+            answers.append((answer.status, answer.read()))
 
         asker = Thread(target=ask)
         asker.start()
-        asker.join()  # as a handler does that waits without `await`
+        asker.join()  # blocks the loop, like a handler that waits without `await`
         await served.stop()
-        return found[0]
+        return answers[0]
 
-    status, body = asyncio.run(asked())
-    assert (status, b"has not turned" in body) == (503, True)
+    status, body = asyncio.run(statuses())
+    assert (status, b"event loop has been blocked" in body) == (503, True)
 
 
-def test_every_metric_that_is_declared_is_shown_and_no_other():
-    shown = {(one.name, one.type): one.documentation for one in Replica().vitals.collect()}
+def test_exactly_the_declared_metrics_are_exported():
+    shown = {(replica.name, replica.type): replica.documentation for replica in Replica().vitals.collect()}
     declared = declared_in(metrics)
-    assert shown == {(one.name.removesuffix("_total"), one.kind): one.meaning for one in declared}
+    assert shown == {(replica.name.removesuffix("_total"), replica.kind): replica.meaning for replica in declared}

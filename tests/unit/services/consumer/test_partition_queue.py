@@ -1,4 +1,4 @@
-"""The queues of held partitions: what may start and be committed, which event comes next, when fetching rests."""
+"""Partition queues: the order of processing, commits, retries, and when fetching pauses."""
 
 import asyncio
 
@@ -7,20 +7,27 @@ from consumer_fakes import Record, offsets, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.consumer.partition_queue import ENOUGH, HEAD_START_S, WANTING, PartitionQueue, PartitionQueues, Taken
+from services.consumer.partition_queue import (
+    MAX_HEAD_START_S,
+    PAUSE_FETCH_RECORDS,
+    RESUME_FETCH_RECORDS,
+    Batch,
+    PartitionQueue,
+    PartitionQueues,
+)
 
 
-def queue(*waiting: Record, offset: int | None = 0) -> PartitionQueue:
-    one = PartitionQueue(0, offset, epoch=1)
-    one.put(list(waiting), received_us=1, now_s=1.0)
-    return one
+def new_queue(*records: Record, offset: int | None = 0) -> PartitionQueue:
+    queue = PartitionQueue(0, offset, epoch=1)
+    queue.put(list(records), received_us=1, now_s=1.0)
+    return queue
 
 
-def test_records_that_were_there_before_are_left_out():
-    one = queue(*records(0, 3))
-    one.put(records(1, 4), 2, 2.0)
-    assert offsets(one.waiting) == [0, 1, 2, 3, 4]
-    assert one.expected == 5
+def test_records_that_were_polled_before_are_left_out():
+    queue = new_queue(*records(0, 3))
+    queue.put(records(1, 4), 2, 2.0)
+    assert offsets(queue.backlog) == [0, 1, 2, 3, 4]
+    assert queue.next_fetch_offset == 5
 
 
 @settings(max_examples=60, deadline=None)
@@ -30,172 +37,174 @@ def test_records_that_were_there_before_are_left_out():
     st.integers(1, 3),
     st.randoms(use_true_random=False),
 )
-def test_whatever_ends_first_only_what_is_done_without_a_gap_is_committed_and_keys_never_overlap(
-    steps, batch, most, random
+def test_only_offsets_below_which_all_events_are_done_are_committed_and_keys_never_overlap(
+    steps, max_events, max_handlers, random
 ):
-    waiting = [Record(sum(step for step, _ in steps[: n + 1]), key=key) for n, (_, key) in enumerate(steps)]
-    one = queue(*waiting)
-    at_work: list[Taken] = []
+    polled_records = [Record(sum(step for step, _ in steps[: n + 1]), key=key) for n, (_, key) in enumerate(steps)]
+    queue = new_queue(*polled_records)
+    in_flight: list[Batch] = []
     done: set[int] = set()
-    while one.waiting or at_work:
-        while one.may_start(most):
-            at_work.append(one.start(batch))
-        keys = [{polled.record.key for polled in taken.records} - {None} for taken in at_work]
-        assert sum(map(len, keys)) == len(set().union(*keys)), "two handlers are at work on one key"
-        taken = at_work.pop(random.randrange(len(at_work)))
-        one.returned(taken)
-        one.finished(taken)
-        done.update(offsets(taken.records))
-        unfinished = [record.offset for record in waiting if record.offset not in done]
-        if one.committable is not None:
-            assert one.committable <= min(unfinished, default=one.committable)
-            assert one.committable - 1 in done
-            one.committed(one.committable)
+    while queue.backlog or in_flight:
+        while queue.may_start(max_handlers):
+            in_flight.append(queue.start(max_events))
+        keys = [{polled.record.key for polled in batch.records} - {None} for batch in in_flight]
+        assert sum(map(len, keys)) == len(set().union(*keys)), "two handlers work on one key"
+        batch = in_flight.pop(random.randrange(len(in_flight)))
+        queue.handler_returned(batch)
+        queue.finish(batch)
+        done.update(offsets(batch.records))
+        unfinished = [record.offset for record in polled_records if record.offset not in done]
+        if queue.committable_offset is not None:
+            assert queue.committable_offset <= min(unfinished, default=queue.committable_offset)
+            assert queue.committable_offset - 1 in done
+            queue.mark_committed(queue.committable_offset)
 
-    assert one.position == waiting[-1].offset + 1
-    assert one.is_idle
-
-
-def queues(*partitions: int, per_partition: int = 1, batch_size: int = 1, **more) -> PartitionQueues:
-    some = PartitionQueues(per_partition=per_partition, batch_size=batch_size, **more)
-    some.open(dict.fromkeys(partitions, 0), epoch=1)
-    return some
+    assert queue.position == polled_records[-1].offset + 1
+    assert queue.is_idle
 
 
-def started(some: PartitionQueues) -> list[int]:
-    """Start and finish what may be started, one after the other."""
+def new_queues(*partitions: int, per_partition: int = 1, batch_size: int = 1, **more) -> PartitionQueues:
+    queues = PartitionQueues(per_partition=per_partition, batch_size=batch_size, **more)
+    queues.open(dict.fromkeys(partitions, 0), epoch=1)
+    return queues
+
+
+def serve_all(queues: PartitionQueues) -> list[int]:
+    """Start and finish all events that may start, one after the other; return their offsets."""
     served = []
-    while found := some.take():
-        queue, taken = found
-        some.returned(queue, taken)
-        queue.finished(taken)
-        served += offsets(taken.records)
+    while found := queues.take():
+        queue, batch = found
+        queues.handler_returned(queue, batch)
+        queue.finish(batch)
+        served += offsets(batch.records)
     return served
 
 
-def test_what_arrived_first_of_all_partitions_comes_first_and_each_partition_stays_in_order():
-    """Polled together at 20 ms: by their timestamps."""
-    some = queues(0, 1, clock=lambda: 50.0)
-    some.put(0, [Record(10, timestamp=5), Record(11, timestamp=9), Record(12, timestamp=1)], 20_000)
-    some.put(1, [Record(70, timestamp=7)], 20_000)
-    assert started(some) == [10, 70, 11, 12]
+def test_events_are_served_by_arrival_over_all_partitions_and_in_order_within_one():
+    """Events polled together are ordered by their timestamps."""
+    queues = new_queues(0, 1, clock=lambda: 50.0)
+    queues.put(0, [Record(10, timestamp=5), Record(11, timestamp=9), Record(12, timestamp=1)], 20_000)
+    queues.put(1, [Record(70, timestamp=7)], 20_000)
+    assert serve_all(queues) == [10, 70, 11, 12]
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_producer_whose_clock_is_wrong_neither_starves_its_partition_nor_the_others(hours):
-    """Both partitions get an event every 10 ms, and one is served every 10 ms: half of what comes."""
+def test_a_producer_with_a_wrong_clock_starves_no_partition(hours):
+    """Each partition gets an event every 10 ms, and one event is served every 10 ms: half of the load."""
     now_s, wrong_ms = 5000.0, hours * 3_600_000
-    some = queues(0, 1, clock=lambda: now_s)
+    queues = new_queues(0, 1, clock=lambda: now_s)
     waited_s: dict[int, list[float]] = {0: [], 1: []}
-    came_s: dict[int, list[float]] = {0: [], 1: []}
+    arrived_s: dict[int, list[float]] = {0: [], 1: []}
     for number in range(1000):
         now_s += 0.01
         for partition, stamp_ms in ((0, now_s * 1e3 + wrong_ms), (1, now_s * 1e3)):
-            some.put(partition, [Record(number, timestamp=round(stamp_ms))], round(now_s * 1e6))
-            came_s[partition].append(now_s)
-        queue, taken = some.take()
-        waited_s[queue.partition].append(now_s - came_s[queue.partition][taken.records[0].record.offset])
-        some.returned(queue, taken)
-        queue.finished(taken)
-    assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * HEAD_START_S + 2, "half of the work is each partition's"
-    assert abs(waited_s[0][-1] - waited_s[1][-1]) <= HEAD_START_S + 0.03
+            queues.put(partition, [Record(number, timestamp=round(stamp_ms))], round(now_s * 1e6))
+            arrived_s[partition].append(now_s)
+        queue, batch = queues.take()
+        waited_s[queue.partition].append(now_s - arrived_s[queue.partition][batch.records[0].record.offset])
+        queues.handler_returned(queue, batch)
+        queue.finish(batch)
+    assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * MAX_HEAD_START_S + 2, (
+        "half of the work is each partition's"
+    )
+    assert abs(waited_s[0][-1] - waited_s[1][-1]) <= MAX_HEAD_START_S + 0.03
 
 
-def failed(some: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue, Taken]:
-    """Start what comes next, in vain."""
-    queue, taken = some.take()
-    some.returned(queue, taken)
-    some.retry(queue, taken, after_s)
-    return queue, taken
+def failed(queues: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue, Batch]:
+    """Start the next event and let it fail."""
+    queue, batch = queues.take()
+    queues.handler_returned(queue, batch)
+    queues.retry(queue, batch, after_s)
+    return queue, batch
 
 
-async def test_what_is_to_be_tried_again_holds_back_its_own_partition_alone():
-    some = queues(0, 1)
-    some.put(0, records(0, 2), 1)
-    queue, failing = failed(some, 0.0)
-    some.put(1, records(10, 2), 1)
-    assert started(some) == [10, 11]
+async def test_a_retry_delays_only_its_own_partition():
+    queues = new_queues(0, 1)
+    queues.put(0, records(0, 2), 1)
+    queue, failing = failed(queues, 0.0)
+    queues.put(1, records(10, 2), 1)
+    assert serve_all(queues) == [10, 11]
     assert not queue.is_idle
-    await asyncio.wait_for(some.startable(), 1)
-    assert some.take() == (queue, failing)
-    some.returned(queue, failing)
-    queue.finished(failing)
-    assert started(some) == [1]
+    await asyncio.wait_for(queues.wait_until_startable(), 1)
+    assert queues.take() == (queue, failing)
+    queues.handler_returned(queue, failing)
+    queue.finish(failing)
+    assert serve_all(queues) == [1]
     assert (queue.position, queue.is_idle) == (2, True)
 
 
-async def test_a_partition_that_goes_leaves_what_was_to_be_tried_again_to_its_next_owner():
-    some = queues(0)
-    some.put(0, records(0, 3), 1)
-    queue, failing = failed(some)
-    some.close([0])
-    assert (queue.is_idle, queue.position, offsets(queue.waiting)) == (True, 0, [0, 1, 2])
-    queue.due(failing)
-    assert some.take() is None
-    some.reopen([0], 2)
-    assert started(some) == [0, 1, 2]
+async def test_a_closed_partition_leaves_its_retries_to_the_next_owner():
+    queues = new_queues(0)
+    queues.put(0, records(0, 3), 1)
+    queue, failing = failed(queues)
+    queues.close([0])
+    assert (queue.is_idle, queue.position, offsets(queue.backlog)) == (True, 0, [0, 1, 2])
+    queue.make_due(failing)
+    assert queues.take() is None
+    queues.reopen([0], 2)
+    assert serve_all(queues) == [0, 1, 2]
 
 
-async def test_what_was_begun_behind_a_failed_event_is_not_left_to_be_served_twice():
-    some = queues(0, per_partition=2)
-    some.put(0, records(0, 3), 1)
-    queue, failing = failed(some)
-    queue, behind = some.take()
-    some.returned(queue, behind)
-    queue.finished(behind)
-    some.close([0])
-    assert not queue.is_idle, "the partition is kept until the failed one is done"
-    queue.due(failing)
-    some._offer(queue)
-    assert some.take() == (queue, failing)
-    some.returned(queue, failing)
-    queue.finished(failing)
+async def test_an_event_begun_after_a_failed_one_is_not_served_twice():
+    queues = new_queues(0, per_partition=2)
+    queues.put(0, records(0, 3), 1)
+    queue, failing = failed(queues)
+    queue, behind = queues.take()
+    queues.handler_returned(queue, behind)
+    queue.finish(behind)
+    queues.close([0])
+    assert not queue.is_idle, "the partition stays claimed until the failed event is done"
+    queue.make_due(failing)
+    queues._offer(queue)
+    assert queues.take() == (queue, failing)
+    queues.handler_returned(queue, failing)
+    queue.finish(failing)
     assert (queue.is_idle, queue.position) == (True, 2)
 
 
-def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_when_it_stays():
-    some = queues(0, 1)
-    some.put(0, records(0, 3), 1)
-    some.close([0])
-    assert (some.held, some.serving, started(some)) == ({0, 1}, (1,), [])
-    some.pause(0)
-    some.reopen([0], epoch=4)
-    assert (some.serving, some[0].epoch, started(some)) == ((0, 1), 4, []), "paused"
-    some.resume(0)
-    assert started(some) == [0, 1, 2]
+def test_a_closed_partition_is_owned_but_not_served_until_it_is_reopened():
+    queues = new_queues(0, 1)
+    queues.put(0, records(0, 3), 1)
+    queues.close([0])
+    assert (queues.owned_partitions, queues.served_partitions, serve_all(queues)) == ({0, 1}, (1,), [])
+    queues.pause(0)
+    queues.reopen([0], epoch=4)
+    assert (queues.served_partitions, queues[0].epoch, serve_all(queues)) == ((0, 1), 4, []), "paused"
+    queues.resume(0)
+    assert serve_all(queues) == [0, 1, 2]
 
 
-def test_what_is_still_handled_of_a_dropped_partition_counts_for_nothing_when_it_comes_back():
-    some = queues(0)
-    some.put(0, records(0, 3), 1)
-    old, taken = some.take()
-    some.drop([0])
-    some.open({0: 1}, epoch=2)
-    old.returned(taken)
-    old.finished(taken)
-    assert some[0] is not old
-    assert (some[0].position, some[0].committable) == (1, None)
-    assert started(some) == [], "what waited went with the old queue"
+def test_an_event_in_flight_of_a_dropped_partition_has_no_effect_on_its_new_queue():
+    queues = new_queues(0)
+    queues.put(0, records(0, 3), 1)
+    old, batch = queues.take()
+    queues.drop([0])
+    queues.open({0: 1}, epoch=2)
+    old.handler_returned(batch)
+    old.finish(batch)
+    assert queues[0] is not old
+    assert (queues[0].position, queues[0].committable_offset) == (1, None)
+    assert serve_all(queues) == [], "the backlog went with the old queue"
 
 
-def test_fetching_rests_from_enough_until_there_is_room_for_more():
-    some = queues(0)
-    said: list[tuple[int, bool]] = []
-    some.on_full = lambda partition, full: said.append((partition, full))
+def test_fetching_pauses_at_a_long_backlog_and_resumes_at_a_short_one():
+    queues = new_queues(0)
+    calls: list[tuple[int, bool]] = []
+    queues.on_full = lambda partition, full: calls.append((partition, full))
 
-    some.put(0, records(0, ENOUGH - 1), 1)
-    assert said == []
-    some.put(0, records(ENOUGH - 1, 5), 1)
-    some.put(0, records(ENOUGH + 4, 5), 1)
-    assert said == [(0, True)]
+    queues.put(0, records(0, PAUSE_FETCH_RECORDS - 1), 1)
+    assert calls == []
+    queues.put(0, records(PAUSE_FETCH_RECORDS - 1, 5), 1)
+    queues.put(0, records(PAUSE_FETCH_RECORDS + 4, 5), 1)
+    assert calls == [(0, True)]
 
-    left = ENOUGH + 9
-    while left > WANTING + 1:
-        some.returned(*some.take())
-        left -= 1
-    assert said == [(0, True)]
-    some.take()
-    assert said == [(0, True), (0, False)]
+    remaining = PAUSE_FETCH_RECORDS + 9
+    while remaining > RESUME_FETCH_RECORDS + 1:
+        queues.handler_returned(*queues.take())
+        remaining -= 1
+    assert calls == [(0, True)]
+    queues.take()
+    assert calls == [(0, True), (0, False)]
 
 
 moves = st.one_of(
@@ -209,42 +218,42 @@ moves = st.one_of(
 @pytest.mark.parametrize(("per_partition", "batch_size"), [(1, 1), (3, 1), (2, 3)])
 @settings(max_examples=40, deadline=None)
 @given(st.lists(moves, max_size=60))
-def test_whatever_happens_every_event_is_served_and_in_the_order_of_its_partition(per_partition, batch_size, story):
-    """A partition that moves away and back begins where the group has it: nothing is left out, some may repeat."""
-    some = queues(0, 1, 2, per_partition=per_partition, batch_size=batch_size)
+def test_every_event_is_served_in_the_order_of_its_partition(per_partition, batch_size, story):
+    """A partition that moves away and back starts at the committed offset: no event is left out, some repeat."""
+    queues = new_queues(0, 1, 2, per_partition=per_partition, batch_size=batch_size)
     written = {0: 0, 1: 0, 2: 0}
-    begun: dict[int, list[int]] = {0: [], 1: [], 2: []}
-    at_work = []
+    started: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    in_flight = []
 
     def take() -> None:
-        if found := some.take():
-            (partition,) = [p for p, queue in some.items() if queue is found[0]]
-            begun[partition] += offsets(found[1].records)
-            at_work.append(found)
+        if found := queues.take():
+            (partition,) = [p for p, queue in queues.items() if queue is found[0]]
+            started[partition] += offsets(found[1].records)
+            in_flight.append(found)
 
     def end(number: int) -> None:
-        if at_work:
-            queue, taken = at_work.pop(number % len(at_work))
-            some.returned(queue, taken)
-            queue.finished(taken)
+        if in_flight:
+            queue, batch = in_flight.pop(number % len(in_flight))
+            queues.handler_returned(queue, batch)
+            queue.finish(batch)
 
     for what, number, count in story:
         if what == "put":
-            some.put(number, records(written[number], count), 1)
+            queues.put(number, records(written[number], count), 1)
             written[number] += count
         elif what == "take":
             take()
         elif what == "end":
             end(number)
         else:
-            at = some[number].position
-            some.drop([number])
-            some.open({number: at}, epoch=2)
-            del begun[number][begun[number].index(at) if at in begun[number] else len(begun[number]) :]
-            some.put(number, records(at, written[number] - at), 1)
+            at = queues[number].position
+            queues.drop([number])
+            queues.open({number: at}, epoch=2)
+            del started[number][started[number].index(at) if at in started[number] else len(started[number]) :]
+            queues.put(number, records(at, written[number] - at), 1)
     for _ in range(200):
         take()
         end(0)
 
-    assert begun == {partition: list(range(count)) for partition, count in written.items()}
-    assert {partition: queue.position for partition, queue in some.items()} == written
+    assert started == {partition: list(range(count)) for partition, count in written.items()}
+    assert {partition: queue.position for partition, queue in queues.items()} == written

@@ -89,7 +89,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
     status_inputs = {
         Topic.PAYMENTS_SETTLED: typed_decision(PaymentSettled, on_settled),
         Topic.NOTIFICATIONS_SENT: typed_decision(
-            NotificationSent, lambda notification: board.apply_update(notification_status(notification))
+            NotificationSent, lambda n: board.apply_update(notification_status(n))
         ),
     }
     board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
@@ -124,8 +124,8 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         yield from board.apply_update(status)
 
     service.consume(Topic.ORDERS_PLACED, accept)
-    for topic, apply_update in status_inputs.items():
-        service.consume(topic, apply_update)
+    for topic, decide in status_inputs.items():
+        service.consume(topic, decide)
     api_token = secret_in(settings.api_token_file) if settings.api_token_file else ""
     if not api_token and settings.http_port and not settings.demo:
         log.warning("Any client that reaches the port may place orders; set TAILPACK_API_TOKEN_FILE to require a token")

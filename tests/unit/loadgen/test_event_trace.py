@@ -49,7 +49,7 @@ def test_what_other_programs_write_is_read(tmp_path: Path, text: str) -> None:
         ("at_s,partition\n-0.1,1\n", "line 2: at_s = -0.1: is negative"),
         ("at_s,partition\n0,1\nsoon,1\n", "line 3: at_s = 'soon': is not a number"),
         ("at_s,partition\n0.1,1\n\n0.2,1\n", "line 3: at_s is empty"),
-        ("at_s,partition\n0.5,1\n0.1,1\n", "line 3: at_s = 0.1: is before the event above; sort them by at_s"),
+        ("at_s,partition\n0.5,1\n0.1,1\n", "line 3: at_s = 0.1: is before the event above; sort the events by at_s"),
         ("at_s,partition\n0.1,1\n0.2\n", "line 3: Expected 2 columns, got 1: 0.2"),
         ("at_s,partition\n", "it has no event"),
         ("at_s,abschnitt\n0,1\n", "line 1: 'at_s,abschnitt' is not the header; must be second,events or"),
@@ -132,5 +132,5 @@ def test_without_a_partition_its_key_chooses_and_those_without_are_spread(tmp_pa
     pairs = set(zip(whole.key[~keyless].tolist(), whole.partition[~keyless].tolist(), strict=True))
     assert len(pairs) == 50
     assert len({partition for _, partition in pairs}) == 4
-    with pytest.raises(InvalidSettingsError, match="line 2: there is no column partition: say how many"):
+    with pytest.raises(InvalidSettingsError, match="line 2: there is no column partition: set the number"):
         read_trace(tmp_path / "mine.csv")

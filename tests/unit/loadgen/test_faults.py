@@ -72,9 +72,9 @@ def test_late_comers_keep_their_intended_times_and_are_sent_when_they_are_due() 
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("burst 3 10", "is no fault; write 'burst 120-121 10'"),
+        ("burst 3 10", "is not a fault; examples: 'burst 120-121 10'"),
         ("burst 5-5 2", "ends before it begins"),
-        ("hot-key 1-2 1.5", "a share is at most 1"),
+        ("hot-key 1-2 1.5", "a share must be at most 1"),
         ("poison 15-16 1", "poison 15-16 begins after the load, 15 s"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_long_table_is_read_in_parts(tmp_path: Path, kind: str, monkeypatch: p
     assert peak < 60 * rows, "a list for each row takes 115 bytes"
     assert len(read_trace(path, first_s=10).counts) == 10
     monkeypatch.setattr(loadgen.trace, "MAX_CELLS", 20)
-    assert "seconds × columns must be at most 20; take a part of it" in problem_of(path)
+    assert "seconds × columns must be at most 20; use a part of it" in problem_of(path)
 
 
 @given(st.text(max_size=200))

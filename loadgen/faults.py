@@ -91,10 +91,9 @@ def faults_problem(values: Values) -> str | None:
         faults = [Fault.of(text) for text in values["faults"]]
     except ValueError as error:
         return str(error)
-    if values["topology"] == "payment-only" and (
-        dropped := [fault for fault in faults if fault.kind in (POISON, DUPLICATE)]
-    ):
-        return f"{dropped[0].kind} needs the pipeline, where Order drops such events"
+    dropped = [fault.kind for fault in faults if fault.kind in (POISON, DUPLICATE)]
+    if dropped and values["topology"] == "payment-only":
+        return f"{dropped[0]} needs the pipeline, where Order drops such events"
     return None if values["trace"] else fault_after_end(values["faults"], values["duration_s"])
 
 

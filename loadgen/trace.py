@@ -135,16 +135,13 @@ def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) ->
         at = int((found != expected).argmax())
         file.refuse(first + at, f"second {found[at]:.12g} is where {expected[at]} belongs; one row for each second")
     values = [file.numbers(first, name, column) for name, column in columns.items() if name != SECOND]
-    for name, one in zip(file.names[1:], values, strict=True):
-        many = f"more than {MAX_EVENTS:,} in a second"
-        file.check(
-            first,
-            [
-                (name, one, one < 0, "is negative"),
-                (name, one, one > MAX_EVENTS, many),
-                (name, one, one != np.floor(one), "is a fraction"),
-            ],
-        )
+    for name, events in zip(file.names[1:], values, strict=True):
+        checks = [
+            (name, events, events < 0, "is negative"),
+            (name, events, events > MAX_EVENTS, f"is more than {MAX_EVENTS:,} in a second"),
+            (name, events, events != np.floor(events), "is a fraction"),
+        ]
+        file.check(first, checks)
     return np.stack(values, axis=1).astype(np.int64)
 
 
@@ -188,11 +185,8 @@ def _schedules(
     is_known = names <= {AT, PARTITION, KEY, SIZE} and len(names) == len(file.names)
     if not (is_known and (has_partition or KEY in names)):
         file.refuse_header(f"{','.join(file.names)[:80]!r} is not the header; must be {FORM}")
-    wanted = [
-        AT,
-        *([PARTITION] if has_partition else []),
-        *([KEY] if KEY in names and (keys or not has_partition) else []),
-    ]
+    with_key = KEY in names and (keys or not has_partition)
+    wanted = [AT, *([PARTITION] if has_partition else []), *([KEY] if with_key else [])]
     last_us = 0
     for part in file.parts(wanted):
         found = _events(file, part, partitions or MAX_PARTITIONS, last_us)

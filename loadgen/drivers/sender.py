@@ -137,7 +137,7 @@ class KafkaSender(Sender):
         try:
             found = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
         except KafkaException as error:
-            return f"no broker answers at {self._address} ({error.args[0].str()}): start it or fix the address"
+            return f"no Kafka broker answers at {self._address} ({error.args[0].str()}): start it or fix the address"
         if found.error is not None:
             return f"topic {self._topic} at {self._address}: {found.error.str()}: create it before the load starts"
         if len(found.partitions) != partitions:
@@ -158,7 +158,7 @@ class KafkaSender(Sender):
             self.first_error = self.first_error or error.str()
 
 
-SAMPLE_EVENTS = 1000
+SAMPLE = 1000
 """Number of events in the lateness metric."""
 
 SCHEDULED = gauge("tailpack_generator_scheduled", "events", "Events of the whole schedule")
@@ -166,9 +166,7 @@ SENT = counter("tailpack_generator_sent_total", "events", "Events passed to the 
 ACKNOWLEDGED = counter("tailpack_generator_acknowledged_total", "events", "Events that the brokers have confirmed")
 FAILED = counter("tailpack_generator_failed_total", "events", "Events that the Kafka client gave up")
 LATENESS = gauge(
-    "tailpack_generator_lateness_p99_seconds",
-    "seconds",
-    f"Send time − scheduled time, p99 of the last {SAMPLE_EVENTS} events",
+    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − scheduled time, p99 of the last {SAMPLE} events"
 )
 LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p99 of a valid run: 5 % of W")
 
@@ -185,7 +183,7 @@ class GeneratorMetrics:
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics."""
         pacer = self._pacer()
-        late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-SAMPLE_EVENTS:], 0.99)
+        late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-SAMPLE:], 0.99)
         values = {
             SCHEDULED: self._scheduled,
             SENT: self._sender.produced,

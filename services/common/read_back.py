@@ -19,7 +19,7 @@ from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0
 FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay in memory until they are processed
-MAX_RECORDS: Final = 1000
+BATCH: Final = 1000
 
 ReadId = Callable[[bytes], str | None]
 """Value of an output record → id of its effect; None for a record of another stage. Raises UNDECODABLE."""
@@ -82,9 +82,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
     try:
         ends = await _seek_tails(consumer, tails)
         while ends:
-            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(
-                *ends, timeout_ms=200, max_records=MAX_RECORDS
-            )
+            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(*ends, timeout_ms=200, max_records=BATCH)
             for partition, records in batch.items():
                 for record in records:
                     try:

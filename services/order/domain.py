@@ -137,9 +137,7 @@ def _number_in(record: Incoming, header: str) -> int | None:
     if text is None:
         return None
     if not text.isdigit() or len(text) > MAX_HEADER_DIGITS:
-        raise ValueError(
-            f"header {header} is not a decimal number of at most {MAX_HEADER_DIGITS} digits: {text[:40]!r}"
-        )
+        raise ValueError(f"header {header} must have at most {MAX_HEADER_DIGITS} decimal digits, not {text[:40]!r}")
     return int(text)
 
 

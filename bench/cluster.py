@@ -62,8 +62,7 @@ class ClusterRuns(Benchmark):
         """Return scenario, policy and seed of each run, seed by seed. Raises ValueError."""
         for name in self.policy:
             policy_factory(name)
-        names = [load_scenario(name).name for name in self.scenarios]
-        runs = product(range(1, self.seeds + 1), names, self.policy)
+        runs = product(range(1, self.seeds + 1), [load_scenario(one).name for one in self.scenarios], self.policy)
         return [f"{scenario} {policy} {seed}" for seed, scenario, policy in runs]
 
     def measure(self, case: str, tools: Tools) -> Row:

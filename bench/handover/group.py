@@ -255,8 +255,9 @@ class ServedGroup:
         """Take in what arrives until `condition` holds. Raises NotWithinError."""
 
         def holds() -> bool:
-            self.pump(POLL_S)
-            return condition()
+            if not (done := condition()):
+                self.pump(POLL_S)
+            return done
 
         until(holds, within_s, what, poll_s=0)
 

@@ -21,7 +21,7 @@ def test_plans_are_carried_out_although_the_leader_cannot_read_them(
         a, b = (PlanConsumer(name, ground.connection, ground.topics, handle) for name in "ab")
         async with running(a):
             await until(lambda: a.partitions == (0, 1), "a, the first, leads")
-            monkeypatch.setattr(a._clients.plans, "_take", lambda offset, value: None)
+            monkeypatch.setattr(a._clients.plans, "_read_record", lambda offset, value: None)
             async with running(b):
                 await until(lambda: (a.partitions, b.partitions) == ((0,), (1,)), "they share the partitions")
                 ground.plan({0: "b", 1: "a"})

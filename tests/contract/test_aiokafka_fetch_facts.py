@@ -1,4 +1,4 @@
-"""How aiokafka fetches where services/consumer relies on it. After an upgrade the broken fact is named."""
+"""Facts of aiokafka's fetcher that services/consumer relies on. After an upgrade the broken fact is named."""
 
 import asyncio
 from types import SimpleNamespace
@@ -160,11 +160,11 @@ async def unparsable() -> None:
         )
         with pytest.raises(UnicodeDecodeError) as wrong:
             await f.fetcher.fetched_records(set(), timeout=0)
-        assert Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)
+        assert Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(wrong.value)
         assert "offset 1" in queues[0].cut_off_reason
         assert paused == [ZERO]
         assert sought == {ONE: 0}, "what was polled together with it is fetched again"
-        assert not Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)
+        assert not Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(wrong.value)
 
 
 @pytest.mark.parametrize("name", CHECKS)

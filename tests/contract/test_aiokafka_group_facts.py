@@ -1,4 +1,4 @@
-"""How aiokafka joins and commits where services/consumer relies on it. After an upgrade the broken fact is named."""
+"""Facts of aiokafka's joins and commits that services/consumer relies on. After an upgrade the broken fact is named."""
 
 import asyncio
 import inspect
@@ -82,7 +82,7 @@ async def prepared_once() -> None:
         assert await g.coordinator.ensure_active_group(subscription, None) is None
         assert await g.coordinator.ensure_active_group(subscription, None) is subscription.assignment
         assert prepared == [None]
-        await asyncio.sleep(0)  # the heartbeats have begun
+        await asyncio.sleep(0)  # heartbeats have started
         await g.coordinator.ensure_active_group(subscription, None)
         assert prepared == [None, None]
 

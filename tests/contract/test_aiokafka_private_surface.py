@@ -1,4 +1,4 @@
-"""What services use of aiokafka beyond its documentation: all there, as listed, and nothing else."""
+"""Exactly the listed private names of aiokafka are used, and all of them exist."""
 
 import ast
 import functools
@@ -19,7 +19,7 @@ import services.consumer
 from services.common import header_names
 
 VERSION = "0.14."
-"""Series that was read; pyproject.toml pins it. Another one is to be trusted only once these tests pass."""
+"""Series of aiokafka that the lists were made for; pyproject.toml pins it."""
 USED = """
 consumer.group_coordinator.GroupCoordinator: _on_join_prepare(previous_assignment) _do_rejoin_group(subscription)
     _on_join_complete(generation,member_id,protocol,member_assignment_bytes) _do_commit_offsets(assignment,offsets)
@@ -62,7 +62,7 @@ consumer.subscription_state.Subscription: active assignment _reassignment_in_pro
 consumer.fetcher.FetchResult: _partition_records
 consumer.fetcher.PartitionRecords: _records_iterator
 """
-"""Class: its methods, with their parameters, that are overridden or called, and its attributes that are read or set."""
+"""Class: methods that are overridden or called, with their parameters, and attributes that are read or set."""
 IMPORTED = """
 client: AIOKafkaClient ConnectionGroup CoordinationType
 producer.sender: Sender TxnOffsetCommitHandler
@@ -84,7 +84,7 @@ protocol.commit: OffsetCommitRequest
 protocol.group: HeartbeatRequest JoinGroupRequest LeaveGroupRequest SyncGroupRequest
 protocol.metadata: MetadataRequest
 """
-"""Module that the documentation does not promise: names that are imported from it."""
+"""Undocumented module: names that are imported from it."""
 OVERRIDDEN = {"_on_join_prepare", "reset_generation", "create_request", "handle_response", "next_batch", "metadata"} | {
     "assign", "on_assignment"
 }  # fmt: skip
@@ -110,7 +110,7 @@ def found(path: str) -> Any:
 
 @functools.cache
 def source_of(owner: type) -> str:
-    """Of the class and of its bases in aiokafka."""
+    """Return the source of the class and its bases in aiokafka."""
     return "".join(inspect.getsource(each) for each in owner.__mro__ if each.__module__.startswith("aiokafka"))
 
 
@@ -128,7 +128,7 @@ def test_every_listed_name_exists_with_its_parameters(owner, name):
         assert f"self.{name} = " in source_of(known) or isinstance(getattr(known, name, None), property)
 
 
-# The list cannot go stale: what the package's own source says.
+# The lists match the package's own source.
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
@@ -141,7 +141,7 @@ def is_private(name: str) -> bool:
 
 
 def foreign_attributes(tree: ast.Module) -> set[str]:
-    """Private attributes that the module uses, or overrides, and that are not its own classes'."""
+    """Return private attributes that the module uses or overrides, except those of its own classes."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     declared = set().union(*map(declared_in, classes))
     overridden = {name for each in classes for name in declared_in(each) if any(name in of for of in extended(each))}
@@ -157,7 +157,7 @@ def foreign_attributes(tree: ast.Module) -> set[str]:
 
 @functools.cache
 def our_own() -> set[str]:
-    """Private attributes of the package's classes that extend none of aiokafka's: subclasses may use them."""
+    """Return private attributes of classes that do not extend aiokafka, which their subclasses may use."""
     classes = [node for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     return set().union(*(assigned_in(each) | declared_in(each) for each in classes if not extended(each)))
 

@@ -1,4 +1,4 @@
-"""PlanConsumer as a library, on a real Kafka: the promises of docs/reference/consumer-api.md."""
+"""PlanConsumer as a library, on a real Kafka, as docs/reference/consumer-api.md describes it."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def test_an_event_that_always_fails_becomes_a_dead_letter_while_other_partitions
             raise ValueError(f"cannot be digested: {text(event)}")
         if text(event) == "flaky" and tried["flaky"] < 3:
             raise OSError("not there yet")
-        if text(event) == "bulky":  # more than the client sends: the event's fault, not the producer's
+        if text(event) == "bulky":  # above the client's limit: only this event fails
             return await one.send(letters, None, b"x" * 2_000_000)
         handled.append(text(event))
         return None
@@ -172,7 +172,7 @@ def test_health_and_metrics_are_available_in_the_program_and_over_http(ground: P
 
 @pytest.mark.parametrize("guarantee", Guarantee)
 def test_an_output_above_the_size_limit_fails_its_event(ground: Playground, guarantee: str) -> None:
-    """Nor does it take a batch of several that are small. Its dead letter fits into a topic of small records."""
+    """A batch of several small outputs is refused too. The dead letter fits into a topic for small records."""
     out, letters = f"{ground.name}.out", f"{ground.name}.dead.letters"
     made = [NewTopic(name, 1, config={"max.message.bytes": size}) for name, size in ((out, "1500"), (letters, "3000"))]
     for creation in ground.admin.create_topics(made).values():

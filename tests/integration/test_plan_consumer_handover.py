@@ -1,4 +1,4 @@
-"""Partitions move between PlanConsumers of one process: state goes with them, and nobody waits for a slow one."""
+"""Partitions move between PlanConsumers of one process, with their state and without delay by slow events."""
 
 import asyncio
 import signal
@@ -28,12 +28,12 @@ PAUSE_S = 0.02
 
 
 def blocks(kafka: str) -> list[str]:
-    """The Python examples of docs/reference/consumer-api.md, for this Kafka."""
+    """Return the Python examples of docs/reference/consumer-api.md, for this Kafka."""
     return [one.text.replace("127.0.0.1:9092", kafka) for one in follow.blocks(DOC)]
 
 
 class Greeters(Playground):
-    """The group of docs/reference/consumer-api.md, which has names of its own."""
+    """The group of docs/reference/consumer-api.md, with its topic names."""
 
     topics = GREETERS  # type: ignore[assignment]
 
@@ -59,7 +59,7 @@ def test_the_documented_service_greets_and_stops_at_sigterm(kafka: str, tmp_path
 
 
 class Store:
-    """What the documentation's example keeps its counts in."""
+    """The store of the documentation's example."""
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
@@ -72,7 +72,7 @@ class Store:
 
 
 class Counting:
-    """A replica that counts its events by partition; the documentation's listeners hand the counts on."""
+    """A replica that counts its events by partition; the documentation's listeners hand the counts over."""
 
     def __init__(self, ground: Playground, replica: str, store: Store) -> None:
         example = blocks(ground.kafka)[2]
@@ -203,7 +203,7 @@ def test_the_later_of_two_processes_with_one_name_serves_even_if_its_clock_was_s
             async with running(later):
                 await until(lambda: (older.partitions, later.partitions) == ((), (0, 1)), "the later one serves")
                 ground.plan({0: "one", 1: "one"})
-                await until(lambda: later._clients.assignor.last.epoch == 2, "another round")
+                await until(lambda: later._clients.assignor.last_assignment.epoch == 2, "another rebalance")
                 assert (older.partitions, later.partitions) == ((), (0, 1))
             await until(lambda: older.partitions == (0, 1), "the older one serves again")
 

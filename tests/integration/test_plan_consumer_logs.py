@@ -1,4 +1,4 @@
-"""A log that is not the one that was read: nothing of it is served as if it followed, and nothing is left out."""
+"""A re-created or truncated log is not served as a continuation, and no event is left out."""
 
 import asyncio
 import functools
@@ -35,7 +35,7 @@ def in_a_loop(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., 
 
 
 class Reader:
-    """A consumer that notes what it handles; one that is held back takes no event before `gate` is set."""
+    """A consumer that records its events. If it is held back, its handler waits for `gate`."""
 
     def __init__(self, ground: Playground, policy: OnLogReset, *, held_back: bool = False) -> None:
         self.handled: list[tuple[int, str]] = []
@@ -59,7 +59,7 @@ class Reader:
 
 
 def anew(ground: Playground) -> None:
-    """Delete the topic and create it again."""
+    """Delete and re-create the topic."""
     name = ground.topics.events
     ground.admin.delete_topics([name])[name].result(DEADLINE_S)
     wait_for(lambda: name not in ground.admin.list_topics(timeout=DEADLINE_S).topics, "the topic is deleted")
@@ -68,7 +68,7 @@ def anew(ground: Playground) -> None:
 
 
 def log_ends(ground: Playground) -> list[int]:
-    """Return where the partitions end; nothing while their broker does not have them."""
+    """Return the partitions' end offsets; empty while the broker does not have them."""
     try:
         return end_offsets(ground.kafka, ground.topics.events)
     except KafkaException:
@@ -76,7 +76,7 @@ def log_ends(ground: Playground) -> list[int]:
 
 
 def reported(ground: Playground) -> Progress:
-    """The newest report on the progress topic."""
+    """Return the newest report on the progress topic."""
     newest = read_all(ground.kafka, ground.name, "progress")[-1]  # type: ignore[arg-type]  # not the pipeline's
     return msgspec.json.decode(newest.value() or b"", type=Progress)
 
@@ -88,7 +88,7 @@ def values(prefix: str, count: int) -> list[str]:
 @pytest.mark.parametrize(("policy", "written"), [(START_OVER, 5), (START_OVER, 60), (FAIL, 60)])
 @in_a_loop
 async def test_a_re_created_topic_is_served_from_its_start_or_no_more(ground, policy, written):
-    """60 events are more than were there before: every offset can still be fetched, and only the id is another."""
+    """60 events are more than before, so that every offset can still be fetched and only the id differs."""
     reader = Reader(ground, policy)
     ground.put(0, *values("old", 40))
     async with running(reader.consumer):
@@ -104,7 +104,7 @@ async def test_a_re_created_topic_is_served_from_its_start_or_no_more(ground, po
             wanted = {(0, value) for value in values("new", written)}
             await until(lambda: wanted <= set(reader.handled), "all of the new ones are handled")
             await until(lambda: ground.committed(0) == written, "offsets are those of the new log")
-    if policy is FAIL and ground.committed(0) > 0:  # committed before it was noticed
+    if policy is FAIL and ground.committed(0) > 0:  # committed before the new log was detected
         successor = Reader(ground, policy)
         async with running(successor.consumer):
             await until(lambda: 0 in successor.cut_off(), "the next owner notices, too")

@@ -145,7 +145,7 @@ class Fetching:
 
     async def __aexit__(self, *_: object) -> None: ...
 
-    def change_assignment(self, *partitions: TopicPartition, **keywords: Any) -> None:
+    def change(self, *partitions: TopicPartition, **keywords: Any) -> None:
         change_assignment(self.consumer, set(partitions), keywords.get("positions", {}), self.out_of_range.append)
 
     @property

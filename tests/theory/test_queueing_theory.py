@@ -1,4 +1,4 @@
-"""The simulator is believed because it agrees with queueing theory.
+"""The simulator agrees with queueing theory.
 
 λ: arrival_rate, μ: service_rate, ρ = λ/μ, W_q: mean time from arrival to the start of service.
 """
@@ -28,7 +28,7 @@ def poisson(*, rate, count, partitions=1, seed=2):
 
 
 def served(workload, *, distribution=Distribution.DETERMINISTIC, partitions=1, replicas=1):
-    """All outcomes; partitions are dealt out to replicas."""
+    """Return all outcomes; the partitions are assigned to replicas in turn."""
     service = ServiceTimes(ServiceSettings(service_time_s=SERVICE_TIME_S, distribution=distribution), seed=7)
     engine = Engine(partitions, service)
     for _ in range(replicas):
@@ -41,9 +41,9 @@ def served(workload, *, distribution=Distribution.DETERMINISTIC, partitions=1, r
 
 
 def deviation_of_mean_wait(rho, count):
-    """Standard deviation of the mean of `count` successive waits in M/M/1, in service times.
+    """Return the standard deviation of the mean of `count` successive waits in M/M/1, in service times.
 
-    Successive waits are correlated: Daley's asymptotic variance ρ (2 + 5ρ − 4ρ² + ρ³) / (1 − ρ)⁴ counts that in.
+    Successive waits are correlated: Daley's asymptotic variance ρ (2 + 5ρ − 4ρ² + ρ³) / (1 − ρ)⁴ includes that.
     """
     return math.sqrt(rho * (2 + 5 * rho - 4 * rho**2 + rho**3) / (1 - rho) ** 4 / count)
 
@@ -93,7 +93,7 @@ def test_a_random_split_over_replicas_gives_independent_queues():
 
 @pytest.mark.parametrize("engine_type", [ReferenceEngine, Engine])
 def test_littles_law_holds_to_the_microsecond(engine_type):
-    """What is in the system, summed over time, is the time that events spend in it, summed over events."""
+    """The number of events in the system, summed over time, equals their times in it, summed over events."""
     workload = poisson(rate=0.09 / US, count=300)  # ρ = 0.9
     engine = engine_type(
         1, ServiceTimes(ServiceSettings(service_time_s=10 * US, distribution=Distribution.EXPONENTIAL), 5)
@@ -118,7 +118,7 @@ def test_littles_law_holds_to_the_microsecond(engine_type):
     st.sampled_from(Distribution),
 )
 def test_every_event_is_served_once_and_in_order(gaps, handovers, distribution):
-    """Partitions are handed over as a consumer group does: the next owner begins when the last event is finished."""
+    """Partitions are handed over as in a consumer group: the next owner starts after the last event is done."""
     times_us = np.cumsum([gap for gap, _ in gaps]).tolist()
     workload = arrivals(*((at_us, partition) for at_us, (_, partition) in zip(times_us, gaps, strict=True)))
     engine = Engine(3, ServiceTimes(ServiceSettings(service_time_s=10 * US, distribution=distribution), seed=1))

@@ -1,8 +1,8 @@
-"""The real consumer, with all of aiokafka's client, against simulated brokers in virtual time: what must always hold.
+"""Invariants of the real consumer and aiokafka's client, against simulated brokers in virtual time.
 
-Nothing is a twin: replicas are `PlanConsumer`s in event loops of their own; below them only connections are replaced.
-They get stopped and killed, cut off and evicted, brokers restart and vanish, clocks are set. `rebalance/checks.py` says
-what must hold; each test that plants a fault in the real objects shows that it would be seen. `-s` prints the figures.
+Replicas are `PlanConsumer`s in separate event loops; only their connections are simulated. They are stopped, killed,
+cut off and evicted, brokers restart and vanish, clocks are set. `rebalance/checks.py` has the invariants. Tests that
+plant a fault in the real objects show that the checks detect it. `-s` prints the figures.
 """
 
 import logging
@@ -13,7 +13,18 @@ import pytest
 from theory.rebalance.checks import ViolationError
 from theory.rebalance.group import Group
 from theory.rebalance.replica import SESSION_S
-from theory.rebalance.schedule import both, cut, evict, freeze, kill, random_story, reset, restart, serve_in, swap
+from theory.rebalance.schedule import (
+    all_of,
+    cut,
+    evict,
+    freeze,
+    kill,
+    random_scenario,
+    reset,
+    restart,
+    set_service_time,
+    swap,
+)
 
 from services.consumer import assignor, coordinator, rebalance
 from services.consumer.handover import Handover
@@ -24,7 +35,7 @@ from services.consumer.server import Server
 
 
 @pytest.fixture(autouse=True)
-def _in_silence():
+def _disable_logging():
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -42,23 +53,23 @@ FAULTS = {
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_event_is_repeated_without_faults(seed):
-    story = random_story(seed, most_faults=0).run()
+    scenario = random_scenario(seed, max_faults=0).run()
 
-    assert sum(story.checks.output.values()) > 20
-    assert story.checks.repeated == 0
-    assert story.ended == []
+    assert sum(scenario.checks.output.values()) > 20
+    assert scenario.checks.repeated == 0
+    assert scenario.ended == []
 
 
 @pytest.mark.parametrize("seed", range(100, 122))
 def test_the_guarantees_hold_under_random_faults(seed):
-    story = random_story(seed).run()
+    scenario = random_scenario(seed).run()
 
-    print(f"{sum(story.checks.output.values())} events, {story.checks.repeated} repeated: {story}")  # noqa: T201
+    print(f"{sum(scenario.checks.output.values())} events, {scenario.checks.repeated} repeated: {scenario}")  # noqa: T201
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_guarantees_hold_with_a_fault_at_each_message_of_a_handover(fault):
-    """Two replicas exchange their partitions; at each message in turn, to the broker or back, something happens."""
+    """Two replicas exchange their partitions, with a fault at each message in turn, to the broker or back."""
     messages = 22
     assert swap().run().messages > messages
     for number in range(1, messages + 1, 3):
@@ -66,35 +77,35 @@ def test_the_guarantees_hold_with_a_fault_at_each_message_of_a_handover(fault):
 
 
 def test_the_guarantees_hold_if_a_message_of_a_handover_is_late():
-    """Later than what others do meanwhile, and, at the end, than the session lasts."""
+    """Later than the other members' messages, and later than the session."""
     for number in range(1, 20, 3):
         swap(late_s={number: 0.3 * SESSION_S}).run()
         swap(late_s={number: 1.2 * SESSION_S}).run()
 
 
 def test_the_same_seed_gives_the_same_run():
-    first, second = random_story(104).run(), random_story(104).run()
+    first, second = random_scenario(104).run(), random_scenario(104).run()
 
     assert (first.history, first.checks.begun) == (second.history, second.checks.begun)
 
 
-# The model can fail: each of these plants a fault in the real objects, and is seen.
+# Planted faults in the real objects, which the checks must detect.
 
 
-async def _at_once(*_):
+async def _return_at_once(*_):
     return True
 
 
-async def _without_looking(self, assignment, offsets):
+async def _commit_unchecked(self, assignment, offsets):
     await coordinator.GroupCoordinator._do_commit_offsets(self, assignment, offsets)
 
 
-async def _carry_out_and_rest(self, partitions, generation, apply_assignment=Handover.apply_assignment):
+async def _apply_without_rejoin(self, partitions, generation, apply_assignment=Handover.apply_assignment):
     await apply_assignment(self, partitions, generation)
     return False
 
 
-def _taking_from_the_first(plan, metadata, *rest, decide=rebalance.decide):
+def _take_from_first_member(plan, metadata, *rest, decide=rebalance.decide):
     shares = decide(plan, metadata, *rest)
     first = min(shares)
     return shares | {first: Share((), shares[first].assignment)}
@@ -106,55 +117,55 @@ def _keep_partitions(self):
     return self.calls.on_lost(())
 
 
-PLANTED = {
-    "a leader that grants what is still claimed": (
+PLANTED_FAULTS = {
+    "a leader that grants claimed partitions": (
         {(rebalance, "last_owners"): lambda metadata: {}},
-        r"two members have the same partition|done twice for nothing",
+        r"two members own the same partition|a needless repeat",
     ),
     "a member that keeps its claims after a loss": (
         {(Handover, "lose_all"): _keep_partitions},
-        "two members have the same partition|the committed offset .* goes back",
+        "two members own the same partition|the committed offset .* goes back",
     ),
-    "commits in the middle of a join, under whatever generation": (
+    "commits in the middle of a join, under any generation": (
         {
             (Committer, "_may_commit"): lambda self: True,
-            (coordinator.PlanCoordinator, "_do_commit_offsets"): _without_looking,
+            (coordinator.PlanCoordinator, "_do_commit_offsets"): _commit_unchecked,
         },
-        "goes back|done twice for nothing|without a fault to blame",
+        "goes back|a needless repeat|without a fault as the cause",
     ),
-    "nobody waits for the lease": (
-        {(Lease, "wait_until_valid"): _at_once},
-        "its lease is out|time-out has run out|having stood still",
+    "events that start without a valid lease": (
+        {(Lease, "wait_until_valid"): _return_at_once},
+        "its lease is expired|time-out has expired|having stood still",
     ),
-    "an event that counts as done before its output is there": (
+    "an event that counts as done before its output is acknowledged": (
         {(Server, "_finish_later"): lambda self, queue, batch, completion, events: queue.finish(batch)},
         "with output to",
     ),
-    "nobody asks for the round that grants what was given up": (
-        {(Handover, "apply_assignment"): _carry_out_and_rest},
+    "no rejoin after a partition was given up": (
+        {(Handover, "apply_assignment"): _apply_without_rejoin},
         "are not served",
     ),
-    "a leader that takes from whom it wants to leave alone": (
-        {(assignor, "decide"): _taking_from_the_first},
+    "a leader that takes partitions from members that should keep them": (
+        {(assignor, "decide"): _take_from_first_member},
         "are not served|where the plan wants",
     ),
 }
 
 
-def _first_violation(planted):
+def _run_until_violation(planted):
     with ExitStack() as patches:
         for (owner, name), wrong in planted.items():
             patches.enter_context(patch.object(owner, name, wrong))
         for seed in range(60):
-            random_story(seed).run()
+            random_scenario(seed).run()
 
 
-@pytest.mark.parametrize("fault", PLANTED)
+@pytest.mark.parametrize("fault", PLANTED_FAULTS)
 def test_a_planted_fault_is_detected(fault):
-    planted, seen = PLANTED[fault]
+    planted, seen = PLANTED_FAULTS[fault]
 
     with pytest.raises(ViolationError, match=seen):
-        _first_violation(planted)
+        _run_until_violation(planted)
 
 
 def test_a_lease_that_runs_from_the_time_of_the_answer_is_detected(monkeypatch):
@@ -163,17 +174,21 @@ def test_a_lease_that_runs_from_the_time_of_the_answer_is_detected(monkeypatch):
 
     monkeypatch.setattr(Lease, "renew", renew_now)
 
-    with pytest.raises(ViolationError, match="its lease is out"):
+    with pytest.raises(ViolationError, match="its lease is expired"):
         _answers_are_late_and_then_there_are_none()
 
 
 def _answers_are_late_and_then_there_are_none():
-    """With events enough in hand to serve on."""
+    """The backlog is long enough to continue without the brokers."""
     late_s = dict.fromkeys(range(1, 2000), 0.14 * SESSION_S)
     for tenth in range(10, 20):
-        gone_s = 0.1 * tenth * SESSION_S
-        acts = [(0.1, serve_in(0.08)), (gone_s, cut(0, 1.5 * SESSION_S)), (gone_s + 1.5 * SESSION_S, serve_in(0.001))]
-        swap(rate=20, acts=acts, late_s=late_s).run()
+        cut_s = 0.1 * tenth * SESSION_S
+        actions = [
+            (0.1, set_service_time(0.08)),
+            (cut_s, cut(0, 1.5 * SESSION_S)),
+            (cut_s + 1.5 * SESSION_S, set_service_time(0.001)),
+        ]
+        swap(rate=20, actions=actions, late_s=late_s).run()
 
 
 def test_a_release_before_the_commit_is_detected(monkeypatch):
@@ -184,7 +199,7 @@ def test_a_release_before_the_commit_is_detected(monkeypatch):
 
     monkeypatch.setattr(Committer, "last_commit", pretend)
 
-    with pytest.raises(ViolationError, match="tells released of partition"):
+    with pytest.raises(ViolationError, match="announces released for partition"):
         swap(rate=50).run()
 
 
@@ -194,15 +209,15 @@ def test_an_offset_handed_over_before_the_last_generation_is_stale(monkeypatch):
 
     monkeypatch.setattr(rebalance, "_handed_over_offsets", offsets_of_any_age)
 
-    with pytest.raises(ViolationError, match="done twice for nothing"):
+    with pytest.raises(ViolationError, match="a needless repeat"):
         _an_answer_is_missed_and_the_new_owner_dies(range(14, 40))
 
 
 def _an_answer_is_missed_and_the_new_owner_dies(answers):
     for number in answers:
-        missed = {number: lambda who: both(reset(who), cut(who, 0.6 * SESSION_S))}
+        missed = {number: lambda who: all_of(reset(who), cut(who, 0.6 * SESSION_S))}
         for other in (0, 1):
-            swap(rate=30, acts=[(0.5 * SESSION_S, kill(other))], at_messages=missed).run()
+            swap(rate=30, actions=[(0.5 * SESSION_S, kill(other))], at_messages=missed).run()
 
 
 def test_committed_offsets_go_back_without_fencing():
@@ -210,7 +225,7 @@ def test_committed_offsets_go_back_without_fencing():
         self.commit(member_id, offsets)
         return 0
 
-    everything_else = ("lease", "session", "again, begun", "done twice", "two members")
+    everything_else = ("lease", "session", "again, begun", "needless repeat", "two members")
     with (
         patch.object(Group, "offset_commit", accept),
         patch("theory.rebalance.checks.IGNORED_VIOLATIONS", everything_else),
@@ -221,5 +236,5 @@ def test_committed_offsets_go_back_without_fencing():
 
 def _one_is_stopped_and_evicted_with_events_to_commit():
     for tenth in range(10):
-        evicted = both(freeze(0, 0.3 * SESSION_S), evict(0))
-        swap(rate=50, acts=[(0.5 + 0.01 * tenth, evicted)]).run()
+        evicted = all_of(freeze(0, 0.3 * SESSION_S), evict(0))
+        swap(rate=50, actions=[(0.5 + 0.01 * tenth, evicted)]).run()

@@ -4,8 +4,8 @@ import random
 
 import pytest
 from theory.rebalance.replica import SESSION_S
-from theory.rebalance.schedule import random_story, swap
-from theory.test_rebalance_protocol import FAULTS, _in_silence  # noqa: F401  # a fixture
+from theory.rebalance.schedule import random_scenario, swap
+from theory.test_rebalance_protocol import FAULTS, _disable_logging  # noqa: F401  # a fixture
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 def test_the_guarantees_hold_under_random_faults(hundred):
     events = repeated = 0
     for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
-        story = random_story(seed, most_faults=6).run()
-        events += sum(story.checks.output.values())
-        repeated += story.checks.repeated
+        scenario = random_scenario(seed, max_faults=6).run()
+        events += sum(scenario.checks.output.values())
+        repeated += scenario.checks.repeated
 
     print(f"100 schedules, {events} events, {repeated} repeated")  # noqa: T201  # shown by pytest -s
 

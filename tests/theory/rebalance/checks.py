@@ -1,4 +1,4 @@
-"""What must hold at every moment, whatever goes wrong. Knows the brokers' truth, and shares nothing with a replica."""
+"""Invariants that hold at every moment, whatever fails. They use the brokers' state, and no state of a replica."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,116 +12,120 @@ from contracts.events import Timeline
 from services.common.fence import Fence
 
 IGNORED_VIOLATIONS: tuple[str, ...] = ()
-"""Words of violations that are let pass: a planted fault may break more than one thing."""
-GAP: Final = 1 / 3
-"""Share of a session: who stood still for longer asks first whether it is a member."""
-WINDOW_S: Final = 0.6
-"""What a fault may have repeated: events that were begun so long before it at most. They wait for the next commit."""
-SLACK_S: Final = 1e-3
-"""What a process may take between looking at its lease and starting an event."""
+"""Words of violations that are ignored, because a planted fault may violate more than one invariant."""
+MAX_GAP_SESSIONS: Final = 1 / 3
+"""Share of a session after which a process that stood still must prove its membership before it starts an event."""
+MAX_REPEAT_AGE_S: Final = 0.6
+"""A fault may repeat events that were begun at most this long before it, because they wait for the next commit."""
+START_SLACK_S: Final = 1e-3
+"""Longest time of a process between the check of its lease and the start of an event."""
 
 
 class ViolationError(Exception):
-    """Something that must never happen has happened."""
+    """An invariant is violated."""
 
 
 class Checks:
-    """Told of each event that starts, each answer, record and commit. What must not be ends the run: ViolationError."""
+    """Checks each started event, answer, record and commit. A violation ends the run with ViolationError."""
 
     def __init__(self, cluster: Cluster, session_s: float) -> None:
-        self.world = cluster.world
+        self.sim = cluster.sim
         self.cluster = cluster
         self.session_s = session_s
         self.faults: list[tuple[float, str]] = []
         self.repeated = 0
         self.output: dict[int, int] = defaultdict(int)
-        """Partition → offset after the last event whose output is there, all before it included."""
+        """Partition → first offset without an output."""
         self.begun: dict[int, dict[int, float]] = defaultdict(dict)
-        """Partition → offset → when it was started last."""
+        """Partition → offset → time of its last start."""
         self._proof_s: dict[Process, float] = {}
         self._fence = Fence()
-        """The next stage's own."""
+        """The fence of the next stage."""
         self._newest: dict[tuple[int, int], int] = {}
-        """Partition, offset → the newest generation that has written its output."""
+        """(Partition, offset) → newest generation that has written its output."""
         self._done: dict[tuple[Process, int], int] = {}
-        self._told: dict[Process, set[int]] = {}
-        self._listening: dict[Process, str] = {}
+        self._announced: dict[Process, set[int]] = {}
+        self._listener_calls: dict[Process, str] = {}
         self._removed: dict[str, str] = {}
-        cluster.network.answered = self._answered
-        cluster.committing = self._commits
-        cluster.appended = self._written
-        cluster.group.removed = self._forgets
+        cluster.network.on_answer = self._check_answer
+        cluster.on_commit = self._check_commit
+        cluster.on_append = self._check_output
+        cluster.group.on_removed = self._note_removal
 
-    def fault(self, what: str) -> None:
-        """Something goes wrong from now on."""
-        self.faults.append((self.world.now_s, what))
+    def record_fault(self, what: str) -> None:
+        """Note a fault that begins now."""
+        self.faults.append((self.sim.now_s, what))
 
-    def starts(self, process: Any, partition: int, offset: int) -> None:
-        """A replica starts to work on an event."""
-        now_s, begun = self.world.now_s, self.begun[partition]
+    def on_start(self, process: Any, partition: int, offset: int) -> None:
+        """Check the start of an event by a replica."""
+        now_s, begun = self.sim.now_s, self.begun[partition]
         what = f"{process.name} starts event {offset} of partition {partition}"
-        silent_s = now_s - self._proof_s.get(process, float("-inf"))
-        if silent_s > self.session_s + SLACK_S:
-            self._fail(f"{what} {silent_s:.3f} s after it last asked whether it is a member: its lease is out")
+        proof_age_s = now_s - self._proof_s.get(process, float("-inf"))
+        if proof_age_s > self.session_s + START_SLACK_S:
+            self._report(
+                f"{what} {proof_age_s:.3f} s after its last proof of membership was requested: its lease is expired"
+            )
         if self._proof_s.get(process, 0.0) < process.stood_still_s:
-            self._fail(f"{what}, having stood still, before it has asked whether it is a member")
+            self._report(f"{what}, having stood still, before a new proof of membership")
         if offset > max(begun, default=-1) + 1:
-            self._fail(f"{what}, but begun are only those before {max(begun, default=-1) + 1}: events are skipped")
+            self._report(f"{what}, but only events before {max(begun, default=-1) + 1} were begun: events are skipped")
         known = process.member_id in self.cluster.group.members
         if not known and (why := self._removed.get(process.member_id)) in ("session", "rebalance"):
-            self._fail(f"{what}, which others may have: its {why} time-out has run out")
+            self._report(f"{what}, which others may own: its {why} time-out has expired")
         if known:
             if offset < self.cluster.committed.get(partition, 0):
-                self._fail(f"{what}, but {self.cluster.committed[partition]} is committed: done twice for nothing")
-            others = [each for each in self.world.processes if each is not process and not each.is_dead]
+                self._report(f"{what}, but {self.cluster.committed[partition]} is committed: a needless repeat")
+            others = [each for each in self.sim.processes if each is not process and not each.is_dead]
             for other in others:
                 if partition in other.partitions and other.member_id in self.cluster.group.members:
-                    self._fail(f"{what}, and so does {other.name}: two members have the same partition")
+                    self._report(f"{what}, which {other.name} serves too: two members own the same partition")
         if offset in begun:
             self.repeated += 1
-            excused = any(at_s <= now_s and begun[offset] >= at_s - WINDOW_S for at_s, _ in self.faults)
-            if not excused:
-                self._fail(f"{what} again, begun {now_s - begun[offset]:.3f} s ago, without a fault to blame")
+            has_cause = any(at_s <= now_s and begun[offset] >= at_s - MAX_REPEAT_AGE_S for at_s, _ in self.faults)
+            if not has_cause:
+                self._report(f"{what} again, begun {now_s - begun[offset]:.3f} s ago, without a fault as the cause")
         begun[offset] = now_s
         self._done[process, partition] = offset + 1
 
     def on_listener(self, process: Any, what: str, partitions: Sequence[int]) -> None:
-        """A replica's listener is called ("taken", "released", "lost"), or returns ("")."""
+        """Check a call of a replica's listener ("taken", "released" or "lost"), or its return ("")."""
         if process.is_dead:
             return
-        busy, held = self._listening.get(process, ""), self._told.setdefault(process, set())
-        if what and busy:
-            self._fail(f"{process.name} tells {what} {list(partitions)} while {busy} is being told")
-        self._listening[process] = what
+        running_call, owned = self._listener_calls.get(process, ""), self._announced.setdefault(process, set())
+        if what and running_call:
+            self._report(f"{process.name} announces {what} {list(partitions)} during a call of {running_call}")
+        self._listener_calls[process] = what
         if what == "taken":
-            held.update(partitions)
+            owned.update(partitions)
             self._done.update({(process, p): 0 for p in partitions})
         elif what:
-            if strangers := set(partitions) - held:
-                self._fail(
-                    f"{process.name} tells {what} of partitions {sorted(strangers)} which it was not told to have"
+            if unannounced := set(partitions) - owned:
+                self._report(
+                    f"{process.name} announces {what} for partitions {sorted(unannounced)}, not announced as taken"
                 )
-            held.difference_update(partitions)
+            owned.difference_update(partitions)
         for p in partitions if what == "released" else ():
             done = self._done.get((process, p), 0)
             if self.cluster.committed.get(p, 0) < done:
                 committed = self.cluster.committed.get(p, 0)
-                self._fail(f"{process.name} tells released of partition {p}, done to {done}, committed to {committed}")
+                self._report(
+                    f"{process.name} announces released for partition {p}, done to {done}, committed to {committed}"
+                )
 
-    def unrest(self) -> str:
-        """Return what is not yet as it should be once nothing goes wrong any more; empty: all is well."""
+    def pending_work(self) -> str:
+        """Return which partitions are not served or committed to their ends. Empty: none."""
         ends = {p: len(log.records) for (topic, p), log in self.cluster.logs.items() if topic == "events"}
         late = [p for p, end in ends.items() if self.output[p] < end]
         if late:
             return f"partitions {late} are not served"
-        held = [p for p, end in ends.items() if self.cluster.committed.get(p, 0) < end]
-        return f"partitions {held} are not committed" if held else ""
+        owned = [p for p, end in ends.items() if self.cluster.committed.get(p, 0) < end]
+        return f"partitions {owned} are not committed" if owned else ""
 
-    def _fail(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         if not any(known in what for known in IGNORED_VIOLATIONS):
-            self.world.broken = self.world.broken or ViolationError(what)
+            self.sim.violation = self.sim.violation or ViolationError(what)
 
-    def _answered(self, process: Process, request: Any, answer: Any, sent_s: float) -> None:
+    def _check_answer(self, process: Process, request: Any, answer: Any, sent_s: float) -> None:
         kind = type(request).__name__.partition("Request_")[0]
         if kind in ("Heartbeat", "JoinGroup", "SyncGroup"):
             proves = answer.error_code in ((NONE, REBALANCE_IN_PROGRESS) if kind == "Heartbeat" else (NONE,))
@@ -132,32 +136,32 @@ class Checks:
         if proves:
             self._proof_s[process] = max(sent_s, self._proof_s.get(process, float("-inf")))
 
-    def _commits(self, member_id: str, offsets: dict[int, int]) -> None:
+    def _check_commit(self, member_id: str, offsets: dict[int, int]) -> None:
         for partition, offset in offsets.items():
             what = f"{member_id} commits {offset} of partition {partition}"
             before = self.cluster.committed.get(partition, 0)
             if offset < before:
-                self._fail(f"{what}: the committed offset {before} goes back")
+                self._report(f"{what}: the committed offset {before} goes back")
             if offset > self.output[partition]:
-                self._fail(f"{what}, with output to {self.output[partition]}")
+                self._report(f"{what}, with output to {self.output[partition]}")
 
-    def _written(self, topic: str, partition: int, record: Record) -> None:
+    def _check_output(self, topic: str, partition: int, record: Record) -> None:
         if topic != "output" or record.value is None:
             return
         origin, offset, generation, epoch = map(int, record.value.split(b":"))
         what = f"output of event {offset} of partition {origin} (generation {generation})"
         if offset > self.output[origin]:
-            self._fail(f"{what} comes before that of {self.output[origin]}")
+            self._report(f"{what} comes before that of {self.output[origin]}")
         token = Timeline(
             intended_us=0, placed_us=0, partition=origin, offset=offset, generation=generation, epoch=epoch
         )
         is_admitted, newest = self._fence.admits(partition, token), self._newest.get((origin, offset), -1)
         if is_admitted and newest > generation:
-            self._fail(f"{what} is accepted, but generation {newest} has written it already: a zombie's")
+            self._report(f"{what} is accepted, but generation {newest} has written it already")
         if not is_admitted and newest < 0:
-            self._fail(f"{what} is refused, and nobody else has written it")
+            self._report(f"{what} is refused, but no other generation has written it")
         self._newest[origin, offset] = max(newest, generation)
         self.output[origin] = max(self.output[origin], offset + 1)
 
-    def _forgets(self, member: Member, why: str) -> None:
+    def _note_removal(self, member: Member, why: str) -> None:
         self._removed[member.id] = why

@@ -1,4 +1,4 @@
-"""The simulated brokers: logs, leaders, the group's coordinator. They speak what aiokafka's clients ask of them."""
+"""Simulated brokers: logs, leaders and the group's coordinator, for the requests of aiokafka's clients."""
 
 import struct
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from theory.rebalance.group import NONE, NOT_COORDINATOR, Group
 from theory.rebalance.network import Network, Reply
-from theory.rebalance.processes import Process, World
+from theory.rebalance.processes import Process, Simulation
 
 OUT_OF_RANGE: Final = 1
 UNKNOWN_TOPIC: Final = 3
 NOT_LEADER: Final = 6
 FETCH_RECORDS: Final = 20
 DETECTION_S: Final = 0.5
-"""After this long the others take over what a node led."""
+"""After this time the other nodes take over the partitions of a node that is away."""
 LOADING_S: Final = 0.1
 
 
@@ -33,10 +33,10 @@ class Log:
 
     records: list[Record] = field(default_factory=list)
     sequences: dict[int, int] = field(default_factory=dict)
-    """Producer id → sequence of its last batch: what it sends again is not written again."""
+    """Producer id → sequence of its last batch, so that a repeated batch is not written again."""
 
     def batch(self, offset: int) -> bytes:
-        """Return records from `offset` on, as they lie in a log."""
+        """Return the encoded records from `offset` on."""
         if offset >= len(self.records):
             return b""
         builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 20)
@@ -48,63 +48,63 @@ class Log:
 
 
 class Cluster:
-    """Nodes 1 … n. Node k is reached at port k. `appended` and `committed_now` are told what was accepted."""
+    """Nodes 1 to n; node k listens on port k. The callbacks get each accepted record and commit."""
 
-    def __init__(self, world: World, topics: dict[str, int], nodes: int = 1) -> None:
-        self.world = world
+    def __init__(self, sim: Simulation, topics: dict[str, int], nodes: int = 1) -> None:
+        self.sim = sim
         self.nodes = dict.fromkeys(range(1, nodes + 1), True)
         self.logs = {(topic, p): Log() for topic, count in topics.items() for p in range(count)}
         self.topics = topics
         self.committed: dict[int, int] = {}
-        self.network = Network(world, self.nodes, self.serve)
-        self.group = Group(world, self._commit)
-        self.committing: Callable[[str, dict[int, int]], None] = lambda member_id, offsets: None
-        self.appended: Callable[[str, int, Record], None] = lambda topic, partition, record: None
+        self.network = Network(sim, self.nodes, self.serve)
+        self.group = Group(sim, self._commit)
+        self.on_commit: Callable[[str, dict[int, int]], None] = lambda member_id, offsets: None
+        self.on_append: Callable[[str, int, Record], None] = lambda topic, partition, record: None
         self._leading = list(self.nodes)
-        """Nodes that lead something, the coordinator first."""
+        """Nodes that lead partitions; the first is the coordinator."""
         self._waiting: list[tuple[set[tuple[str, int]], Callable[[], None]]] = []
         self._producers = 0
 
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """Write a record, and answer the fetches that wait for it."""
-        record = Record(key, value, int(self.world.now_s * 1000))
+        """Append a record, and answer the fetches that wait for it."""
+        record = Record(key, value, int(self.sim.now_s * 1000))
         self.logs[topic, partition].records.append(record)
-        self.appended(topic, partition, record)
+        self.on_append(topic, partition, record)
         ready = [each for each in self._waiting if (topic, partition) in each[0]]
         for each in ready:
             each[1]()
 
     def restart(self, node: int, down_s: float) -> None:
-        """The node's connections break; it is back after a while, with what is stored."""
+        """Restart a node: its connections break, and it is back after `down_s` with its stored state."""
         self.nodes[node] = False
         self.network.reset(None, node)
         if node == self._leading[0]:
             self.group.stop()
-            self.world.at(self.world.now_s + down_s + LOADING_S, self._load)
+            self.sim.at(self.sim.now_s + down_s + LOADING_S, self._load)
         self._hand_over(node, down_s)
 
     def vanish(self, node: int, away_s: float) -> None:
-        """The node's host is gone without a word: nothing arrives at it, or from it, until it is back."""
-        self.network.cut(None, node, self.world.now_s + away_s)
+        """Cut off a node's host without closing its connections, until it is back after `away_s`."""
+        self.network.cut(None, node, self.sim.now_s + away_s)
         self._hand_over(node, away_s)
 
     def _hand_over(self, node: int, away_s: float) -> None:
         if away_s > DETECTION_S:
-            self.world.at(self.world.now_s + DETECTION_S, self._lose, node)
-        self.world.at(self.world.now_s + away_s, self._find, node)
+            self.sim.at(self.sim.now_s + DETECTION_S, self._remove_leader, node)
+        self.sim.at(self.sim.now_s + away_s, self._restore_node, node)
 
-    def _lose(self, node: int) -> None:
+    def _remove_leader(self, node: int) -> None:
         if node in self._leading and len(self._leading) > 1:
             if node == self._leading[0]:
                 self.group.stop()
-                self.world.at(self.world.now_s + LOADING_S, self._load)
+                self.sim.at(self.sim.now_s + LOADING_S, self._load)
             self._leading.remove(node)
 
-    def _find(self, node: int) -> None:
+    def _restore_node(self, node: int) -> None:
         self.nodes[node] = True
         if node not in self._leading:
             self._leading.append(node)
-        self.world.at(self.world.now_s + LOADING_S, self._load)  # it may have become the coordinator while it was down
+        self.sim.at(self.sim.now_s + LOADING_S, self._load)  # it may be the coordinator now
 
     def _load(self) -> None:
         if self.group.is_away and self.nodes[self._leading[0]]:
@@ -120,7 +120,7 @@ class Cluster:
         getattr(self, f"_{kind.lower()}")(node, process, request, reply)
 
     def _metadata(self, node: int, process: Process, request: Any, reply: Reply) -> None:
-        # Only numbers, whose hashes are everywhere the same: aiokafka keeps brokers in sets.
+        # Numbers only, because aiokafka keeps brokers in sets and hashes of texts differ between runs.
         brokers = [(each, each, each, 0) for each in self.nodes if each in self._leading]
         topics = []
         for topic in self.topics if request.topics is None else request.topics:
@@ -153,20 +153,20 @@ class Cluster:
             if waits in self._waiting:
                 self._waiting.remove(waits)
                 answers.update({at: self._fetched(node, at, offset) for at, offset in asked.items()})
-                reply(made())
+                reply(make_response())
 
-        def made() -> Any:
+        def make_response() -> Any:
             topics: dict[str, list[Any]] = {}
             for (topic, p), (error, end, records) in answers.items():
                 topics.setdefault(topic, []).append((p, error, end, end, None, records))
             return request.RESPONSE_TYPE(0, list(topics.items()))
 
         if any(error or records for error, _, records in answers.values()) or request.max_wait_time <= 0:
-            reply(made())
+            reply(make_response())
         else:
             waits = (set(asked), answer)
             self._waiting.append(waits)
-            self.world.at(self.world.now_s + request.max_wait_time / 1000, answer)
+            self.sim.at(self.sim.now_s + request.max_wait_time / 1000, answer)
 
     def _fetched(self, node: int, at: tuple[str, int], offset: int) -> tuple[int, int, bytes]:
         end = len(self.logs[at].records)
@@ -194,7 +194,7 @@ class Cluster:
                 self.append(topic, partition, record.key, record.value)
         return partition, NONE, len(log.records) - 1, -1
 
-    # Of the group; only its coordinator answers.
+    # Requests of the group, which only its coordinator answers
 
     def _is_coordinator(self, node: int) -> bool:
         return node == self._leading[0] and not self.group.is_away
@@ -240,5 +240,5 @@ class Cluster:
         reply(request.RESPONSE_TYPE([(error, request.groups[0], str(self.group.state), "consumer", "plan", [])]))
 
     def _commit(self, member_id: str, offsets: dict[int, int]) -> None:
-        self.committing(member_id, offsets)
+        self.on_commit(member_id, offsets)
         self.committed |= offsets

@@ -1,7 +1,7 @@
-"""Virtual time, and processes that run in it: each an event loop of its own, stepped one callback at a time.
+"""Virtual time and processes. Each process is an event loop, stepped one callback at a time.
 
-A process can be stopped and go on (SIGSTOP, SIGCONT) or be killed between any two callbacks. What happens while it is
-stopped lies in its mailbox, as bytes lie in a socket, and is read before its timers, as asyncio does.
+A process can be stopped, continued or killed between any two callbacks. Messages that arrive while it is stopped wait
+in its mailbox, like bytes in a socket, and are read before its timers, as asyncio does.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 STEP_S: Final = 5e-6
-"""What a callback costs."""
-MOST_STEPS: Final = 3_000_000
+"""Duration of one callback."""
+MAX_STEPS: Final = 3_000_000
 EPOCH_S: Final = 1_800_000_000.0
 BEGIN_S: Final = 100.0
 
@@ -26,50 +26,50 @@ Call = Callable[..., object]
 
 
 class Process(asyncio.BaseEventLoop):
-    """An event loop whose time is the world's, run by the world."""
+    """An event loop in virtual time, run by the simulation."""
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, sim: "Simulation", name: str) -> None:
         super().__init__()
-        self.world = world
+        self.sim = sim
         self.name = name
         self.is_dead = False
         self.frozen_until_s = 0.0
         self._mailbox: deque[tuple[Call, tuple[Any, ...]]] = deque()
         self._turn = 0
-        world.processes.append(self)
+        sim.processes.append(self)
 
     def time(self) -> float:
-        """Return the world's time."""
-        return self.world.now_s
+        """Return the virtual time."""
+        return self.sim.now_s
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Say nothing: what matters is checked."""
+        """Ignore the error; the checks find relevant ones."""
 
     def deliver(self, call: Call, *arguments: object) -> None:
-        """Let something arrive from outside."""
+        """Put a message into the mailbox."""
         self._mailbox.append((call, arguments))
 
-    def wakes_s(self) -> float:
-        """Return when it can run next."""
+    def next_wake_s(self) -> float:
+        """Return the time at which it can run next."""
         if self._ready or self._mailbox:
             return self.frozen_until_s
         return max(self._scheduled[0].when(), self.frozen_until_s) if self._scheduled else float("inf")
 
     def run_turn(self) -> int:
-        """Run the callbacks of one iteration, until something outside is due; return how many."""
-        ready, timers, world = self._ready, self._scheduled, self.world
-        if not self._turn:  # a new iteration: what arrived, then what is due
+        """Run the callbacks of one iteration until an event of the simulation is due; return their number."""
+        ready, timers, sim = self._ready, self._scheduled, self.sim
+        if not self._turn:  # a new iteration: messages first, then timers
             while self._mailbox:
                 call, arguments = self._mailbox.popleft()
                 self.call_soon(call, *arguments)
-            while timers and timers[0].when() <= world.now_s:
+            while timers and timers[0].when() <= sim.now_s:
                 ready.append(heapq.heappop(timers))
             self._turn = len(ready)
         count = 0
-        while self._turn and not (world.due and world.due[0][0] <= world.now_s):
+        while self._turn and not (sim.due and sim.due[0][0] <= sim.now_s):
             self._turn -= 1
             count += 1
-            world.now_s += STEP_S
+            sim.now_s += STEP_S
             self._call_next()
         return count
 
@@ -84,8 +84,8 @@ class Process(asyncio.BaseEventLoop):
             self._thread_id = None
             events._set_running_loop(None)
 
-    def bury(self) -> None:
-        """End all tasks, unseen by anybody."""
+    def terminate_tasks(self) -> None:
+        """Cancel all tasks, without effects outside the process."""
         self.is_dead = True
         for _ in range(100):
             tasks = asyncio.all_tasks(self)
@@ -95,28 +95,28 @@ class Process(asyncio.BaseEventLoop):
                 task.cancel()
             while self._ready:
                 self._call_next()
-            self.world.now_s += 1.0
+            self.sim.now_s += 1.0
         self.close()
 
 
-class World:
-    """Runs processes and what else is to happen, in the order of a seed. A context manager: inside, time is virtual."""
+class Simulation:
+    """Runs processes and scheduled events in an order given by the seed. Inside its context, time is virtual."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.now_s = BEGIN_S
         self.wall_s = EPOCH_S
-        """What the wall clock is ahead. It may be set."""
+        """Wall clock minus virtual time (s); may be changed."""
         self.random = random.Random(seed)
         self.processes: list[Process] = []
         self.due: list[tuple[float, int, Call, tuple[Any, ...]]] = []
         self._numbers = itertools.count()
         self._counts: dict[str, int] = {}
         self.steps = 0
-        self.broken: Exception | None = None
-        """What ends the run."""
+        self.violation: Exception | None = None
+        """The error that ends the run."""
 
-    def __enter__(self) -> "World":
+    def __enter__(self) -> "Simulation":
         clocks: dict[str, Call] = {
             "monotonic": lambda: self.now_s,
             "perf_counter": lambda: self.now_s,
@@ -135,45 +135,45 @@ class World:
         after_s = self.now_s
         for process in self.processes:
             if not process.is_closed():
-                process.bury()
+                process.terminate_tasks()
         self.now_s = after_s
         for name, clock in self._real.items():
             setattr(time, name, clock)
         random.setstate(self._chance)
 
     def at(self, when_s: float, call: Call, *arguments: object) -> None:
-        """Do something at a time."""
+        """Schedule a call at a time."""
         heapq.heappush(self.due, (when_s, next(self._numbers), call, arguments))
 
     def jitter(self, name: str) -> float:
-        """Return the next number in [0, 1) of `name`: one message more or less does not change all that follow."""
+        """Return the next number in [0, 1) of the sequence `name`. An extra message affects only its own sequence."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
         return zlib.crc32(b"%d %s %d" % (self.seed, name.encode(), count)) / 2**32
 
     def run(self, until_s: float, done: Callable[[], bool] = lambda: False) -> bool:
-        """Go on until a time, or until something is true; return whether it is."""
+        """Run until a time, or until `done` is true; return whether it is."""
         look_s = self.now_s
         while True:
             while self.due and self.due[0][0] <= self.now_s:
                 _, _, call, arguments = heapq.heappop(self.due)
                 call(*arguments)
-                if self.broken:
-                    raise self.broken
-            wakes = [(process.wakes_s(), process) for process in self.processes if not process.is_dead]
-            runnable = [process for wakes_s, process in wakes if wakes_s <= self.now_s]
+                if self.violation:
+                    raise self.violation
+            wakes = [(process.next_wake_s(), process) for process in self.processes if not process.is_dead]
+            runnable = [process for next_wake_s, process in wakes if next_wake_s <= self.now_s]
             if runnable:
                 one = runnable[0] if len(runnable) == 1 else self.random.choice(runnable)
                 self.steps += one.run_turn()
-                if self.broken:
-                    raise self.broken
-                if self.steps > MOST_STEPS:
+                if self.violation:
+                    raise self.violation
+                if self.steps > MAX_STEPS:
                     raise RuntimeError("the processes are busy without end")
                 continue
             if self.now_s >= look_s:
                 if done():
                     return True
                 look_s = self.now_s + 0.1
-            next_s = min([self.due[0][0] if self.due else float("inf"), *(wakes_s for wakes_s, _ in wakes)])
+            next_s = min([self.due[0][0] if self.due else float("inf"), *(next_wake_s for next_wake_s, _ in wakes)])
             if next_s > until_s:
                 self.now_s = until_s
                 return done()

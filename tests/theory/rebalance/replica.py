@@ -1,11 +1,11 @@
-"""A replica as a process of the simulated world: the real PlanConsumer with all that belongs to it."""
+"""A replica as a simulated process, with the real PlanConsumer."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from theory.rebalance.checks import GAP, Checks
-from theory.rebalance.processes import Process, World
+from theory.rebalance.checks import MAX_GAP_SESSIONS, Checks
+from theory.rebalance.processes import Process, Simulation
 
 from contracts.connection import Connection
 from contracts.delivery import Delivery
@@ -21,15 +21,15 @@ LISTENER_S: Final = 0.002
 class Replica(Process):
     """Serves each event in `service_s`, then writes its output."""
 
-    def __init__(self, world: World, name: str, checks: Checks, nodes: int, delivery: Delivery) -> None:
-        super().__init__(world, name)
+    def __init__(self, sim: Simulation, name: str, checks: Checks, nodes: int, delivery: Delivery) -> None:
+        super().__init__(sim, name)
         self.checks = checks
         self.service_s = 0.005
         self.consumer: PlanConsumer | None = None
         self.stood_still_s = 0.0
-        """When it last went on after a gap."""
+        """End of its last gap."""
         self.ended = ""
-        """Why it is no more."""
+        """Why it ended. Empty: it runs."""
         self._where = Connection(bootstrap_servers=",".join(f"node-{node}:{node}" for node in range(1, nodes + 1)))
         self._options = Options(
             session_s=SESSION_S,
@@ -42,21 +42,21 @@ class Replica(Process):
 
     @property
     def member_id(self) -> str:
-        """Its id, as it knows it."""
+        """Its member id, from its own state."""
         membership = getattr(self.consumer, "_membership", None)
         return membership.member_id if membership else ""
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """What it serves, as it believes."""
+        """Partitions that it serves, from its own state."""
         return self.consumer.partitions if self.consumer else ()
 
-    def stop_gently(self) -> None:
-        """SIGTERM."""
+    def send_sigterm(self) -> None:
+        """Send SIGTERM."""
         self.deliver(self._stop.set)
 
     def kill(self) -> None:
-        """SIGKILL: the kernel closes its connections."""
+        """Kill the process; its connections are closed."""
         self.is_dead, self.ended = True, self.ended or "killed"
         for each in [*self.checks.cluster.network.connections]:
             if each.process is self:
@@ -64,9 +64,9 @@ class Replica(Process):
                 self.checks.cluster.network.connections.remove(each)
 
     def freeze(self, for_s: float) -> None:
-        """SIGSTOP, and SIGCONT after a while."""
-        self.frozen_until_s = max(self.frozen_until_s, self.world.now_s + for_s)
-        if for_s > GAP * SESSION_S:
+        """Stop the process for some seconds."""
+        self.frozen_until_s = max(self.frozen_until_s, self.sim.now_s + for_s)
+        if for_s > MAX_GAP_SESSIONS * SESSION_S:
             self.stood_still_s = self.frozen_until_s
 
     def _begin(self) -> None:
@@ -90,7 +90,7 @@ class Replica(Process):
         self.kill()
 
     async def _handle(self, event: Event) -> Any:
-        self.checks.starts(self, event.partition, event.offset)
+        self.checks.on_start(self, event.partition, event.offset)
         await asyncio.sleep(self.service_s)
         value = f"{event.partition}:{event.offset}:{event.generation}:{event.epoch}".encode()
         return await self.consumer.send("output", event.key, value)

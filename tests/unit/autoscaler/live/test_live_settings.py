@@ -107,3 +107,10 @@ def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said:
         (tmp_path / "own.toml").write_text(text)
     with pytest.raises(InvalidSettingsError, match=said):
         read(tmp_path / "own.toml", {})
+
+
+def test_a_wrong_option_of_the_policy_is_told_with_the_names_of_both_settings(tmp_path: Path) -> None:
+    (said,) = problems(tmp_path, FILE + "patience = 5\n")
+    where, _, what = said.partition(": ")
+    assert where == "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
+    assert what == "policy tail-aware: patience: unknown; did you mean patience_s?"

@@ -13,7 +13,7 @@ import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads
@@ -117,7 +117,7 @@ class Stage(Benchmark):
         """Return how many members of the group own partitions; 0 while the coordinator does not answer."""
         group = qualified(connection.namespace, self.name)
         try:
-            admin = AdminClient(client(connection))
+            admin = AdminClient(client_config(connection))
             found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
         except (KafkaException, TimeoutError):
             return 0
@@ -127,7 +127,7 @@ class Stage(Benchmark):
 
     def _fill(self, connection: Connection, backlog: list[dict[Topic, Record]]) -> None:
         own = {"linger.ms": 5, "partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000}
-        producer = Producer(client(connection) | own)
+        producer = Producer(client_config(connection) | own)
         for records in backlog:
             for topic in READS[self.name]:
                 key, value, headers, partition = records[topic]
@@ -143,7 +143,9 @@ class Stage(Benchmark):
             for partition in range(self.partitions)
         ]
         commits = [start]
-        consumer = Consumer(client(connection, group_id=qualified(connection.namespace, self.name)))  # never joins
+        consumer = Consumer(
+            client_config(connection, group_id=qualified(connection.namespace, self.name))
+        )  # never joins
         try:
             while commits[-1].done < MOST * orders:
                 check(processes)

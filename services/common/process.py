@@ -26,10 +26,10 @@ from services.common.records import ServiceError
 from services.common.service import Service
 
 PREFIX: Final = "tailpack_service_"
-HEALTHY = gauge("tailpack_service_well", "", "1: the service is healthy; 0: /healthz has the reason")
+HEALTHY = gauge("tailpack_service_healthy", "", "1: the service is healthy; 0: /healthz has the reason")
 WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
 DUPLICATES = counter("tailpack_service_duplicates_dropped_total", "records", "Repeated records that were dropped")
-REFUSED = counter("tailpack_service_refused_total", "records", "Records refused; each became a dead letter")
+REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
 FENCED = counter(
     "tailpack_service_fenced_total", "records", "Payments dropped because their replica had lost its partition"
 )

@@ -9,7 +9,7 @@ from contracts.connection import Connection
 from services.order.__main__ import OrderSettings, build
 
 
-async def test_nothing_is_answered_before_the_past_is_read_back(tmp_path: Path) -> None:
+async def test_requests_get_503_until_the_status_of_orders_is_read_back(tmp_path: Path) -> None:
     settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3, demo=True)
     service = build(Connection(bootstrap_servers="127.0.0.1:1"), settings)
     application = web.Application()

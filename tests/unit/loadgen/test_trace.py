@@ -1,4 +1,4 @@
-"""A table of events per second is read as it stands, or its first mistake is named by file and row."""
+"""A table of events per second is read unchanged, or its first error is named by file and row."""
 
 import gzip
 import re
@@ -69,7 +69,7 @@ def test_several_columns_are_partitions(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_the_first_mistake_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
+def test_the_first_error_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
     assert re.match(rf"(.*/)?mine.csv: {re.escape(problem)}", problem_of(written(tmp_path, text)))
 
 

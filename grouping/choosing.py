@@ -55,25 +55,25 @@ def choose(rule: int, epsilon: float, state: State, key: int) -> int:
     epsilon: share by which a worker may exceed the mean load, for the rules that bound it.
     """
     number = state.numbers[EVENT_COUNT]
-    found = 0
+    choice = 0
     if rule == KG:
-        found = key % len(state.loads)
+        choice = key % len(state.loads)
     elif rule == SG:
-        found = (state.numbers[FIRST_WORKER] + number) % len(state.loads)
+        choice = (state.numbers[FIRST_WORKER] + number) % len(state.loads)
     elif rule == PKG:
-        found = less_loaded(state, mix(key, 1), mix(key, 2))
+        choice = less_loaded(state, mix(key, 1), mix(key, 2))
     elif rule == POTC:
         event = number ^ (state.numbers[FIRST_WORKER] << 20)
-        found = less_loaded(state, mix(event, 1), mix(event, 2))
+        choice = less_loaded(state, mix(event, 1), mix(event, 2))
     elif rule == CH:
-        found = next_on_ring(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
+        choice = next_on_ring(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
     elif rule == STICKY_SPLIT:
-        found = choose_sticky(state, key)
+        choice = choose_sticky(state, key)
     else:
-        found = first_salted(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
-    state.loads[found] += 1  # type: ignore[index]
+        choice = first_salted(state, key, (1 + epsilon) * (number + 1) / len(state.loads))
+    state.loads[choice] += 1  # type: ignore[index]
     state.numbers[EVENT_COUNT] = number + 1  # type: ignore[index]
-    return state.owner[found] if rule == CG else found
+    return state.owner[choice] if rule == CG else choice
 
 
 def less_loaded(state: State, first: int, second: int) -> int:
@@ -86,19 +86,19 @@ def first_salted(state: State, key: int, limit: float) -> int:
     """Return the first worker with a load below `limit`, in the order of the key's salted hashes."""
     workers = len(state.loads)
     for salt in range(1, MAX_SALTS_PER_WORKER * workers + 1):
-        found = mix(key, salt) % workers
-        if state.loads[found] < limit:
-            return found
+        choice = mix(key, salt) % workers
+        if state.loads[choice] < limit:
+            return choice
     return least_loaded(state)
 
 
 def least_loaded(state: State) -> int:
     """Return the least loaded worker."""
-    found = 0
+    choice = 0
     for worker in range(len(state.loads)):
-        if state.loads[worker] < state.loads[found]:
-            found = worker
-    return found
+        if state.loads[worker] < state.loads[choice]:
+            choice = worker
+    return choice
 
 
 def next_on_ring(state: State, key: int, limit: float) -> int:
@@ -111,9 +111,9 @@ def next_on_ring(state: State, key: int, limit: float) -> int:
         else:
             high = middle
     for step in range(len(state.ring_at)):
-        found = state.ring_worker[(low + step) % len(state.ring_at)]
-        if state.loads[found] < limit:
-            return found
+        choice = state.ring_worker[(low + step) % len(state.ring_at)]
+        if state.loads[choice] < limit:
+            return choice
     return least_loaded(state)
 
 
@@ -139,12 +139,12 @@ def choose_sticky(state: State, key: int) -> int:
         if needed > split_over:
             state.split_key[cell], state.split_over[cell] = key + 1, needed  # type: ignore[index]
             split_over = needed
-    home = found = key % workers
+    home = choice = key % workers
     for step in range(1, split_over):
         worker = (home + step) % workers
-        if state.loads[worker] < state.loads[found]:
-            found = worker
-    return found
+        if state.loads[worker] < state.loads[choice]:
+            choice = worker
+    return choice
 
 
 def find_cell(state: State, key: int) -> int:

@@ -73,9 +73,9 @@ class EventWriter:
         return float(last_ms - first_ms) / 1000
 
     def _sorted(self) -> Iterator[np.ndarray[Any, np.dtype[Any]]]:
-        found = self._rows.execute("SELECT at_ms, key, partition, size FROM rows ORDER BY at_ms, rowid")
+        cursor = self._rows.execute("SELECT at_ms, key, partition, size FROM rows ORDER BY at_ms, rowid")
         pending: list[np.ndarray[Any, np.dtype[Any]]] = []
-        while rows := found.fetchmany(FETCH_ROWS):
+        while rows := cursor.fetchmany(FETCH_ROWS):
             pending.append(np.array(rows, dtype=ROW))
             if len(pending) * FETCH_ROWS >= GROUP_ROWS:
                 yield np.concatenate(pending)

@@ -37,10 +37,10 @@ class Fault:
     @classmethod
     def of(cls, text: str) -> Self:
         """Parse a fault. Raises ValueError."""
-        found = _FAULT.fullmatch(text)
-        if found is None:
+        match = _FAULT.fullmatch(text)
+        if match is None:
             raise ValueError(f"{text!r} is not a fault; examples: {EXAMPLES}")
-        fault = cls(found[1], int(found[2]), int(found[3]), float(found[4]))
+        fault = cls(match[1], int(match[2]), int(match[3]), float(match[4]))
         if fault.begin_s >= fault.end_s:
             raise ValueError(f"{text!r} ends before it begins")
         if fault.kind in (HOT_KEY, DUPLICATE, OUT_OF_ORDER) and fault.amount > 1:
@@ -64,15 +64,15 @@ def apply_bursts(counts: IntArray, faults: Sequence[str]) -> IntArray:
 def affected_events(faults: Sequence[str], kind: str, offset_us: IntArray, seed: int) -> npt.NDArray[np.bool_]:
     """Return a mask of the events that have this kind of fault: poison, duplicate or out-of-order."""
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(6,)))
-    found = np.zeros(len(offset_us), dtype=np.bool_)
+    is_affected = np.zeros(len(offset_us), dtype=np.bool_)
     for fault in read_faults(faults, kind):
         inside = (offset_us >= fault.begin_s * SECOND_US) & (offset_us < fault.end_s * SECOND_US)
         if kind == POISON:
             inside[np.flatnonzero(inside)[round(fault.amount) :]] = False
         else:
             inside &= random.random(len(offset_us)) < fault.amount
-        found |= inside
-    return found
+        is_affected |= inside
+    return is_affected
 
 
 def due_us(faults: Sequence[str], offset_us: IntArray, seed: int) -> IntArray:

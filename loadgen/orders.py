@@ -114,8 +114,8 @@ def _with_flaw(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
         case Flaw.AMOUNT:
             return msgspec.structs.replace(order, amount_minor=0)
         case Flaw.CARD:
-            wrong = (int(order.card_number[-1]) + 1) % 10
-            return msgspec.structs.replace(order, card_number=f"{order.card_number[:-1]}{wrong}")
+            wrong_digit = (int(order.card_number[-1]) + 1) % 10
+            return msgspec.structs.replace(order, card_number=f"{order.card_number[:-1]}{wrong_digit}")
         case Flaw.CURRENCY:
             return msgspec.structs.replace(order, currency="XXX")
         case Flaw.MERCHANT:

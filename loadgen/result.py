@@ -73,8 +73,8 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
             return sum(getattr(part, name) for part in parts)
 
         def worst(name: str, pick: Callable[[list[int]], int] = max) -> int | None:
-            known = [value for part in parts if (value := getattr(part, name)) is not None]
-            return pick(known) if known else None
+            values = [value for part in parts if (value := getattr(part, name)) is not None]
+            return pick(values) if values else None
 
         counts = ("scheduled", "repeated", "produced", "acknowledged", "failed", "invalid_orders")
         latest = ("lateness_p50_us", "lateness_p99_us", "lateness_max_us")

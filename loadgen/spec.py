@@ -64,9 +64,9 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Share of orders that Order must refuse. Pipeline only."""
 
     def __post_init__(self) -> None:
-        found = contradictions(msgspec.structs.asdict(self), RULES)
-        if found:
-            raise ValueError("; ".join(f"{field}: {problem}" for field, problem in found))
+        problems = contradictions(msgspec.structs.asdict(self), RULES)
+        if problems:
+            raise ValueError("; ".join(f"{field}: {problem}" for field, problem in problems))
 
     def schedule(self) -> Schedule:
         """Return the events to send, with times and partitions. Raises InvalidSettingsError for an invalid trace."""

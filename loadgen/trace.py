@@ -119,21 +119,21 @@ def _check_table(file: TraceFile) -> None:
     columns = len(names) - 1
     if names[0] != SECOND or not columns:
         file.refuse_header(f"{','.join(names)[:80]!r} is not the header; must be {FORM}")
-    wanted = tuple(f"p{number}" for number in range(columns))
-    if columns > 1 and names[1:] != wanted:
-        at = next(at for at in range(columns) if names[1 + at] != wanted[at])
-        wrong = f"column {at + 2} is {names[1 + at]!r} where {wanted[at]!r} belongs"
-        file.refuse_header(f"{wrong}; with several columns they are partitions")
+    expected = tuple(f"p{number}" for number in range(columns))
+    if columns > 1 and names[1:] != expected:
+        at = next(at for at in range(columns) if names[1 + at] != expected[at])
+        problem = f"column {at + 2} is {names[1 + at]!r} where {expected[at]!r} belongs"
+        file.refuse_header(f"{problem}; with several columns they are partitions")
 
 
 def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) -> IntArray:
     """Return the events of successive seconds, shape (rows, columns). second: the one expected in the first row."""
-    found = file.numbers(first, SECOND, columns[SECOND])
-    expected = np.arange(second, second + len(found))
-    file.check(first, [(SECOND, found, found >= MAX_DURATION_S, TOO_LONG)])
-    if (found != expected).any():
-        at = int((found != expected).argmax())
-        file.refuse(first + at, f"second {found[at]:.12g} is where {expected[at]} belongs; one row for each second")
+    seconds = file.numbers(first, SECOND, columns[SECOND])
+    expected = np.arange(second, second + len(seconds))
+    file.check(first, [(SECOND, seconds, seconds >= MAX_DURATION_S, TOO_LONG)])
+    if (seconds != expected).any():
+        at = int((seconds != expected).argmax())
+        file.refuse(first + at, f"second {seconds[at]:.12g} is where {expected[at]} belongs; one row for each second")
     values = [file.numbers(first, name, column) for name, column in columns.items() if name != SECOND]
     for name, events in zip(file.names[1:], values, strict=True):
         checks = [
@@ -186,15 +186,15 @@ def _schedules(
     if not (is_known and (has_partition or KEY in names)):
         file.refuse_header(f"{','.join(file.names)[:80]!r} is not the header; must be {FORM}")
     with_key = KEY in names and (keys or not has_partition)
-    wanted = [AT, *([PARTITION] if has_partition else []), *([KEY] if with_key else [])]
+    columns = [AT, *([PARTITION] if has_partition else []), *([KEY] if with_key else [])]
     last_us = 0
-    for part in file.parts(wanted):
-        found = _events(file, part, partitions or MAX_PARTITIONS, last_us)
-        last_us = int(found.offset_us[-1])
-        count = len(found) if first_s is None else int(found.offset_us.searchsorted(first_s * SECOND_US))
+    for part in file.parts(columns):
+        events = _events(file, part, partitions or MAX_PARTITIONS, last_us)
+        last_us = int(events.offset_us[-1])
+        count = len(events) if first_s is None else int(events.offset_us.searchsorted(first_s * SECOND_US))
         if count:
-            yield found[:count]
-        if count < len(found):
+            yield events[:count]
+        if count < len(events):
             return
 
 

@@ -48,27 +48,27 @@ class TraceFile:
             raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from error
         return cls(path, False, tuple(name.strip(' "\r\n').lower() for name in header.split(",")), {})
 
-    def parts(self, wanted: Sequence[str]) -> Iterator[Part]:
+    def parts(self, column_names: Sequence[str]) -> Iterator[Part]:
         """Yield the wanted columns in parts that are not empty. Raises InvalidSettingsError."""
         from pyarrow import ArrowException  # noqa: PLC0415  a tenth of a second
 
         try:
-            yield from (self._parquet_parts if self.parquet else self._csv_parts)(wanted)
+            yield from (self._parquet_parts if self.parquet else self._csv_parts)(column_names)
         except (ArrowException, OSError) as error:
             message = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(error))
             self._fail(message.replace("CSV conversion error to string: ", ""))
 
-    def _parquet_parts(self, wanted: Sequence[str]) -> Iterator[Part]:
+    def _parquet_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
         file = _parquet(self.path)
-        columns = [file.schema_arrow.names[self.names.index(name)] for name in wanted]
+        columns = [file.schema_arrow.names[self.names.index(name)] for name in column_names]
         first = 1
         for group in range(file.num_row_groups):  # one iter_batches for all groups would keep earlier ones in memory
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False):
                 if batch.num_rows:
-                    yield first, {name: batch.column(own) for name, own in zip(wanted, columns, strict=True)}
+                    yield first, {name: batch.column(own) for name, own in zip(column_names, columns, strict=True)}
                 first += batch.num_rows
 
-    def _csv_parts(self, wanted: Sequence[str]) -> Iterator[Part]:
+    def _csv_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
         import pyarrow  # noqa: PLC0415
         from pyarrow import csv  # noqa: PLC0415
 
@@ -79,18 +79,18 @@ class TraceFile:
             csv.ConvertOptions(
                 column_types=dict.fromkeys(self.names, pyarrow.string()),
                 strings_can_be_null=False,
-                include_columns=list(wanted),
+                include_columns=list(column_names),
             ),
         )
         line, blank = 2, 0
         for part in parts:
             filled = len(part)  # empty lines are allowed at the end of a file
-            while filled and not any(part.column(name)[filled - 1].as_py() for name in wanted):
+            while filled and not any(part.column(name)[filled - 1].as_py() for name in column_names):
                 filled -= 1
             if blank and filled:
                 self.refuse(blank, "is empty")
             if filled:
-                yield line, {name: part.column(name)[:filled] for name in wanted}
+                yield line, {name: part.column(name)[:filled] for name in column_names}
             blank = blank or (line + filled if filled < len(part) else 0)
             line += len(part)
 
@@ -99,8 +99,8 @@ class TraceFile:
         from pyarrow import ArrowException, compute, float64, types  # noqa: PLC0415
 
         try:
-            found = (compute.utf8_trim_whitespace(column) if types.is_string(column.type) else column).cast(float64())
-            values = np.asarray(found.to_numpy(zero_copy_only=False))  # missing values become NaN
+            floats = (compute.utf8_trim_whitespace(column) if types.is_string(column.type) else column).cast(float64())
+            values = np.asarray(floats.to_numpy(zero_copy_only=False))  # missing values become NaN
         except ArrowException:
             values = np.array([_number(cell) for cell in column.to_pylist()])
         is_wrong = ~np.isfinite(values)

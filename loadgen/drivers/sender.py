@@ -135,13 +135,13 @@ class KafkaSender(Sender):
 
     def _topic_problem(self, partitions: int) -> str | None:
         try:
-            found = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
+            metadata = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
         except KafkaException as error:
             return f"no Kafka broker answers at {self._address} ({error.args[0].str()}): start it or fix the address"
-        if found.error is not None:
-            return f"topic {self._topic} at {self._address}: {found.error.str()}: create it before the load starts"
-        if len(found.partitions) != partitions:
-            return f"topic {self._topic} has {len(found.partitions)} partitions, the load is made for {partitions}"
+        if metadata.error is not None:
+            return f"topic {self._topic} at {self._address}: {metadata.error.str()}: create it before the load starts"
+        if len(metadata.partitions) != partitions:
+            return f"topic {self._topic} has {len(metadata.partitions)} partitions, the load is made for {partitions}"
         return None
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:

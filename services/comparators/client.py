@@ -77,8 +77,8 @@ def configure_group(connection: Connection, heartbeat_s: float, session_s: float
     group = qualified(connection.namespace, Group.PAYMENT)
     resource = ConfigResource(ConfigResource.Type.GROUP, group)
     try:
-        (known,) = admin.describe_configs([resource], request_timeout=ANSWER_S).values()
-        for name in options.keys() & known.result(ANSWER_S).keys():
+        (described,) = admin.describe_configs([resource], request_timeout=ANSWER_S).values()
+        for name in options.keys() & described.result(ANSWER_S).keys():
             entry = ConfigEntry(name, str(options[name]), incremental_operation=AlterConfigOpType.SET)
             resource.add_incremental_config(entry)
         for answer in admin.incremental_alter_configs([resource], request_timeout=ANSWER_S).values():

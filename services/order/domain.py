@@ -159,8 +159,8 @@ def _identifier(text: str) -> str | None:
     return None if text.isprintable() else "has characters that cannot be printed"
 
 
-def _one_of(known: tuple[str, ...], what: str) -> Callable[[str], str | None]:
-    members = frozenset(known)
+def _one_of(names: tuple[str, ...], what: str) -> Callable[[str], str | None]:
+    members = frozenset(names)
     return lambda text: None if text in members else f"{text[:MAX_ID_LENGTH]!r} is not a known {what}"
 
 

@@ -82,10 +82,10 @@ class OrdersApi:
         """
         content = fingerprint(order, self._token_key)
         recent = self._recent.get(order.order_id)
-        known = recent[0] if recent else self._on_board(order.order_id)
-        if known not in (None, content):
+        previous = recent[0] if recent else self._on_board(order.order_id)
+        if previous not in (None, content):
             raise _RefusalError(422, "Idempotency-Key: was used for another order; use a new one")
-        if known is not None and recent is None:
+        if previous is not None and recent is None:
             return
         sending = recent[1] if recent else self._begin(order, content, intended_us)
         try:

@@ -26,20 +26,20 @@ def tail_records(partitions: int) -> int:
     return RECORDS_PER_ORDER * MAX_ORDERS // partitions
 
 
-def next_status(known: OrderStatus | None, update: OrderStatus) -> OrderStatus | None:
+def next_status(current: OrderStatus | None, update: OrderStatus) -> OrderStatus | None:
     """Return the status after `update`; None if nothing changes.
 
     An update may be old, because topics are read in parallel and again after a crash. A status never goes back.
     """
-    if known is None:
+    if current is None:
         return update
-    if _RANK[update.status] <= _RANK[known.status]:
+    if _RANK[update.status] <= _RANK[current.status]:
         return None
     return msgspec.structs.replace(
         update,
-        payment_accepted=known.payment_accepted if update.payment_accepted is None else update.payment_accepted,
-        shipment_id=update.shipment_id or known.shipment_id,
-        fingerprint=update.fingerprint or known.fingerprint,
+        payment_accepted=current.payment_accepted if update.payment_accepted is None else update.payment_accepted,
+        shipment_id=update.shipment_id or current.shipment_id,
+        fingerprint=update.fingerprint or current.fingerprint,
     )
 
 
@@ -82,8 +82,8 @@ class StatusBoard:
     def apply_update(self, update: OrderStatus) -> Iterator[Effect]:
         """Apply an update, and yield the record that restores it after a restart."""
         key = update.order_id.encode()
-        known = self._store.get(key)
-        status = next_status(_decode(known) if known else None, update)
+        current = self._store.get(key)
+        status = next_status(_decode(current) if current else None, update)
         if status is not None:
             value = encode(status)
             self._store_status(key, value)
@@ -93,8 +93,8 @@ class StatusBoard:
         """Apply a record of the topic. Raises UNDECODABLE if it is not a status."""
         update = _decode(record.value)
         key = update.order_id.encode()
-        known = self._store.get(key)
-        if known is None or next_status(_decode(known), update) is not None:
+        current = self._store.get(key)
+        if current is None or next_status(_decode(current), update) is not None:
             self._store_status(key, record.value)
 
     def _store_status(self, key: bytes, value: bytes) -> None:

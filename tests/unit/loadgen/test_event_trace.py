@@ -56,9 +56,9 @@ def test_files_of_other_programs_are_read(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_the_first_error_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
-    with pytest.raises(InvalidSettingsError) as wrong:
+    with pytest.raises(InvalidSettingsError) as error:
         read_trace(written(tmp_path, text), 3)
-    assert str(wrong.value).startswith(f"mine.csv: {problem}")
+    assert str(error.value).startswith(f"mine.csv: {problem}")
 
 
 def test_chunks_have_every_event_once_and_keep_events_of_the_same_time_together(

@@ -89,9 +89,9 @@ def records(load: LoadSpec) -> list:
 
 
 def test_an_order_carries_its_times_and_its_partition_in_headers() -> None:
-    made = records(spec(Topology.PIPELINE))
-    assert len(made) == 20
-    third = made[3]
+    sent = records(spec(Topology.PIPELINE))
+    assert len(sent) == 20
+    third = sent[3]
     order = msgspec.json.decode(third.value, type=OrderPlaced)
     assert order == Orders("run", 0).order(3)
     assert third.key == order.order_id.encode()
@@ -110,9 +110,9 @@ def test_in_payment_only_runs_the_generator_chooses_the_partition() -> None:
 
 
 def test_a_payment_request_has_its_timeline_and_no_card_number() -> None:
-    made = records(spec(Topology.PAYMENT_ONLY))
-    request = msgspec.json.decode(made[3].value, type=PaymentRequested)
+    sent = records(spec(Topology.PAYMENT_ONLY))
+    request = msgspec.json.decode(sent[3].value, type=PaymentRequested)
     assert (request.timeline.intended_us, request.timeline.placed_us) == (START_US + 300_000, START_US + 7)
     assert request.timeline.accepted_us is None
-    assert made[3].partition == 3
-    assert Orders("run", 0).order(3).card_number.encode() not in made[3].value
+    assert sent[3].partition == 3
+    assert Orders("run", 0).order(3).card_number.encode() not in sent[3].value

@@ -13,7 +13,7 @@ from aiokafka.protocol.produce import ProduceRequest
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
 from mode.supervisors import CrashingSupervisor
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified

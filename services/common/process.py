@@ -16,8 +16,8 @@ from prometheus_client.core import Metric
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import MAX_ORDER_BYTES
-from contracts.metrics import Declared, counter, gauge
-from contracts.preflight import Needed, NotThereError, check_topics
+from contracts.metrics import MetricSpec, counter, gauge
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from services.common import traces
@@ -166,7 +166,7 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
     return runner
 
 
-def _counts(service: Service) -> dict[Declared, int]:
+def _counts(service: Service) -> dict[MetricSpec, int]:
     stage = service.stage
     return {
         WRITTEN: stage.records_written,

@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from contracts.events import MAX_ID_LENGTH, SCHEMA_VERSION, DeadLetter
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -117,7 +117,7 @@ def order_id_in(value: bytes | None) -> str | None:
     """Return the order id of a record whose other fields may be broken; None without one."""
     try:
         return _order_id_of.decode(value or b"").order_id
-    except UNDECODABLE:
+    except DECODE_ERRORS:
         return None
 
 

@@ -9,9 +9,9 @@ import faust
 import msgspec
 from aiohttp import web
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.preflight import largest_record
+from contracts.preflight import max_record_bytes
 from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common import traces
 from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, ServiceSettings, limit_batches, make_app
@@ -138,7 +138,7 @@ class Service:
                 f"a topic of {', '.join(topics)} accepts records of at most {largest} bytes, a stage needs "
                 f"{MIN_RECORD_LIMIT_BYTES}; raise max.message.bytes"
             )
-        self.stage.largest_record = largest
+        self.stage.max_record_bytes = largest
         limit_batches(self.app, largest)
 
     async def stop(self) -> None:

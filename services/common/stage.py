@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final
 
-from contracts.clock import now_us, steady_s
+from contracts.clock import monotonic_s, now_us
 from services.common.records import (
     LETTER_LIMIT,
     Decide,
@@ -71,7 +71,7 @@ class Acknowledgements:
     after all earlier records of its partition.
     """
 
-    def __init__(self, clock: Callable[[], float] = steady_s) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic_s) -> None:
         self._clock = clock
         self._open: dict[Hashable, deque[Slot]] = {}
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from contracts.clock import now_us
 from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced, Status
 from contracts.topics import Topic
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from services.common import traces
 from services.common.records import effect_id, encode
 from services.common.service import Service

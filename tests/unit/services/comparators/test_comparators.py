@@ -3,8 +3,8 @@
 import pytest
 
 from contracts.connection import Connection
-from contracts.delivery import Delivery
 from contracts.progress import ReplicaState
+from contracts.rebalance_protocol import RebalanceProtocol
 from services.comparators.__main__ import ComparatorSettings
 from services.comparators.client import consumer_options
 from services.comparators.replica import Replica
@@ -16,7 +16,7 @@ CONNECTION = Connection(bootstrap_servers="127.0.0.1:1", namespace="run-1")
 
 def test_the_runtime_of_our_own_consumer_is_refused():
     with pytest.raises(ValueError, match=r"runtime = 'eager': must be one of cooperative-sticky, kip848"):
-        ComparatorSettings(replica="payment-0", runtime=Delivery.EAGER)
+        ComparatorSettings(replica="payment-0", runtime=RebalanceProtocol.EAGER)
 
 
 def test_librdkafka_commits_and_stores_no_offsets_by_itself():

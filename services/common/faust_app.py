@@ -182,7 +182,7 @@ class ProcessPausedError(KafkaError):  # type: ignore[misc]
 class Pulse(threading.Thread):
     """Detects pauses of the process, independent of its event loops. `start` it once."""
 
-    def __init__(self, limit_s: float, clock: Callable[[], float] = steady_s) -> None:
+    def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
         self._limit_s = limit_s
         self._clock = clock

@@ -66,7 +66,7 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
     try:
         # Not asyncio.run: it waits for all tasks, and some of Faust's never end while the broker is down.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
-    except (ServiceError, NotThereError) as error:
+    except (ServiceError, PreflightError) as error:
         log.error(error)
         code = 1
     except Exception as error:  # the supervisor restarts the process
@@ -98,7 +98,7 @@ async def _run_service(connection: Connection, settings: S, build: Build[S], sto
     http = await serve_http(service, settings)
     try:
         scaled = service.topic_name(Topic.PAYMENTS_REQUESTED)
-        needed = {name: Needed(count, may_grow=name == scaled) for name, count in service.topics.items()}
+        needed = {name: TopicNeed(count, may_grow=name == scaled) for name, count in service.topics.items()}
         await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, stop_requested.is_set)
         if stop_requested.is_set():
             return

@@ -88,7 +88,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
                     try:
                         if record.value is not None:
                             take(record)
-                    except UNDECODABLE as error:
+                    except DECODE_ERRORS as error:
                         records_skipped += 1
                         where = f"{partition.topic}/{partition.partition} at offset {record.offset}"
                         _log.warning("Skipped a foreign or unreadable record in %s (%s)", where, error)

@@ -84,7 +84,7 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
             return Refusal((reason,), order_id_in(value))
         except msgspec.ValidationError as error:
             return Refusal((f"not a {kind.__name__}: {error}",), order_id_in(value))
-        except UNDECODABLE as error:
+        except DECODE_ERRORS as error:
             return Refusal((f"not JSON: {error}",))
 
     return decode_value

@@ -132,7 +132,7 @@ class Service:
     async def fit_to_broker(self) -> None:
         """Read the size limit of the output topics and write nothing larger. Call before `start`."""
         topics = [*self._outputs, *([self.topic_name(self._memory.topic)] if self._memory else [])]
-        largest = await asyncio.to_thread(largest_record, self.connection, topics)
+        largest = await asyncio.to_thread(max_record_bytes, self.connection, topics)
         if largest < MIN_RECORD_LIMIT_BYTES:
             raise ServiceError(
                 f"a topic of {', '.join(topics)} accepts records of at most {largest} bytes, a stage needs "
@@ -175,14 +175,14 @@ class Service:
         return self._not_advancing()
 
     def _not_advancing(self) -> str | None:
-        if steady_s() - self.stage.last_record_s < STALL_S:
+        if monotonic_s() - self.stage.last_record_s < STALL_S:
             return None
         client = self.app.consumer._thread._consumer  # not public in Faust
         assignment = client._subscription.subscription.assignment if client._subscription.subscription else None
         if assignment is None or not assignment.tps:
             return "no partitions assigned"
         for partition in assignment.tps:
-            fetched, now_s = assignment.state_value(partition).timestamp, steady_s()
+            fetched, now_s = assignment.state_value(partition).timestamp, monotonic_s()
             previous, since_s = self._fetched.get(partition, (None, now_s))
             since_s = since_s if fetched == previous else now_s  # wall-clock timestamp: only a change is significant
             self._fetched[partition] = fetched, since_s

@@ -164,7 +164,7 @@ class Stage:
         """Set while partitions are assigned and their past output was read back."""
         self.failed: asyncio.Future[ServiceError] = asyncio.get_running_loop().create_future()
         self.records_written = self.duplicates_dropped = self.records_refused = 0
-        self.largest_record = 1_048_576
+        self.max_record_bytes = 1_048_576
         """Largest record that the broker accepts, bytes."""
         self.last_record_s = 0.0
         """Steady time at which the newest record was taken."""
@@ -174,7 +174,7 @@ class Stage:
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
         """Decide one record and send its effects. `release` is called when the broker has all of them."""
-        self.last_record_s = steady_s()
+        self.last_record_s = monotonic_s()
         slot = self.acknowledgements.open((record.topic, record.partition), release)
         try:
             effects = tuple(decide(record))
@@ -187,7 +187,7 @@ class Stage:
 
     def _letter(self, record: Incoming, refusal: Refusal) -> Effect:
         self.records_refused += 1
-        bare = self.largest_record < LETTER_LIMIT + RECORD_OVERHEAD
+        bare = self.max_record_bytes < LETTER_LIMIT + RECORD_OVERHEAD
         letter = dead_letter(self.name, record, refusal, now_us(), bare=bare)
         return Effect(letter.letter_id, self.letters_topic, letter_key(record.key), encode(letter))
 

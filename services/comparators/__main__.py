@@ -47,7 +47,7 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
         if not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))
-    except NotThereError as error:
+    except PreflightError as error:
         raise ServiceError(str(error)) from error
     except KafkaException as error:
         raise ServiceError(f"{settings.runtime} cannot run here ({error.args[0].str()})") from error

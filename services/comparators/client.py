@@ -49,11 +49,11 @@ INPUT: Final = {
 }
 
 
-def consumer_options(connection: Connection, settings: ReplicaSettings, runtime: Delivery) -> dict[str, Any]:
+def consumer_options(connection: Connection, settings: ReplicaSettings, runtime: RebalanceProtocol) -> dict[str, Any]:
     """Return the options of the consumer, chosen for low latency."""
     options = connection.librdkafka() | SHARED | INPUT
     options |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
-    if runtime is Delivery.KIP848:
+    if runtime is RebalanceProtocol.KIP848:
         return options | {"group.protocol": "consumer"}
     return options | {
         "partition.assignment.strategy": "cooperative-sticky",
@@ -94,9 +94,9 @@ def configure_group(connection: Connection, heartbeat_s: float, session_s: float
 class Client:
     """The consumer and the producer of its outputs, driven by one loop."""
 
-    def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: Delivery) -> None:
+    def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: RebalanceProtocol) -> None:
         """Create both clients. Raises ServiceError if the group cannot be configured."""
-        if runtime is Delivery.KIP848:
+        if runtime is RebalanceProtocol.KIP848:
             configure_group(connection, settings.heartbeat_s, settings.session_s)
         self._named = partial(qualified, connection.namespace)
         self._replica = Replica(settings)

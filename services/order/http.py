@@ -164,7 +164,7 @@ def _order_in(body: bytes, key: str | None) -> OrderPlaced:
         reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
     try:
         fields = msgspec.json.decode(body)
-    except UNDECODABLE as error:
+    except DECODE_ERRORS as error:
         raise _RefusalError(400, f"not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise _RefusalError(422, "the body is not a JSON object")

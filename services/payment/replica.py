@@ -40,7 +40,7 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
 
 def options_of(settings: ReplicaSettings) -> Options:
     """Return the options of the consumer."""
-    return Options(**picked(settings, Options))
+    return Options(**shared_fields(settings, Options))
 
 
 SLOW_PREFIX: Final = b"slow-"

@@ -66,9 +66,9 @@ def test_a_bad_secret_file_is_named(name: str, content: bytes | None, problem: s
 
 
 def test_missing_kafka_is_reported_at_the_deadline_with_its_address() -> None:
-    with pytest.raises(NotThereError, match=r"^Kafka at 127.0.0.1:1 cannot be reached .*bootstrap_servers"):
-        check_topics(NOWHERE, {"t": Needed(1)}, 0.0)
+    with pytest.raises(PreflightError, match=r"^Kafka at 127.0.0.1:1 cannot be reached .*bootstrap_servers"):
+        check_topics(NOWHERE, {"t": TopicNeed(1)}, 0.0)
 
 
 def test_a_stopped_process_does_not_wait_for_kafka() -> None:
-    check_topics(NOWHERE, {"t": Needed(1)}, 3600.0, lambda: True)
+    check_topics(NOWHERE, {"t": TopicNeed(1)}, 3600.0, lambda: True)

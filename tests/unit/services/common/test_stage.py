@@ -103,7 +103,7 @@ async def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> No
 
 async def test_a_letter_is_bare_if_the_broker_only_accepts_small_records() -> None:
     rig = Rig()
-    rig.stage.largest_record = 4096
+    rig.stage.max_record_bytes = 4096
     await rig.take(5, b"bad")
     (effect,) = rig.broker.taken
     letter = msgspec.json.decode(effect.value or b"", type=DeadLetter)

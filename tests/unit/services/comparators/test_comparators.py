@@ -20,7 +20,7 @@ def test_the_runtime_of_our_own_consumer_is_refused():
 
 
 def test_librdkafka_commits_and_stores_no_offsets_by_itself():
-    options = consumer_options(CONNECTION, SETTINGS, Delivery.KIP848)
+    options = consumer_options(CONNECTION, SETTINGS, RebalanceProtocol.KIP848)
     assert options["group.id"] == "run-1.payment"
     assert options["enable.auto.commit"] is False
     assert options["enable.auto.offset.store"] is False

@@ -30,8 +30,8 @@ class Partitioner(StrEnum):
         return self is Partitioner.KG
 
 
-def splits_keys(needs_order: bool, grouping: Partitioner) -> str | None:
+def splits_keys(needs_order: bool, partitioner: Partitioner) -> str | None:
     """Return a message if a stage needs the events of a key in order and the partitioner splits keys, else None."""
-    if not needs_order or grouping.keeps_key_order:
+    if not needs_order or partitioner.keeps_key_order:
         return None
-    return f"'{grouping}' does not keep the order of a key, which Payment needs; use 'kg', or set key_order to false"
+    return f"'{partitioner}' does not keep the order of a key, which Payment needs; use 'kg', or set key_order to false"

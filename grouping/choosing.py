@@ -1,16 +1,16 @@
 """The rules as loops over plain integers. The interpreter runs them on lists; a compiler runs them on arrays.
 
 A key is a number of 32 bits and should be a hash; its home is the remainder modulo the number of workers. Arithmetic
-stays within 63 bits, so the interpreter and the compiler make the same choices. As in the paper, a *worker* is where an
-event is sent, here a partition; a *virtual worker* is a share of the source's events that one worker has at a time.
+stays within 63 bits, so the interpreter and the compiler make the same choices. As in the paper, a *worker* is the
+target of an event, here a partition. A *virtual worker* is a share of the source's events; one worker owns it.
 """
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 KG, PKG, POTC, PORC, CH, SG, CG, STICKY_SPLIT = range(8)
-"""Key grouping, partial key grouping, power of two choices, power of random choices, consistent hashing with bounded
-loads, shuffle grouping, consistent grouping, and splitting only the keys that overload one worker."""
+"""In order: key grouping, partial key grouping, power of two choices, power of random choices, consistent hashing with
+bounded loads, shuffle grouping, consistent grouping. The last one splits only keys that overload one worker."""
 
 EVENT_COUNT, SKETCH_COUNT, MOVE_COUNT, FIRST_WORKER = range(4)
 """Indices of State.numbers: events so far; events in the sketch (each halving halves the count); virtual workers moved;
@@ -19,7 +19,7 @@ BUSY, FINE, IDLE = 1, 0, -1
 MAX_SALTS_PER_WORKER: Final = 20
 """Salts tried for each worker before the rule takes the least loaded worker, which is never above the mean."""
 MAX_PROBES: Final = 8  # cells of the table of split keys that are searched for one key
-SKETCH_EVENTS_PER_WORKER: Final = 1_000  # the sketch is halved when it holds twice as many
+SKETCH_EVENTS_PER_WORKER: Final = 1_000  # the sketch is halved at twice as many
 SAFE_KEY_SHARE: Final = 0.05  # largest load of one key on a worker, as a share of the mean load, without a split
 MIN_EVENTS_TO_SPLIT: Final = 20  # a key with fewer events is not split: its share is not yet known
 _BITS: Final = 0xFFFFFFFF

@@ -16,11 +16,11 @@ WINDOW_S: Final = 2.0  # waiting times are collected for this long before they b
 class Source:
     """One source of events with its own counts."""
 
-    def __init__(self, grouping: Partitioner, partitions: int, *, number: int = 0) -> None:
-        self._rule = RULES[grouping]
+    def __init__(self, partitioner: Partitioner, partitions: int, *, number: int = 0) -> None:
+        self._rule = RULES[partitioner]
         self._waited_s: dict[int, float] = {}
         self._window_ends_s = 0.0
-        self.state = new_state(grouping, partitions, number=number)
+        self.state = new_state(partitioner, partitions, number=number)
 
     def choose(self, key: str) -> int:
         """Return the partition of the next event, which has this key."""
@@ -29,8 +29,7 @@ class Source:
     def record_wait(self, partition: int, waited_s: float, at_s: float, *, busy_s: float, idle_s: float) -> None:
         """Record how long an event of a partition waited and when it was served, from its acknowledgement.
 
-        A partition is busy if an event waited longer than busy_s, and idle if none waited idle_s. Only consistent
-        grouping uses this: every WINDOW_S, for later events.
+        A partition is busy if an event waited longer than busy_s, idle if none waited idle_s. Only `cg` uses this.
         """
         if self._rule != CG:
             return
@@ -42,14 +41,16 @@ class Source:
         self._waited_s[partition] = max(waited_s, self._waited_s.get(partition, 0.0))
 
 
-def new_state(grouping: Partitioner, partitions: int, *, number: int = 0, virtual: int = VIRTUAL_PER_WORKER) -> State:
+def new_state(
+    partitioner: Partitioner, partitions: int, *, number: int = 0, virtual: int = VIRTUAL_PER_WORKER
+) -> State:
     """Return the initial state of source `number`, as lists. Tables that the rule does not use are empty."""
     ring = sorted(
         (mix(worker, 1000 + node), worker) for worker in range(partitions) for node in range(NODES_PER_WORKER)
     )
-    ring = ring if grouping is Partitioner.CH else []
-    virtual_workers = partitions * virtual if grouping is Partitioner.CG else partitions
-    sketched = grouping is Partitioner.STICKY_SPLIT
+    ring = ring if partitioner is Partitioner.CH else []
+    virtual_workers = partitions * virtual if partitioner is Partitioner.CG else partitions
+    sketched = partitioner is Partitioner.STICKY_SPLIT
     return State(
         loads=[0] * virtual_workers,
         numbers=[0, 0, 0, number],

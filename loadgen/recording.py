@@ -26,7 +26,7 @@ CLIENT: Final[dict[str, Any]] = {
 
 
 class RecordingError(Exception):
-    """The topic cannot be recorded. The message says what is wrong, where and what to do."""
+    """The topic cannot be recorded. The message has the problem, its place and a remedy."""
 
 
 class Recording:

@@ -29,8 +29,8 @@ FETCH_WAIT_MS: Final = 50
 1500 ms would add up to 1.5 s of latency at low rates. 50 ms costs twenty small requests a second."""
 
 METADATA_MAX_AGE_MS: Final = 5_000
-"""Age at which metadata is refreshed. aiokafka does not look for a new leader if the old one refuses a request for the
-first offset of a partition; with Faust's default it would repeat that request for five minutes."""
+"""Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
+does not look for the new one. With Faust's default it would repeat the request for five minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ class Fence:
     """Remembers which owner served which offsets of each partition of payments.requested.
 
     A generation is older than another if it is lower and its epoch is not higher: a deleted group counts from 1 again,
-    under a newer plan. Each input partition has its own memory, because order holds only within a partition.
+    under a newer plan. Each input partition has its own memory, because only a partition has an order.
     """
 
     def __init__(self, spans: int = MAX_OWNERS_PER_PARTITION, places: int = MAX_PARTITIONS) -> None:

@@ -25,7 +25,7 @@ _NAMESPACE: Final = uuid.UUID("6f0c3a52-5a0b-5c8e-9d0a-7461696c7061")
 
 
 class ServiceError(Exception):
-    """The service cannot go on; its exit code is 1. The message says what is wrong, where and what to do."""
+    """The service cannot go on; its exit code is 1. The message has the problem, its place and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)

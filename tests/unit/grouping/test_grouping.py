@@ -33,9 +33,11 @@ def stream(skew: float = 1.2, workers: int = 9, seed: int = 3) -> list[str]:
     return [f"k{key}" for key in arrivals.keys]
 
 
-def distribute(grouping: Partitioner, keys: list[str], partitions: int = 9) -> tuple[Counter[int], dict[str, set[int]]]:
+def distribute(
+    partitioner: Partitioner, keys: list[str], partitions: int = 9
+) -> tuple[Counter[int], dict[str, set[int]]]:
     """Return the events of each partition and the partitions of each key."""
-    source, loads, of_key = Source(grouping, partitions), Counter(), defaultdict(set)
+    source, loads, of_key = Source(partitioner, partitions), Counter(), defaultdict(set)
     for key in keys:
         at = source.choose(key)
         loads[at] += 1
@@ -43,33 +45,33 @@ def distribute(grouping: Partitioner, keys: list[str], partitions: int = 9) -> t
     return loads, of_key
 
 
-@pytest.mark.parametrize("grouping", PARTITIONERS)
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
 @pytest.mark.parametrize("workers", [1, 2, 9])
-def test_interpreted_and_compiled_choices_are_the_same(grouping: Partitioner, workers: int) -> None:
+def test_interpreted_and_compiled_choices_are_the_same(partitioner: Partitioner, workers: int) -> None:
     hashes = np.array([crc32(key.encode()) for key in stream(workers=workers)], dtype=np.int64)
-    state = new_state(grouping, workers)
-    interpreted = [choose(RULES[grouping], 0.01, state, key) for key in hashes.tolist()]
+    state = new_state(partitioner, workers)
+    interpreted = [choose(RULES[partitioner], 0.01, state, key) for key in hashes.tolist()]
     chosen = np.zeros(len(hashes), dtype=np.int64)
-    COMPILED(RULES[grouping], stacked(grouping, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
+    COMPILED(RULES[partitioner], stacked(partitioner, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
     assert interpreted == chosen.tolist()
     assert set(interpreted) <= set(range(workers))
 
 
 def test_only_key_grouping_keeps_the_events_of_a_key_in_one_partition() -> None:
     keys = stream()
-    for grouping in PARTITIONERS:
-        split = any(len(partitions) > 1 for partitions in distribute(grouping, keys)[1].values())
-        assert split != grouping.keeps_key_order, grouping
+    for partitioner in PARTITIONERS:
+        split = any(len(partitions) > 1 for partitions in distribute(partitioner, keys)[1].values())
+        assert split != partitioner.keeps_key_order, partitioner
     assert not Partitioner.EXPLICIT.keeps_key_order
 
 
 @pytest.mark.parametrize(
-    "grouping", [Partitioner.PORC, Partitioner.CH, Partitioner.POTC, Partitioner.SG, Partitioner.STICKY_SPLIT]
+    "partitioner", [Partitioner.PORC, Partitioner.CH, Partitioner.POTC, Partitioner.SG, Partitioner.STICKY_SPLIT]
 )
 @pytest.mark.parametrize("skew", [0.4, 1.2, 2.0])
-def test_loads_stay_even_at_any_skew(grouping: Partitioner, skew: float) -> None:
-    loads, _ = distribute(grouping, stream(skew))
-    tolerance = 1.08 if grouping is Partitioner.STICKY_SPLIT else 1.04  # most keys stay at home
+def test_loads_stay_even_at_any_skew(partitioner: Partitioner, skew: float) -> None:
+    loads, _ = distribute(partitioner, stream(skew))
+    tolerance = 1.08 if partitioner is Partitioner.STICKY_SPLIT else 1.04  # most keys stay at home
     assert max(loads.values()) <= tolerance * EVENTS / 9 + 1
 
 
@@ -127,8 +129,8 @@ def test_the_worker_that_is_busy_longest_is_relieved_first() -> None:
 
 @given(st.lists(st.text(max_size=8), max_size=60), st.integers(1, 12), st.sampled_from(PARTITIONERS))
 @settings(max_examples=60, deadline=None)
-def test_any_key_gets_a_partition(keys: list[str], partitions: int, grouping: Partitioner) -> None:
-    source = Source(grouping, partitions, number=5)
+def test_any_key_gets_a_partition(keys: list[str], partitions: int, partitioner: Partitioner) -> None:
+    source = Source(partitioner, partitions, number=5)
     for number, key in enumerate(keys):
         at = source.choose(key)
         assert 0 <= at < partitions

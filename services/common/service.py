@@ -78,7 +78,9 @@ class Service:
         self._fetched: dict[Any, tuple[int | None, float]] = {}
         """Partition → timestamp of its last fetch, and steady time since which that has not changed."""
         self._inputs = frozenset(map(self.topic_name, inputs))
-        self._outputs = {self.topic_name(topic): read for topic, read in outputs.items()} | {letters: _letter_id(name)}
+        self._outputs = {self.topic_name(topic): read for topic, read in outputs.items()} | {
+            letters: _letter_id_reader(name)
+        }
         self.fence = fence
         self._memory = memory
         self._uncommitted = UncommittedOffsets()
@@ -212,10 +214,8 @@ class Service:
 
     def _on_read_back(self, reading: "asyncio.Task[None]") -> None:
         if not reading.cancelled() and (error := reading.exception()):
-            is_known = isinstance(error, ServiceError)
-            self.stage.fail(
-                str(error) if is_known else f"reading back failed ({type(error).__name__}: {error}); restart it"
-            )
+            message = f"reading back failed ({type(error).__name__}: {error}); restart the service"
+            self.stage.fail(str(error) if isinstance(error, ServiceError) else message)
 
     async def _read_back(self) -> None:
         span = await count_uncommitted(self.connection, self.app.conf.id, self._inputs, MAX_UNCOMMITTED)
@@ -245,7 +245,7 @@ class _Letter(msgspec.Struct):
     stage: str
 
 
-def _letter_id(stage: str) -> ReadId:
+def _letter_id_reader(stage: str) -> ReadId:
     decode = msgspec.json.Decoder(_Letter).decode
 
     def identity(value: bytes) -> str | None:

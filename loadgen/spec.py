@@ -41,7 +41,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Path of a trace whose events are sent instead of the workload's."""
     spacing: Spacing
     split: Split
-    grouping: Partitioner = Partitioner.EXPLICIT
+    partitioner: Partitioner = Partitioner.EXPLICIT
     key_skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Exponent of Zipf's law for customers; 0: uniform."""
     faults: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 bursts=Bursts(**shared_fields(self, Bursts)),
             )
         hot = read_faults(self.faults, HOT_KEY)
-        keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions, hot)
+        keys = Keys(self.seed, self.key_skew, self.partitioner, self.partitions, hot)
         return next(keys.assign_keys(iter([schedule]))) if keys.have_effect else schedule
 
 
@@ -171,7 +171,7 @@ def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
 
 
 def trace_problems(
-    trace: Trace | EventTrace, split: Split, grouping: Partitioner, faults: Sequence[str]
+    trace: Trace | EventTrace, split: Split, partitioner: Partitioner, faults: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Return (field, message) for settings that contradict the trace.
 
@@ -235,7 +235,7 @@ def _partitioner_keeps_table(values: Values, workload: Workload) -> str | None:
 def _ignores_table(grouping: Partitioner, owner: str) -> str | None:
     if grouping is Partitioner.EXPLICIT:
         return None
-    return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'"
+    return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
 
 
 def _invalid_orders_are_validated(values: Values) -> str | None:

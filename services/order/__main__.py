@@ -48,11 +48,11 @@ def _token_key_problem(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
-    """Environment: TAILPACK_GROUPING, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
+    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
-    grouping: Partitioner = setting(Partitioner.KG)
+    partitioner: Partitioner = setting(Partitioner.KG, formerly="grouping")
     """Partitioner of `payments.requested`; `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""

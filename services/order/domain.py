@@ -79,7 +79,7 @@ class AcceptedOrder:
 class Routing:
     """Chooses the partition of payments.requested for each request, as one source with its own counts."""
 
-    def __init__(self, grouping: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
+    def __init__(self, rule: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
         self._partitions = partitions
         self._follows_load = grouping is Partitioner.EXPLICIT
         self._busy_s, self._idle_s = BUSY_WAIT * latency_target_s, IDLE_WAIT * latency_target_s

@@ -112,7 +112,7 @@ def test_a_partitioner_moves_events_by_their_keys(tmp_path: Path, columns: str) 
     has_partition = "partition" in columns
     rows = "".join(f"{n / 100},{f'{n % 5},' if has_partition else ''}{'abcdefgh'[n % 8]}\n" for n in range(400))
     path = written(tmp_path, columns.format(rows))
-    scenario = load_scenario("w1-skew9", {"load.trace": str(path), "grouping": "kg", "max_replicas": 5})
+    scenario = load_scenario("w1-skew9", {"load.trace": str(path), "partitioner": "kg", "max_replicas": 5})
     trace = read_trace(path, 9)
     live = scenario.playing(trace).for_live().load_spec().schedule()
     simulated = join_schedules(list(sent_by(scenario).chunks()))

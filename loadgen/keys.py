@@ -27,7 +27,7 @@ class Keys:
     seed: int
     skew: float = 0.0
     """Exponent of Zipf's law; 0: uniform."""
-    grouping: Partitioner = Partitioner.EXPLICIT
+    partitioner: Partitioner = Partitioner.EXPLICIT
     """`explicit`: the partitions of the schedule stay."""
     partitions: int = 1
     hot: tuple[Fault, ...] = ()
@@ -41,7 +41,7 @@ class Keys:
     @property
     def change_partitions(self) -> bool:
         """Whether they change the partitions of a schedule."""
-        return self.grouping is not Partitioner.EXPLICIT or bool(self.hot)
+        return self.partitioner is not Partitioner.EXPLICIT or bool(self.hot)
 
     def assign_keys(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
         """Yield the parts of a schedule with a key for each event, and its partition.
@@ -52,7 +52,7 @@ class Keys:
         weights = 1 / np.arange(1, CUSTOMERS + 1) ** self.skew
         edges = np.cumsum(weights / weights.sum())
         customers = np.random.default_rng(self.seed).permutation(CUSTOMERS)
-        source = None if self.grouping is Partitioner.EXPLICIT else Source(self.grouping, self.partitions)
+        source = None if self.partitioner is Partitioner.EXPLICIT else Source(self.partitioner, self.partitions)
         hot_random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(5,)))
         hottest = int(hot_random.integers(CUSTOMERS))
         for chunk in chunks:

@@ -189,7 +189,7 @@ def events(
     poison: mask of the events that are unreadable; None: none.
     """
     make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
-    has_partition = spec.grouping is Partitioner.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
+    has_partition = spec.partitioner is Partitioner.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
     for number in range(len(schedule)) if numbers is None else numbers.tolist():
         is_poison = poison is not None and poison[number]
         intended_us = started_us + int(schedule.offset_us[number])

@@ -72,7 +72,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the events to send, with times and partitions. Raises InvalidSettingsError for an invalid trace."""
         workload = WORKLOADS[self.workload]
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
-        if trace and (problems := trace_problems(trace, self.split, self.grouping, self.faults)):
+        if trace and (problems := trace_problems(trace, self.split, self.partitioner, self.faults)):
             raise InvalidSettingsError([f"{trace.name}: {field}: {problem}" for field, problem in problems])
         if isinstance(trace, EventTrace):
             schedule = join_schedules(list(trace.chunks(keys=True)))
@@ -180,7 +180,7 @@ def trace_problems(
     problems = [("faults", fault_after_end(faults, trace.duration_s))]
     if isinstance(trace, Trace):
         table = split is Split.TABLE or trace.partitions is not None
-        problems.append(("grouping", _ignores_table(grouping, "the trace") if table else None))
+        problems.append(("partitioner", _ignores_table(partitioner, "the trace") if table else None))
     elif read_faults(faults, BURST):
         problems.append(("faults", "burst multiplies events per second; a trace of single events has fixed times"))
     return [(field, problem) for field, problem in problems if problem]
@@ -229,11 +229,11 @@ def _partitions_fit_table(values: Values, workload: Workload) -> str | None:
 
 
 def _partitioner_keeps_table(values: Values, workload: Workload) -> str | None:
-    return _ignores_table(values["grouping"], workload.name) if values["split"] is Split.TABLE else None
+    return _ignores_table(values["partitioner"], workload.name) if values["split"] is Split.TABLE else None
 
 
-def _ignores_table(grouping: Partitioner, owner: str) -> str | None:
-    if grouping is Partitioner.EXPLICIT:
+def _ignores_table(partitioner: Partitioner, owner: str) -> str | None:
+    if partitioner is Partitioner.EXPLICIT:
         return None
     return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
 
@@ -248,7 +248,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("duration_s", partial(_unless_traced, _long_enough)),
     ("split", partial(_unless_traced, _split_fits_table)),
     ("partitions", partial(_unless_traced, _partitions_fit_table)),
-    ("grouping", partial(_unless_traced, _partitioner_keeps_table)),
+    ("partitioner", partial(_unless_traced, _partitioner_keeps_table)),
     ("invalid_share", _invalid_orders_are_validated),
     ("faults", faults_problem),
     *BURST_RULES,

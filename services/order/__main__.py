@@ -80,7 +80,7 @@ class OrderSettings(ServiceSettings):
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
     """Return the service, configured but not started."""
-    routing = domain.Routing(settings.grouping, settings.payment_partitions, settings.latency_target_s, os.getpid())
+    routing = domain.Routing(settings.partitioner, settings.payment_partitions, settings.latency_target_s, os.getpid())
 
     def on_settled(payment: PaymentSettled) -> Iterator[Effect]:
         routing.record_wait(payment)

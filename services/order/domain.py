@@ -81,9 +81,9 @@ class Routing:
 
     def __init__(self, rule: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
         self._partitions = partitions
-        self._follows_load = grouping is Partitioner.EXPLICIT
+        self._follows_load = rule is Partitioner.EXPLICIT
         self._busy_s, self._idle_s = BUSY_WAIT * latency_target_s, IDLE_WAIT * latency_target_s
-        self._source = Source(Partitioner.KG if self._follows_load else grouping, partitions, number=number)
+        self._source = Source(Partitioner.KG if self._follows_load else rule, partitions, number=number)
 
     def partition(self, customer: str, chosen: int | None) -> int:
         """Return the partition of a request. Raises ValueError if `chosen` is out of range.

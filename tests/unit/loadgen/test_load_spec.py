@@ -22,7 +22,7 @@ def load(**changes: object) -> LoadSpec:
 
 
 def test_a_load_is_equal_after_its_json_file() -> None:
-    spec = load(seed=3, grouping="key")
+    spec = load(seed=3, partitioner="key")
     assert spec.topology is Topology.PAYMENT_ONLY
     assert (spec.spacing, spec.split, spec.partitioner) == (Spacing.BURST, Split.RANDOM, Partitioner.KG)
     assert msgspec.json.decode(msgspec.json.encode(spec), type=LoadSpec) == spec

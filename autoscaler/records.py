@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoscaler.model import Action, Decision, GroupObservation
-from contracts.journal import AlternativeWeighed, PartitionSeen, TickRecord
+from contracts.journal import PartitionState, PlanAlternative, TickRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class GroupStatus:
     service_rate: float
 
 
-def decided(observation: GroupObservation, decision: Decision, *, epoch: int, **when: Any) -> TickRecord:
+def decision_record(observation: GroupObservation, decision: Decision, *, epoch: int, **when: Any) -> TickRecord:
     """Return the record of a decision with what it was made from.
 
     epoch: of the plan in force afterwards. when: at_us, tick and policy of the record.
@@ -31,7 +31,7 @@ def decided(observation: GroupObservation, decision: Decision, *, epoch: int, **
         reason=decision.reason,
         service_rate=observation.service_rate,
         partitions=tuple(
-            PartitionSeen(
+            PartitionState(
                 partition=one.partition, arrival_rate=one.arrival_rate, lag=one.lag, owner=owners.get(one.partition)
             )
             for one in observation.partitions
@@ -41,13 +41,13 @@ def decided(observation: GroupObservation, decision: Decision, *, epoch: int, **
         planned_replicas=decision.plan.count,
         epoch=epoch,
         alternatives=tuple(
-            AlternativeWeighed(replicas=one.replicas, moved=one.moved, in_sla=one.in_sla, cost_s=one.cost_s)
+            PlanAlternative(replicas=one.replicas, moved=one.moved, in_sla=one.in_sla, cost_s=one.cost_s)
             for one in decision.alternatives
         ),
     )
 
 
-def held(missing: str, status: GroupStatus, **when: Any) -> TickRecord:
+def not_ready_record(missing: str, status: GroupStatus, **when: Any) -> TickRecord:
     """Return the record of a tick at which nothing was decided. missing: the number that was unknown, in words."""
     why: dict[str, Any] = {"action": Action.HOLD.value, "reason": "not everything is known", "missing": missing}
     return TickRecord(**when, **why, **asdict(status), partitions=())

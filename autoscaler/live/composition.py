@@ -19,8 +19,8 @@ from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.loop import STEP_S, Loop, rehearse
-from autoscaler.live.metrics import LAST_TICK, LEADING, PLAN_TAKEN, REBALANCE_TIME, TICK, Metrics
+from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
+from autoscaler.live.metrics import LAST_TICK, LEADING, PLAN_ADOPTION, REBALANCE_TIME, TICK, Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
 from autoscaler.live.progress_reader import ProgressReader, Uptake
@@ -29,13 +29,13 @@ from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
-from autoscaler.policies.registry import Asked
+from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.delivery import Delivery
-from contracts.waiting import NotWithinError, until
+from contracts.rebalance_protocol import RebalanceProtocol
+from contracts.waiting import WaitTimeoutError, until
 
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
@@ -51,9 +51,9 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
     return asked_of(settings).policy()
 
 
-def asked_of(settings: AutoscalerSettings) -> Asked:
+def asked_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the policy that the settings ask for. Raises ValueError."""
-    return Asked(settings, settings, settings, settings.options(), bool(settings.runtime))
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime))
 
 
 def launcher_from(
@@ -78,7 +78,7 @@ def launcher_from(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StartupConfig:
     """The whole configuration of an autoscaler."""
 
     settings: AutoscalerSettings
@@ -91,14 +91,14 @@ class Told:
 class LiveAutoscaler:
     """One controller with everything around it."""
 
-    def __init__(self, told: Told, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
+    def __init__(self, config: StartupConfig, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
         In this order: an autoscaler that cannot run must not fence the one that runs.
         warn: called with sentences for an operator.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
-        settings, connection, policy = told.settings, told.connection, told.policy
+        settings, connection, policy = config.settings, config.connection, config.policy
         self._settings, self._stop, self._launcher = settings, stop, launcher
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
@@ -121,7 +121,7 @@ class LiveAutoscaler:
             launcher,
             self._journal.record,
             patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
-            joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
+            joins_warm=ours and settings.delivery is RebalanceProtocol.INCREMENTAL,
             obeys_plans=ours,
         )
         group = settings.group_in(connection.namespace)
@@ -133,8 +133,10 @@ class LiveAutoscaler:
             PlanLog(connection, group),
             self._scaler,
             self._journal.record,
-            steady_s,
-            uptake=Uptake(settings.taken_within_s if ours else math.inf, steady_s, self._metrics[PLAN_TAKEN].observe),
+            monotonic_s,
+            uptake=Uptake(
+                settings.taken_within_s if ours else math.inf, monotonic_s, self._metrics[PLAN_ADOPTION].observe
+            ),
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )
@@ -174,7 +176,7 @@ class LiveAutoscaler:
         self._show()  # from here on everything that the pages ask for is there
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
-        rehearse(  # while the first replicas start
+        warm_up_policy(  # while the first replicas start
             policy_from(self._settings),
             partitions=self._offsets.partitions,
             service_rate=self._settings.service_rate,
@@ -192,7 +194,7 @@ class LiveAutoscaler:
             self._scaler.reconcile(self._reports.poll())
             return not self._scaler.running
 
-        with suppress(NotWithinError):  # replicas that are not our children (adopted) signal nothing when they end
+        with suppress(WaitTimeoutError):  # replicas that are not our children (adopted) signal nothing when they end
             until(gone, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
 
     def close(self) -> int:
@@ -211,6 +213,6 @@ class LiveAutoscaler:
         with self._metrics[TICK].time():
             failed = self._troubles.survived("tick", self._controller.tick, fatal=FencedError, unwell_after=LASTING)
         if failed:
-            self._decisions.record_hold(NotReadyError(failed))
+            self._decisions.record_not_ready(NotReadyError(failed))
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

@@ -7,7 +7,7 @@ from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import REPAIR, Publisher, grown
+from autoscaler.live.publisher import REPAIR, Publisher, extend_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, first_few
@@ -15,9 +15,9 @@ from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, R
 from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from contracts.clock import steady_s
-from contracts.delivery import Delivery
-from contracts.progress import ReplicaState, RoundKind
+from contracts.clock import monotonic_s
+from contracts.progress import RebalanceKind, ReplicaState
+from contracts.rebalance_protocol import RebalanceProtocol
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:
@@ -41,7 +41,7 @@ class LiveGroup:
         service_rates: ServiceRates,
         rebalance_time: RebalanceTime,
         trouble: Callable[..., None],
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._settings, self._loads, self._reports = settings, loads, reports
         self._publisher, self._scaler = publisher, scaler
@@ -65,7 +65,11 @@ class LiveGroup:
     def page(self) -> dict[str, Any]:
         """Return the data of the page about the plan."""
         intent, learned = self._publisher.intent, self._rebalance_time
-        pauses = {"planned_for_s": learned.planned_s(), "learned_s": learned.learned_s, "pauses_seen": learned.seen}
+        pauses = {
+            "planned_for_s": learned.planned_s(),
+            "learned_s": learned.learned_s,
+            "pauses_seen": learned.pause_count,
+        }
         wanted = intent and {
             "replicas": intent.plan.replicas,
             "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),
@@ -100,7 +104,7 @@ class LiveGroup:
             return kept, f"plan {found.epoch} stays in force"
         reason = f"plan {found.epoch} was made for {planned} partitions, now {partitions}"
         if planned < partitions:
-            return grown(kept, partitions, {}), reason
+            return extend_plan(kept, partitions, {}), reason
         return Plan(found.replicas, round_robin(found.replicas, partitions)), reason
 
     def observe(self) -> GroupObservation:
@@ -124,7 +128,7 @@ class LiveGroup:
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
         assignment = self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment
-        late = self._reports.take_late()  # after the last step that may raise
+        late = self._reports.take_late_events()  # after the last step that may raise
         replicas = tuple(self._observed(name, late.pop(name, None)) for name in names)
         return GroupObservation(
             at_s=at_s,
@@ -136,14 +140,14 @@ class LiveGroup:
             overhead_s=self._settings.overhead_s,
             startup_s=self._settings.startup_s,
             commit_age_s=self._settings.commit_age_s,
-            stops_all=not self._settings.runtime and self._settings.delivery is Delivery.EAGER,
+            stops_all=not self._settings.runtime and self._settings.delivery is RebalanceProtocol.EAGER,
             recent=self._loads.recent,
-            late_of_others=late,
+            late_of_removed_replicas=late,
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:
         ready, silent_s = self._scaler.ready(name), self._silent.get(name, 0.0)
-        return Replica(name, ready, self._service_rates.own(name), silent_s, late if ready or late else 0)
+        return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation; None where no new ones were sampled."""
@@ -163,7 +167,7 @@ class LiveGroup:
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
         self._listen()
-        planned = (one for one in self._reports.take_rounds() if one.kind is RoundKind.PLAN)
+        planned = (one for one in self._reports.take_rebalances() if one.kind is RebalanceKind.PLAN)
         self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
         self._trouble("launcher", self._scaler.launcher.trouble)
         self._kill_hung()
@@ -192,7 +196,7 @@ class LiveGroup:
         if wanted.assignment is not None and len(wanted.assignment) < now:
             grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"
             reason = f"{grew}; the new ones go to the least loaded"
-            self._publisher.want(grown(wanted, now, self._loads.rates()), REPAIR, reason)
+            self._publisher.want(extend_plan(wanted, now, self._loads.rates()), REPAIR, reason)
 
     def _listen(self) -> None:
         """Find the silent replicas, and the problems that the others report, such as a partition cut off."""

@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
-from autoscaler.records import GroupStatus, decided, held
-from contracts.clock import steady_s, wall_ahead_s
+from autoscaler.records import GroupStatus, decision_record, not_ready_record
+from contracts.clock import monotonic_s, wall_offset_s
 from contracts.connection import Connection
-from contracts.journal import Folder, JournalEntry, TickRecord
+from contracts.journal import JournalEncoder, JournalEntry, TickRecord
 from contracts.topics import Topic, qualified
 
 KEPT: Final = 100
@@ -40,16 +40,16 @@ class JournalTopic:
         connection: Connection,
         metrics: Metrics,
         trouble: Callable[[str], None],
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._clock = clock
         self._waits_since_s: float | None = None
         """When the oldest record was written of those since the last that a broker has acknowledged."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
         how = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
-        self._producer = Producer(client(connection, linger_ms=5, **how))
+        self._producer = Producer(client_config(connection, linger_ms=5, **how))
         self._metrics, self._trouble = metrics, trouble
-        self._folder = Folder()
+        self._folder = JournalEncoder()
         self.recent: deque[TickRecord] = deque(maxlen=KEPT)
         self.lost = 0
 
@@ -99,8 +99,8 @@ class LiveJournal:
         policy: str,
         troubles: Troubles,
         *,
-        stamp_us: Callable[[float], int] = lambda at_s: round((at_s + wall_ahead_s()) * 1e6),
-        clock: Callable[[], float] = steady_s,
+        stamp_us: Callable[[float], int] = lambda at_s: round((at_s + wall_offset_s()) * 1e6),
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._record, self._status, self._policy, self._troubles = record, status, policy, troubles
         self._stamp_us, self._clock = stamp_us, clock
@@ -109,11 +109,11 @@ class LiveJournal:
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation; a policy for which another one stands in has a problem."""
         self._troubles.tell("policy", decision.fault, unwell_after=LASTING)
-        self._take(observation.at_s, partial(decided, observation, decision, epoch=self._status().epoch))
+        self._take(observation.at_s, partial(decision_record, observation, decision, epoch=self._status().epoch))
 
-    def record_hold(self, missing: NotReadyError) -> None:
+    def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""
-        self._take(self._clock(), partial(held, missing.missing, self._status()))
+        self._take(self._clock(), partial(not_ready_record, missing.missing, self._status()))
 
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
-from contracts.preflight import Needed, NotThereError, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import CONTROL, ScaledGroup, qualified
 
 DEADLINE_S: Final = 10.0
@@ -23,7 +23,7 @@ _log.addHandler(logging.NullHandler())
 _log.propagate = False
 
 
-def client(connection: Connection, **settings: Any) -> dict[str, Any]:
+def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return the connection's configuration with `settings` (property names with _ for .).
 
     librdkafka's own log goes to the logger "autoscaler.librdkafka", silent without a handler: what matters arrives as
@@ -33,10 +33,10 @@ def client(connection: Connection, **settings: Any) -> dict[str, Any]:
     return connection.librdkafka() | {"logger": _log} | named
 
 
-def reader(connection: Connection, **settings: Any) -> dict[str, Any]:
+def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return a configuration for reading single partitions without joining a group."""
     unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka demands a name
-    return client(
+    return client_config(
         connection,
         group_id=unused_group,
         enable_auto_commit=False,
@@ -47,13 +47,13 @@ def reader(connection: Connection, **settings: Any) -> dict[str, Any]:
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
-    """Return when Kafka and the topics are there, within `deadline_s`. Raises NotThereError.
+    """Return when Kafka and the topics are there, within `deadline_s`. Raises PreflightError.
 
     follows_plans: a group of other members than PlanConsumers is refused.
     """
-    needed = {scaled.topic_in(connection.namespace): Needed(remedy="create it, or correct topic")}
+    needed = {scaled.topic_in(connection.namespace): TopicNeed(remedy="create it, or correct topic")}
     for one in CONTROL:
-        needed[qualified(connection.namespace, one)] = Needed(remedy="create it with tailpack topics create")
+        needed[qualified(connection.namespace, one)] = TopicNeed(remedy="create it with tailpack topics create")
     check_topics(connection, needed, deadline_s)
     if follows_plans:
         _check_group(connection, scaled.group_in(connection.namespace))
@@ -61,14 +61,14 @@ def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, d
 
 def _check_group(connection: Connection, group: str) -> None:
     """Refuse a group whose members place their partitions themselves; without the right to ask, accept it."""
-    admin = AdminClient(client(connection))
+    admin = AdminClient(client_config(connection))
     try:
         found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
     except (KafkaException, TimeoutError):
         return
     other = "consumer" if found.type is ConsumerGroupType.CONSUMER else found.partition_assignor
     if found.members and other not in ("", ASSIGNOR):  # empty while the group rebalances
-        raise NotThereError(
+        raise PreflightError(
             f"the group {group} follows no plans: its {len(found.members)} members are plain Kafka clients "
             f"(assignor {other}); stop them and start the consumer of docs/tutorials/own-consumer.md, or name another group"
         )

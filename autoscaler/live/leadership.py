@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from autoscaler.live.composition import policy_from
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.loop import rehearse
+from autoscaler.live.loop import warm_up_policy
 from autoscaler.live.metrics import LEADING, TROUBLE, Shown
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 log = logging.getLogger("autoscaler")
 WHAT: Final = "leadership"
@@ -40,7 +40,7 @@ class Leadership:
     """
 
     def __init__(
-        self, lease: Lease, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = steady_s
+        self, lease: Lease, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = monotonic_s
     ) -> None:
         self._lease, self._name, self._me = lease, name, me
         self._lost, self._clock = lost, clock
@@ -123,7 +123,7 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threadi
 
     The pages show which autoscaler leads, or why this one cannot.
     """
-    rehearse(  # before the pages: a standby that is Ready can lead at once
+    warm_up_policy(  # before the pages: a standby that is Ready can lead at once
         policy_from(settings),
         partitions=max(1, settings.payment_partitions),
         service_rate=settings.service_rate,

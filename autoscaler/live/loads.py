@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 
 from autoscaler.live.offsets import OffsetReader, PartitionOffsets
-from autoscaler.model import PartitionLoad, RecentArrivals, soonest_s
+from autoscaler.model import PartitionLoad, RecentArrivals, begin_offset_s
 from autoscaler.ports import NotReadyError
-from contracts.clock import wall_ahead_s
+from contracts.clock import wall_offset_s
 
 SLOT_S: Final = 0.1
 """Resolution. A burst and an even stream of one second differ clearly."""
@@ -90,7 +90,7 @@ class ArrivalSamples:
         for partition in unknown:
             counts[:, partition] = 0
             counts[-1, partition] = round(rates.get(partition, 0.0) * interval_s)
-        begin_s = 0.0 if unknown else soonest_s(np.array(offsets_s), np.array(events), np.array(places))
+        begin_s = 0.0 if unknown else begin_offset_s(np.array(offsets_s), np.array(events), np.array(places))
         return RecentArrivals(SLOT_S, counts, begin_s)
 
     def _slot(self, at_s: float) -> int:
@@ -120,7 +120,7 @@ class _Known:
 class LoadReader:
     """Reads offsets once for each call and remembers what λ needs from call to call."""
 
-    def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
+    def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_offset_s) -> None:
         self._offsets = offsets
         self._ahead_s = ahead_s
         self._sample_s = self._asked_s = -inf

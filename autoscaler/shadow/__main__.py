@@ -23,14 +23,14 @@ from autoscaler.live.metrics import Shown
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.troubles import LASTING, Troubles, status_of
 from autoscaler.live.web import Source, serving
-from autoscaler.policies.registry import Asked
+from autoscaler.policies.registry import PolicyConfig
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from autoscaler.shadow import settings as declared
 from autoscaler.shadow.seen import CommittedRates, MemberReader
 from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.would_be import WouldBeGroup
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
 
@@ -42,7 +42,7 @@ def main(config: Path | None = None) -> int:
     policies: list[Policy] = []
 
     def make(told: ShadowSettings) -> None:
-        policies.append(told.made(lambda: Asked(told, told, told, told.options()).policy()))
+        policies.append(told.made(lambda: PolicyConfig(told, told, told, told.options()).policy()))
 
     def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)
@@ -85,7 +85,7 @@ class Shadow:
         self._controller = Controller(self._group, policy, journal)
         self._loop = Loop(
             self._tick,
-            lambda: self._loads.sample(steady_s()),
+            lambda: self._loads.sample(monotonic_s()),
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=self.stop,

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
-from autoscaler.live.kafka import client
-from contracts.clock import steady_s
+from autoscaler.live.kafka import client_config
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class MemberReader:
     """Asks again at each look once the last question is answered."""
 
     def __init__(self, connection: Connection, group: str, topic: str) -> None:
-        self._admin = AdminClient(client(connection))
+        self._admin = AdminClient(client_config(connection))
         self._group = group
         self._topic = topic
         self._asked: Future[Any] | None = None
@@ -48,7 +48,7 @@ class MemberReader:
             self._asked = None
         if self._asked is None:
             self._asked = self._admin.describe_consumer_groups([self._group], request_timeout=DEADLINE_S)[self._group]
-        return self._known if steady_s() - self._known_s < STALE_S else None
+        return self._known if monotonic_s() - self._known_s < STALE_S else None
 
     def _take(self, answer: "Future[Any]") -> None:
         try:
@@ -62,7 +62,7 @@ class MemberReader:
             )
             for one in members
         }
-        self._known_s, self.trouble = steady_s(), "" if members else f"{self._group} has no members"
+        self._known_s, self.trouble = monotonic_s(), "" if members else f"{self._group} has no members"
 
 
 class LagClock:

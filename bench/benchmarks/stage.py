@@ -13,15 +13,15 @@ import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads
 from contracts.children import Child, python_module
-from contracts.clock import now_us, steady_s
+from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.events import Timeline
-from contracts.settings import unknown
+from contracts.settings import unknown_name
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
 from loadgen.orders import Orders, Record, order_event, payment_event
@@ -65,7 +65,7 @@ class Stage(Benchmark):
     def cases(self) -> Sequence[str]:
         """Return the numbers of processes. Raises ValueError."""
         if self.name not in NAMES:
-            raise ValueError(f"stage {self.name!r} is {unknown(self.name, NAMES)}")
+            raise ValueError(f"stage {self.name!r} is {unknown_name(self.name, NAMES)}")
         counts = self.instances.split(",")
         if any(int(one) < 1 for one in counts):
             raise ValueError(f"--instances {self.instances}: must be 1 or more")
@@ -117,7 +117,7 @@ class Stage(Benchmark):
         """Return how many members of the group own partitions; 0 while the coordinator does not answer."""
         group = qualified(connection.namespace, self.name)
         try:
-            admin = AdminClient(client(connection))
+            admin = AdminClient(client_config(connection))
             found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
         except (KafkaException, TimeoutError):
             return 0
@@ -127,7 +127,7 @@ class Stage(Benchmark):
 
     def _fill(self, connection: Connection, backlog: list[dict[Topic, Record]]) -> None:
         own = {"linger.ms": 5, "partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000}
-        producer = Producer(client(connection) | own)
+        producer = Producer(client_config(connection) | own)
         for records in backlog:
             for topic in READS[self.name]:
                 key, value, headers, partition = records[topic]
@@ -143,14 +143,16 @@ class Stage(Benchmark):
             for partition in range(self.partitions)
         ]
         commits = [start]
-        consumer = Consumer(client(connection, group_id=qualified(connection.namespace, self.name)))  # never joins
+        consumer = Consumer(
+            client_config(connection, group_id=qualified(connection.namespace, self.name))
+        )  # never joins
         try:
             while commits[-1].done < MOST * orders:
                 check(processes)
                 done = sum(max(one.offset, 0) for one in consumer.committed(inputs, ASK_S)) / len(READS[self.name])
                 if done > commits[-1].done:
                     commits.append(_seen(processes, done))
-                elif steady_s() - commits[-1].at_s > STANDS_STILL_S:
+                elif monotonic_s() - commits[-1].at_s > STANDS_STILL_S:
                     raise BenchError(f"{self.name} stands still at {commits[-1].done:,.0f} of {orders:,} orders")
                 time.sleep(0.05)
         except KafkaException as wrong:
@@ -162,7 +164,7 @@ class Stage(Benchmark):
 
 def _seen(processes: Sequence[Child], done: float) -> _Seen:
     times = [psutil.Process(one.pid).cpu_times() for one in processes]
-    return _Seen(steady_s(), sum(one.user + one.system for one in times), done)
+    return _Seen(monotonic_s(), sum(one.user + one.system for one in times), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:

@@ -10,13 +10,13 @@ import msgspec
 from autoscaler.jit import compiling_s, load_compiler
 from autoscaler.model import Action
 from autoscaler.optimum.optimum import EXACT
-from autoscaler.policies.registry import Asked, make_policy
+from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.optimum import find_optimum
-from bench.simulation.sent import CLAIRVOYANT, Sent, delivery_of, sent_by, settings_of, true_service_rate
-from contracts.delivery import OUR_DELIVERIES
+from bench.simulation.sent import CLAIRVOYANT, Sent, protocol_of, sent_by, settings_of, true_service_rate
+from contracts.rebalance_protocol import PLAN_PROTOCOLS
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
 from report.measures import IntArray, in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
@@ -158,14 +158,14 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
 
 
-def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> Asked:
+def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyConfig:
     """Return the scenario's policy as it is asked for, with these options."""
-    return Asked(
+    return PolicyConfig(
         scenario.autoscaler,
         scenario.target,
         scenario.guards,
         options,
-        counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
+        counts_only=protocol_of(scenario) not in PLAN_PROTOCOLS,
         fallback=False,  # a policy that fails shall be seen to fail here
     )
 

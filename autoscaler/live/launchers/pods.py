@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler.live.launcher import Exit
-from contracts.children import how_it_ended
+from contracts.children import describe_exit
 from contracts.progress import Progress
 
 Raw = dict[str, Any]
@@ -19,7 +19,7 @@ COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 CHEAPEST: Final = "-1000"
 GATE: Final = "tailpack/unnamed"
 """Scheduling gate of the pod template: no container starts before its pod has a name."""
-STUCK: Final = (
+STUCK_REASONS: Final = (
     *("ErrImage", "ImagePullBackOff", "InvalidImageName", "Unschedulable"),
     *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"),
 )
@@ -90,7 +90,7 @@ def last_line(text: str) -> str:
 def _exit_of(ended: Raw, status: Raw) -> Exit:
     code = ended.get("exitCode", 1)
     why = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
-    how = how_it_ended(code if code < 128 else 128 - code)
+    how = describe_exit(code if code < 128 else 128 - code)
     return Exit(f"{how}: {why}" if why else how, clean=code == 0 and not why)
 
 
@@ -165,7 +165,7 @@ class PodInstance:
     @property
     def stuck(self) -> str:
         """Why it will not run without a repair; empty: it will."""
-        stuck = self.pod.waits.startswith(STUCK) if self.pod else bool(self.why_none)
+        stuck = self.pod.waits.startswith(STUCK_REASONS) if self.pod else bool(self.why_none)
         ended = self.pod.exit if self.pod else None
         how = f"; it ended with {ended.how}: {self.pod.last_words}" if self.pod and ended else ""
         return f"{self.pending}{how}" if stuck and self.pending else ""

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from autoscaler.live.launcher import Exit, Left
-from contracts.children import how_it_ended, identity, last_log_line, start
+from autoscaler.live.launcher import Exit, Orphan
+from contracts.children import describe_exit, last_log_line, process_identity, start
 from contracts.progress import Progress
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 
 
 class ReplicaProcess:
@@ -43,7 +43,7 @@ class ReplicaProcess:
             how = "gone; exit status unknown, because an earlier autoscaler started it"
             return None if self._runs() else Exit(how, clean=True, known=False)
         status = self._child.poll()
-        return None if status is None else Exit(how_it_ended(status), clean=status == 0)
+        return None if status is None else Exit(describe_exit(status), clean=status == 0)
 
     def wrote(self, report: Progress) -> bool:
         """Tell it by its pid; the scaler knows earlier ones of that pid by their incarnation."""
@@ -65,7 +65,7 @@ class ReplicaProcess:
                 os.kill(self.pid, number)
 
     def _runs(self) -> bool:
-        return bool(self.who) and identity(self.pid) == self.who
+        return bool(self.who) and process_identity(self.pid) == self.who
 
 
 class PidFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class ProcessLauncher:
         """Start the replica `name`. Raises OSError when the system cannot; then no process runs."""
         own = {"TAILPACK_REPLICA": name, "TAILPACK_REPLICA_NUMBER": str(next(self._numbers))}
         child = start(self._command, self._environ | own, self._log(name))
-        process = self._known[name] = ReplicaProcess(child.pid, identity(child.pid), child)
+        process = self._known[name] = ReplicaProcess(child.pid, process_identity(child.pid), child)
         try:
             self.remember(name, "")
         except OSError:  # a full disk: an unknown replica would serve under a name that another one gets
@@ -120,11 +120,11 @@ class ProcessLauncher:
         self._known.pop(name, None)
         self._file(name).unlink(missing_ok=True)
 
-    def left_behind(self) -> Iterator[Left]:
+    def find_orphans(self) -> Iterator[Orphan]:
         """Yield what an earlier autoscaler left."""
-        for name, entry, _ in remembered(self._state_dir):
+        for name, entry, _ in read_pid_files(self._state_dir):
             process = self._known[name] = ReplicaProcess(entry.pid, entry.who)
-            yield Left(name, process, entry.incarnation)
+            yield Orphan(name, process, entry.incarnation)
 
     def last_log_line(self, name: str) -> str:
         """Return the last line that the replica wrote to its log; empty where there is none."""
@@ -140,7 +140,7 @@ class ProcessLauncher:
         return self._logs / f"{name}.log"
 
 
-def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
+def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
     """Yield name, pid file and process of each replica that `state_dir` tells of; None where that process has ended.
 
     A file that is gone or unreadable is left out: its replica is starting or leaving at this moment.
@@ -148,12 +148,12 @@ def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process |
     for path in sorted((state_dir / "replicas").glob("*.json")):
         try:
             entry = msgspec.json.decode(path.read_bytes(), type=PidFile)
-        except (OSError, *UNDECODABLE):
+        except (OSError, *DECODE_ERRORS):
             continue
         yield path.stem, entry, _same_process(entry)
 
 
 def _same_process(entry: PidFile) -> psutil.Process | None:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(entry.pid) if entry.who and identity(entry.pid) == entry.who else None
+        return psutil.Process(entry.pid) if entry.who and process_identity(entry.pid) == entry.who else None
     return None

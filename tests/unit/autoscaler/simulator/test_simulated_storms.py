@@ -11,8 +11,8 @@ from unit.autoscaler.simulator.worlds import decision
 from autoscaler.model import Action, Decision
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import DeliverySettings, Failure, SimulationSettings
-from contracts.delivery import Delivery
+from autoscaler.simulator.settings import Failure, RebalanceSettings, SimulationSettings
+from contracts.rebalance_protocol import RebalanceProtocol
 
 PARTITIONS = 3
 DURATION_S = 4.0
@@ -41,7 +41,7 @@ plan = st.none() | st.tuples(st.tuples(*[st.integers(0, 3)] * PARTITIONS), st.bo
 events = st.lists(st.tuples(st.integers(0, 3_999_999), st.integers(0, PARTITIONS - 1)), max_size=150).map(sorted)
 worlds = st.builds(
     SimulationSettings,
-    delivery=st.just(DeliverySettings()),
+    delivery=st.just(RebalanceSettings()),
     startup_s=st.sampled_from([0.0, 0.3, None]),
     decision_interval_s=st.sampled_from([0.05, 0.25]),
     initial_replicas=st.integers(1, 3),
@@ -64,11 +64,11 @@ def run_of(delivery, events, plans, world, how):
     times = np.array([at for at, _ in events], np.int64)
     places = np.array([partition for _, partition in events], np.int32)
     workload = Workload.whole(Arrivals(times, places), partitions=PARTITIONS, duration_s=DURATION_S)
-    world = replace(world, delivery=DeliverySettings(delivery=delivery, **how))
+    world = replace(world, delivery=RebalanceSettings(delivery=delivery, **how))
     return simulate(workload, Storm(plans), world)
 
 
-@pytest.mark.parametrize("delivery", Delivery)
+@pytest.mark.parametrize("delivery", RebalanceProtocol)
 @settings(max_examples=40, deadline=None)
 @given(events=events, plans=st.lists(plan, max_size=40), world=worlds, how=deliveries)
 def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(delivery, events, plans, world, how):
@@ -86,7 +86,7 @@ def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(deliver
         own = served.replica == number
         assert (served.started_us[own] >= from_us).all()
         assert (served.done_us[own] <= until_us).all(), "nobody serves for free"
-    for partition in range(PARTITIONS) if delivery is not Delivery.SHARE else ():
+    for partition in range(PARTITIONS) if delivery is not RebalanceProtocol.SHARE else ():
         own = served.partition == partition
         assert (served.started_us[own][1:] >= served.done_us[own][:-1]).all(), "the order of a partition is kept"
     assert sorted(entry.at_us for entry in run.entries()) == [entry.at_us for entry in run.entries()]

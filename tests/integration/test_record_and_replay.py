@@ -1,4 +1,4 @@
-"""From a topic of another application to a run: the three commands of docs/howto/own-traffic.md, as they are written there."""
+"""From a topic of another application to a run, by the three commands of docs/howto/own-traffic.md."""
 
 import re
 import shlex

@@ -29,7 +29,7 @@ def _within_partitions(values: Values) -> str | None:
 
 def _protocol_fits_runtime(values: Values) -> str | None:
     runtime = values["runtime"]
-    means_nothing = runtime and values["delivery"] not in (RebalanceProtocol.INCREMENTAL, runtime)
+    means_nothing = runtime and values["rebalance_protocol"] not in (RebalanceProtocol.INCREMENTAL, runtime)
     return f"says nothing about {runtime}, which delivers in its own way" if means_nothing else None
 
 
@@ -65,7 +65,7 @@ class Load(Bursts):
     """Distribution of events over partitions."""
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
     """Time of the first burst within its period; `random`: chosen by the seed."""
-    grouping: Partitioner = setting(Partitioner.EXPLICIT)
+    partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
     """Partitioner of `payments.requested`; `explicit`: the load chooses."""
     key_skew: float = setting(0.0, least=0, most=10)
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
@@ -87,7 +87,8 @@ class Payment(Membership, EventCost):
     """Another runtime that does the work and places partitions itself; plans are then counts only."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
-    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("delivery", _protocol_fits_runtime))
+    REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}
+    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +107,7 @@ class Simulation(ServiceShape, ObservationSettings):
     """Times at which the replica with most partitions dies."""
     failures_known: bool = setting(True)
     """Deaths are detected at once; false: after `session_s`."""
+    REMOVED: ClassVar[Values] = {"whole_batches": False, "planned_overhead_s": 0.0, "assignor": "sticky"}
 
 
 WORLDS_ONLY: Final = (

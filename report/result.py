@@ -264,10 +264,10 @@ class RebalanceRound(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the plan until the last of these events was served."""
 
 
-class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
+class Rebalances(msgspec.Struct, frozen=True, kw_only=True, rename={"rebalance_protocol": "delivery"}):
     """All rebalances of a run."""
 
-    delivery: str
+    rebalance_protocol: str
     """Rebalance protocol: incremental, eager, or the name of a runtime."""
     rounds: tuple[RebalanceRound, ...]
     rounds_left_out: int = 0

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from contracts.progress import Progress
+from contracts.progress import Progress, decode_progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
@@ -65,7 +65,7 @@ class Handovers:
 
     def reported(self, progress: Progress) -> None:
         """Take in the report of one replica."""
-        for one in progress.rounds:
+        for one in progress.recent_rebalances:
             if one.taken and one.pause_us > 0:
                 self.pauses_s[one.epoch] = max(self.pauses_s.get(one.epoch, 0.0), one.pause_us / 1e6)
 
@@ -95,9 +95,9 @@ class LiveState:
         return next((tick for tick in reversed(self.ticks) if tick.partitions), None)
 
     @property
-    def troubles(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Problems of the autoscaler, by its newest decision."""
-        return self.ticks[-1].troubles if self.ticks else ()
+        return self.ticks[-1].problems if self.ticks else ()
 
     def percentiles(self) -> tuple[float, float, float] | None:
         """Median, p99 and maximum of the window, by nearest rank; None without events."""
@@ -163,7 +163,6 @@ class Watcher:
         self._consumer.assign([TopicPartition(name, number, 0) for name, numbers in partitions for number in numbers])
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
-        self._progress = msgspec.json.Decoder(Progress)
 
     def poll(self, timeout_s: float) -> LiveState:
         """Take in what has arrived within `timeout_s`; never raises for a broker that is away."""
@@ -184,7 +183,7 @@ class Watcher:
                 if entry := self._journal.decode(value or b""):
                     self.state.note(entry)
             elif topic is Topic.PROGRESS:
-                self.state.handovers.reported(self._progress.decode(value or b""))
+                self.state.handovers.reported(decode_progress(value or b""))
             elif topic is Topic.DEAD_LETTERS:
                 self.state.refused.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
             else:

@@ -50,7 +50,7 @@ class Sent:
     trace: Callable[[], Iterator[Schedule]] | None = None
     """Yields single events, in order of time, in place of those that follow from the counts."""
     keys: Keys = NO_KEYS
-    """Whose the events are, and the grouping which that goes by."""
+    """Whose the events are, and the partitioner which that goes by."""
 
     @property
     def duration_s(self) -> int:
@@ -115,7 +115,7 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**shared_fields(scenario.load, Bursts))
     hot = read_faults(scenario.load.faults, HOT_KEY)
-    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
+    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.partitioner, partitions, hot)
     if isinstance(trace, EventTrace):
         events = partial(trace.chunks, keys=keys.have_effect)
         return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
@@ -131,7 +131,7 @@ def protocol_of(scenario: Scenario) -> RebalanceProtocol:
 
 def requested_protocol(scenario: Scenario) -> RebalanceProtocol:
     """Return how plans are carried out under any policy but clairvoyant."""
-    return RebalanceProtocol(scenario.payment.runtime or scenario.payment.delivery)
+    return RebalanceProtocol(scenario.payment.runtime or scenario.payment.rebalance_protocol)
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
@@ -145,8 +145,8 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
         )
         return SimulationSettings(
             service=ServiceSettings(**shared_fields(world, ServiceSettings), **shared_fields(payment, EventCost)),
-            delivery=RebalanceSettings(
-                delivery=protocol_of(scenario),
+            rebalance=RebalanceSettings(
+                rebalance_protocol=protocol_of(scenario),
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,

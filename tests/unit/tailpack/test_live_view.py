@@ -21,7 +21,7 @@ def tick(**changes: object) -> TickRecord:
         PartitionState(partition=1, arrival_rate=12.0, lag=0, owner="payment-1"),
     )
     fields = {
-        "at_us": 0, "tick": 1, "policy": "algorithm-2", "action": "hold", "reason": "nothing is at risk",
+        "at_us": 0, "tick": 1, "policy": "algorithm-2", "action": "no-change", "reason": "nothing is at risk",
         "service_rate": 50.0, "partitions": seen, "ready_replicas": 2, "requested_replicas": 2,
         "planned_replicas": 2, "epoch": 3,
     }  # fmt: skip
@@ -64,8 +64,8 @@ def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int)
 
 def test_what_is_wrong_with_the_autoscaler_is_loud_in_both_views_until_it_is_over(state: LiveState) -> None:
     moment = Moment("demo", "replaying", 12.0, 60.0, 100.0)
-    state.note(tick(troubles=("policy: tail-aware failed: OSError",)))
-    assert line(state, moment).endswith("TROUBLE: policy: tail-aware failed: OSError")
+    state.note(tick(problems=("policy: tail-aware failed: OSError",)))
+    assert line(state, moment).endswith("PROBLEM: policy: tail-aware failed: OSError")
     assert any("policy: tail-aware failed: OSError" in one for one in drawn(state, moment, 120))
     state.note(tick())
     assert "TROUBLE" not in line(state, moment)

@@ -12,14 +12,15 @@ def world(**changes: object):
 
 
 def test_the_rebalance_time_is_the_pause_of_a_moved_partition_or_the_stop_of_the_group() -> None:
-    incremental, eager = world(rebalance_time_s=2), world(rebalance_time_s=2, delivery="eager", heartbeat_s=3)
-    assert incremental.delivery.pause_s == 2
-    assert (eager.delivery.delivery, eager.delivery.rebalance_time_s, eager.delivery.heartbeat_s) == ("eager", 2, 3)
+    incremental, eager = world(rebalance_time_s=2), world(rebalance_time_s=2, rebalance_protocol="eager", heartbeat_s=3)
+    assert incremental.rebalance.pause_s == 2
+    found = eager.rebalance
+    assert (found.rebalance_protocol, found.rebalance_time_s, found.heartbeat_s) == ("eager", 2, 3)
     assert incremental.planned_rebalance_time_s == eager.planned_rebalance_time_s == 2
 
 
-@pytest.mark.parametrize("delivery", RebalanceProtocol)
-def test_every_delivery_can_be_simulated_by_either_key(delivery) -> None:
-    assert world(delivery=delivery.value).delivery.delivery is delivery
-    if delivery in RUNTIMES:
-        assert world(runtime=delivery.value, policy="linear").delivery.delivery is delivery
+@pytest.mark.parametrize("protocol", RebalanceProtocol)
+def test_every_rebalance_protocol_can_be_simulated_by_either_key(protocol) -> None:
+    assert world(rebalance_protocol=protocol.value).rebalance.rebalance_protocol is protocol
+    if protocol in RUNTIMES:
+        assert world(runtime=protocol.value, policy="linear").rebalance.rebalance_protocol is protocol

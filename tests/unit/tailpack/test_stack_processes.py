@@ -64,5 +64,5 @@ def test_a_service_that_ends_is_started_again_but_not_the_generator(stack: Stack
         stack.children[-1].start()
     stack.load_parts = stack.children[1:2]
     wait_for(lambda: all(child.exit_status is not None for child in stack.children), "both ends")
-    assert stack.supervise(0.0) == ["order ended (exit status 1: it said nothing); starting it again in 0.5 s"]
+    assert stack.supervise(0.0) == ["order ended (exit status 1: its log is empty); starting it again in 0.5 s"]
     stack.stop()

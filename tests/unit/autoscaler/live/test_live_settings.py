@@ -94,7 +94,7 @@ def test_every_mistake_is_told_at_once_by_its_place(tmp_path: Path) -> None:
     text = 'grop = "g"\nlatency_target_s = "soon"\npolicy = "tail-aware"\nsasl_password = "x"\nstate_dir = "s"\n'
     said = problems(tmp_path, text, {"TAILPACK_SESSION_S": "0"})
     assert said[0] == "own.toml: grop: unknown; did you mean group?"
-    assert said[1].startswith("own.toml: sasl_password: no secret belongs into this file; name a file")
+    assert said[1].startswith("own.toml: sasl_password: secrets do not belong in this file")
     assert "own.toml: bootstrap_servers: missing" in said
     assert any(one.startswith("own.toml: latency_target_s = 'soon': ") for one in said)
     assert any(one.startswith("TAILPACK_SESSION_S = '0': must be at least 1 s") for one in said)

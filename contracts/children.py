@@ -31,10 +31,7 @@ def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "sub
 
 
 def process_identity(pid: int) -> str:
-    """Return an id that no other process has: boot of the system and start tick. Independent of the wall clock.
-
-    Empty: there is no such process, or it has ended.
-    """
+    """Return an id that no other process has (boot and start tick); empty if there is none, or it has ended."""
     with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
@@ -70,10 +67,7 @@ def last_log_line(log: Path) -> str:
 
 @contextmanager
 def collect_stop_signals(*, then_raise: bool = False) -> Iterator[list[int]]:
-    """Collect stop signals in the list that is yielded instead of handling them. Main thread only.
-
-    Children started inside get the default handlers. then_raise: raise the first signal at the end of the block.
-    """
+    """Collect stop signals in the yielded list. Main thread only. then_raise: raise the first one after the block."""
     received: list[int] = []
     before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in STOP_SIGNALS}
     try:

@@ -61,10 +61,7 @@ class Connection(Settings):
     """Prefix of every topic, group and transactional id."""
 
     def security(self) -> Security:
-        """Read the properties file (KEY=VALUE lines, # comments).
-
-        Raises InvalidSettingsError that names every wrong or missing line, or the unreadable file.
-        """
+        """Read the properties file (KEY=VALUE lines, # comments). Raises InvalidSettingsError with every problem."""
         if not self.client_properties:
             return Security()
         path = self.client_properties
@@ -84,15 +81,11 @@ class Connection(Settings):
     def librdkafka(self) -> dict[str, str]:
         """Return the configuration of confluent-kafka clients."""
         security = self.security()
-        found = {_property(field): getattr(security, field.name) for field in fields(security)}
-        used = {name: value for name, value in found.items() if value and not name.endswith(".file")}
-        return {"bootstrap.servers": self.bootstrap_servers} | used
+        own = {_property(field): getattr(security, field.name) for field in fields(security)}
+        return {"bootstrap.servers": self.bootstrap_servers} | {k: v for k, v in own.items() if v and ".file" not in k}
 
     def aiokafka(self) -> dict[str, Any]:
-        """Return the arguments of aiokafka's clients.
-
-        Raises InvalidSettingsError as `security`, and for certificates that cannot be loaded.
-        """
+        """Return the arguments of aiokafka's clients. Raises InvalidSettingsError, also for unusable certificates."""
         security = self.security()
         protocol = security.security_protocol
         arguments: dict[str, Any] = {"bootstrap_servers": self.bootstrap_servers, "security_protocol": protocol}

@@ -1,7 +1,4 @@
-"""Checks before a process starts to work: Kafka answers and has the topics that the process needs.
-
-The checks only read: a process that cannot run must not fence a running one, and no topic is created.
-"""
+"""Checks before a process starts to work: Kafka answers and has the topics. They write nothing and fence nothing."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping

@@ -59,10 +59,7 @@ class Setting:
 
 
 def setting(default: T, unit: str = "", **declaration: Any) -> T:
-    """Declare a field with a default. declaration: fields of Setting.
-
-    Durations are at most one day unless `most` is given. Numbers are finite.
-    """
+    """Declare a field with a default. declaration: fields of Setting. Durations are at most a day by default."""
     longest = {"most": DAY_S} if unit == "s" else {}
     return field(default=default, metadata={"setting": Setting(unit, **longest | declaration)})
 

@@ -1,7 +1,4 @@
-"""Parse untyped settings (environment, TOML files) into their record, and report every mistake at once.
-
-A process's file has the names of settings as keys. Environment variables override it.
-"""
+"""Parse untyped settings (environment, TOML files) into their record, and report every mistake at once."""
 
 import logging
 import os
@@ -23,7 +20,6 @@ DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Settings)
 Spelling = Callable[["Field[Any]"], str]  # field → its name in the source
-BY_NAME: Final[Spelling] = attrgetter("name")
 
 
 class InvalidSettingsError(ValueError):
@@ -35,7 +31,12 @@ class InvalidSettingsError(ValueError):
 
 
 def parse(
-    values: Mapping[str, Any], into: type[T], *, where: str = "", strict: bool = True, spelling: Spelling = BY_NAME
+    values: Mapping[str, Any],
+    into: type[T],
+    *,
+    where: str = "",
+    strict: bool = True,
+    spelling: Spelling = attrgetter("name"),
 ) -> T:
     """Build an `into` from `values`.
 
@@ -50,7 +51,7 @@ def parse(
 
 
 def check_settings(
-    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelling: Spelling = BY_NAME
+    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelling: Spelling = attrgetter("name")
 ) -> tuple[dict[str, Any], list[str]]:
     """Return name → value of the well-formed settings, defaults included, and a sentence for each problem."""
     values = present_names(values, into)
@@ -75,22 +76,17 @@ def check_settings(
     return good, problems + [setting_error(names[name], good[name], problem) for name, problem in broken]
 
 
-def present_names(
-    values: Mapping[str, Any], into: type[Settings], spelling: Callable[[str], str] = str
-) -> Mapping[str, Any]:
+def present_names(values: Mapping[str, Any], into: type[Settings], spell: Callable[[str], str] = str) -> dict[str, Any]:
     """Return `values` by present names, without removed settings that have their former default.
 
     Logs one warning for each former name. A present name wins over the former one.
     """
     found = dict(values)
-    for old, new in ((spelling(old), spelling(new)) for old, new in into.renamed().items()):
+    for old, new in ((spell(old), spell(new)) for old, new in into.renamed().items()):
         if old in values:
             _warn_renamed(old, new)
             found.setdefault(new, found.pop(old))
-    for name, default in into.REMOVED.items():
-        if name in found and found[name] == default:
-            del found[name]
-    return found
+    return {name: found[name] for name in found if name not in into.REMOVED or found[name] != into.REMOVED[name]}
 
 
 @cache
@@ -149,10 +145,9 @@ def text_in(path: Path) -> str:
     """Return the text of a file. Raises InvalidSettingsError."""
     try:
         return path.read_text(encoding="utf-8")
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except UnicodeDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: is not UTF-8 text"]) from wrong
+    except (OSError, UnicodeDecodeError) as wrong:
+        why = getattr(wrong, "strerror", "it is not UTF-8 text")
+        raise InvalidSettingsError([f"{path}: cannot be read ({why})"]) from wrong
 
 
 def table_in(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A properties file in librdkafka's names carries TLS and SASL to every client."""
+"""A properties file with librdkafka's names configures TLS and SASL of every client."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def problems_of(wanted: Connection) -> list[str]:
     return wrong.value.problems
 
 
-def test_librdkafka_is_told_what_is_set_and_nothing_else(tmp_path: Path) -> None:
+def test_librdkafka_gets_exactly_the_properties_of_the_file(tmp_path: Path) -> None:
     assert connection(tmp_path, PROPERTIES).librdkafka() == {
         "bootstrap.servers": "kafka:9093",
         "security.protocol": "SASL_SSL",
@@ -56,9 +56,7 @@ def test_librdkafka_is_told_what_is_set_and_nothing_else(tmp_path: Path) -> None
         ),
     ],
 )
-def test_what_some_client_would_not_understand_is_refused_for_all(
-    tmp_path: Path, properties: str, told: list[str]
-) -> None:
+def test_a_property_that_one_client_lacks_is_refused_for_all(tmp_path: Path, properties: str, told: list[str]) -> None:
     problems = problems_of(connection(tmp_path, properties))
     assert len(problems) == len(told)
     for problem, expected in zip(problems, told, strict=True):
@@ -66,7 +64,7 @@ def test_what_some_client_would_not_understand_is_refused_for_all(
     assert "secret" not in str(problems)
 
 
-def test_aiokafka_is_told_the_same(tmp_path: Path) -> None:
+def test_aiokafka_gets_the_same_properties(tmp_path: Path) -> None:
     assert Connection(bootstrap_servers="one:9092").aiokafka() == {
         "bootstrap_servers": "one:9092",
         "security_protocol": "PLAINTEXT",
@@ -79,7 +77,7 @@ def test_aiokafka_is_told_the_same(tmp_path: Path) -> None:
     assert told["ssl_context"].check_hostname
 
 
-def test_a_secret_may_have_a_file_of_its_own(tmp_path: Path) -> None:
+def test_a_secret_can_be_in_its_own_file(tmp_path: Path) -> None:
     secret, properties = tmp_path / "secret", tmp_path / "client.properties"
     secret.write_text("hush \n")
     login = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\n"

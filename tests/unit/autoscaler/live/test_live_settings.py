@@ -101,7 +101,7 @@ def test_every_mistake_is_told_at_once_by_its_place(tmp_path: Path) -> None:
     assert len(said) == 5
 
 
-@pytest.mark.parametrize(("text", "said"), [("a =", "no TOML"), (None, "cannot be read")])
+@pytest.mark.parametrize(("text", "said"), [("a =", "not valid TOML"), (None, "cannot be read")])
 def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "own.toml").write_text(text)

@@ -45,15 +45,10 @@ def test_repeated_messages_are_suppressed_for_a_while(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("module", PROCESSES)
 def test_every_process_logs_json_if_configured(module: str) -> None:
-    ended = subprocess.run(  # without an address of Kafka every process refuses to start
-        [sys.executable, "-m", module],
-        env={name: text for name, text in os.environ.items() if not name.startswith("TAILPACK_")}
-        | {"TAILPACK_LOG_FORMAT": "json"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("TAILPACK_")}
+    environ["TAILPACK_LOG_FORMAT"] = "json"  # without an address of Kafka every process refuses to start
+    command = [sys.executable, "-m", module]
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
     assert ended.returncode == 2
     assert any("TAILPACK_BOOTSTRAP_SERVERS" in line["message"] for line in lines)

@@ -28,15 +28,15 @@ from loadgen.spec import Topology
 from report.result import Result
 
 MANIFESTS: Final = Path(__file__).parents[1] / "infra" / "k8s"
-READY_S: Final = 300.0
+READY_TIMEOUT_S: Final = 300.0
 """Images are pulled meanwhile."""
-OVER_S: Final = 900.0
+EXTRA_RUN_S: Final = 900.0
 """Beyond the scenario's length: start, drain and report."""
-STUCK_S: Final = 60.0
+STUCK_TIMEOUT_S: Final = 60.0
 """A pod that waits for an image, a node or a quota, or crashes, is given up if nothing gets ready for this long."""
-POLL_S: Final = 1.0
-ASK_S: Final = 60.0
-FAUST: Final = ("order", "shipment", "notification")
+POLL_INTERVAL_S: Final = 1.0
+REQUEST_TIMEOUT_S: Final = 60.0
+FAUST_SERVICES: Final = ("order", "shipment", "notification")
 FIGURES: Final = (
     *("scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions", "lost", "valid"),
@@ -72,7 +72,7 @@ class ClusterRuns(Benchmark):
         images = {"tailpack": self.image, "tailpack-report": self.report_image}
         there = Cluster(context=self.context, overlay=Path(self.overlay), images=images)
         folder = Path(self.out, f"{case.replace(' ', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
-        run_there(load_scenario(name, changes), there, folder, lambda said: tools.announce(said=said))
+        run_on_cluster(load_scenario(name, changes), there, folder, lambda said: tools.announce(said=said))
         result = Result.load(folder)
         return {one: getattr(result, one) for one in FIGURES} | {
             "lateness_p99_s": result.lateness.p99_s,
@@ -96,12 +96,14 @@ class Cluster:
         command = ["kubectl", *(word for pair in where if pair[1] for word in pair), *words]
         try:
             done = subprocess.run(
-                command, input=given and given.encode(), capture_output=True, check=False, timeout=ASK_S
+                command, input=given and given.encode(), capture_output=True, check=False, timeout=REQUEST_TIMEOUT_S
             )
         except FileNotFoundError:
             raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as silent:
-            raise BenchError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
+            raise BenchError(
+                f"the cluster does not answer within {REQUEST_TIMEOUT_S:.0f} s: kubectl {words[0]}"
+            ) from silent
         if done.returncode and not may_fail:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             if "localhost:8080" in said:  # kubectl's own default
@@ -162,11 +164,11 @@ class Namespace:
                 found[pod.name] = f"pod {pod.name}: {pod.waits}"
         return found
 
-    def until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
+    def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
         """Wait for Jobs and brokers, then services, `replicas` of Payment. Raises BenchError with the obstacles."""
         began_s = since_s = steady_s()
         before, seen = list[str](), dict[str, str]()
-        while awaited := self._missing(replicas):
+        while awaited := self._awaited_workloads(replicas):
             if awaited != before:
                 before, seen = awaited, {}
             theirs = tuple(f"{one}-" for one in awaited)
@@ -175,19 +177,19 @@ class Namespace:
                 since_s = steady_s()
             said = "; ".join([", ".join(awaited), *list(seen.values())[:3]])
             announce(f"waiting for {said}")
-            if steady_s() > min(since_s + STUCK_S, began_s + READY_S):
+            if steady_s() > min(since_s + STUCK_TIMEOUT_S, began_s + READY_TIMEOUT_S):
                 raise BenchError(f"not ready after {steady_s() - began_s:.0f} s: {said}")
-            time.sleep(POLL_S)
+            time.sleep(POLL_INTERVAL_S)
 
-    def _missing(self, replicas: int) -> list[str]:
+    def _awaited_workloads(self, replicas: int) -> list[str]:
         """Return Jobs and brokers that are not done or ready; then services, which may crash until all those are."""
         jobs = [one for one in self.get("jobs") if not (one["spec"].get("suspend") or one["status"].get("succeeded"))]
-        first = jobs + [one for one in self.get("statefulsets") if _unready(one, replicas)]
-        found = first or [one for one in self.get("deployments") if _unready(one, replicas)]
+        first = jobs + [one for one in self.get("statefulsets") if _is_unready(one, replicas)]
+        found = first or [one for one in self.get("deployments") if _is_unready(one, replicas)]
         return [one["metadata"]["name"] for one in found]
 
 
-def _unready(workload: dict[str, Any], payments: int) -> bool:
+def _is_unready(workload: dict[str, Any], payments: int) -> bool:
     wanted = max(workload["spec"].get("replicas", 1), payments if workload["metadata"]["name"] == "payment" else 0)
     return bool(workload["status"].get("readyReplicas", 0) < wanted)
 
@@ -203,7 +205,7 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
         cluster.kubectl("delete", "namespace", made.name, "--wait=false", "--ignore-not-found", may_fail=True)
 
 
-def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
+def run_on_cluster(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
     """Run a delivered scenario there, and put the files of the run into `folder`. Raises BenchError."""
     if scenario.name not in scenario_names():
         raise BenchError(f"{scenario.name}: pods have only the delivered scenarios; see tailpack list scenarios")
@@ -212,13 +214,13 @@ def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Call
     with namespace(cluster) as place:
         announce("applying the overlay")
         place.apply(
-            replicas={} if scenario.topology is Topology.PIPELINE else dict.fromkeys(FAUST, 0),
+            replicas={} if scenario.topology is Topology.PIPELINE else dict.fromkeys(FAUST_SERVICES, 0),
             settings={f"TAILPACK_{key}": value for key, value in _settings(scenario, place.name).items()},
             components=("run",),
         )
-        place.until_ready(scenario.autoscaler.initial_replicas, announce)
+        place.wait_until_ready(scenario.autoscaler.initial_replicas, announce)
         place.kubectl("patch", "job", "run", "--patch", '{"spec": {"suspend": false}}')
-        pod = _until_reported(place, scenario.duration_s + OVER_S, announce)
+        pod = _wait_for_report(place, scenario.duration_s + EXTRA_RUN_S, announce)
         announce("fetching the files")
         command = ("exec", pod, "--container", "results", "--", "tar", "-C", f"/out/{place.name}", "-cf", "-", ".")
         files = place.kubectl(*command)
@@ -243,7 +245,7 @@ def _settings(scenario: Scenario, namespace: str) -> dict[str, str]:
     }
 
 
-def _until_reported(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
+def _wait_for_report(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
     """Wait until the files of the run can be fetched; return the pod that has them. Raises BenchError."""
     began_s = steady_s()
 
@@ -258,6 +260,6 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
         return ""
 
     try:
-        return until(pod, within_s, "the run has a report", POLL_S)
+        return until(pod, within_s, "the run has a report", POLL_INTERVAL_S)
     except NotWithinError as late:
         raise BenchError("; ".join([str(late), *place.obstacles().values()])) from late

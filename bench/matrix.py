@@ -42,13 +42,13 @@ FAILED: Final = "failed"
 """Key of a row that has a reason instead of figures."""
 OPTIMUM: Final = "optimum"
 """How a job is run that asks for the cheapest schedule instead of a policy."""
-DECIDING: Final = (
+ROW_SOURCES: Final = (
     *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
     *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
 )
 """Files from which every row follows. The live autoscaler is not one of them."""
-NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
-AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
+EXCLUDED_SOURCES: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
+HEARTBEAT_PROTOCOLS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
 """Rebalance protocols in which each member learns of a change at its own next heartbeat."""
 
 Changes = tuple[tuple[str, Any], ...]
@@ -68,7 +68,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     how: str = ""
     """OPTIMUM, or a name that the caller's own work understands; empty: the policy is simply simulated."""
 
-    def question(self) -> "Scenario":
+    def read_scenario(self) -> "Scenario":
         """Return the scenario with all changes. Raises InvalidSettingsError."""
         from bench.scenario import load_scenario  # noqa: PLC0415  numpy only where it is needed
         from loadgen.trace import read_trace  # noqa: PLC0415
@@ -77,7 +77,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         found = load_scenario(self.scenario, told)
         if not found.load.trace:
             return found
-        return found.playing(read_trace(Path(found.load.trace), found.payment.partitions))
+        return found.with_trace(read_trace(Path(found.load.trace), found.payment.partitions))
 
     def key(self) -> str:
         """Return the hash of the job, of the files that it names and of the code."""
@@ -95,9 +95,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 def code_version(root: Path = ROOT) -> str:
     """Return a fingerprint of the code from which rows follow."""
     digest = sha256()
-    for path in sorted({path for pattern in DECIDING for path in root.glob(pattern)}):
+    for path in sorted({path for pattern in ROW_SOURCES for path in root.glob(pattern)}):
         name = path.relative_to(root).as_posix()
-        if not name.startswith(NOT_DECIDING):
+        if not name.startswith(EXCLUDED_SOURCES):
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
@@ -108,7 +108,7 @@ def _digest(path: Path) -> str:
 
 def policy_version(policy: str) -> str:
     """Return a fingerprint of a policy's own file, or of the module that a package offers; empty for ours."""
-    from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `question`
+    from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `scenario`
 
     offer = None if policy in POLICIES else next(iter(entry_points(group=GROUP, name=policy)), None)
     spec = find_spec(offer.module) if offer else None
@@ -119,17 +119,17 @@ def simulated(job: Job) -> Row:
     """Run the job. Raises InvalidSettingsError, or ValueError where the simulator refuses it."""
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
 
-    question = job.question()
-    if question.stages:
+    scenario = job.read_scenario()
+    if scenario.stages:
         from bench.simulation.chain import run_chain  # noqa: PLC0415
 
-        return dict(msgspec.to_builtins(run_chain(question)[1]))
+        return dict(msgspec.to_builtins(run_chain(scenario)[1]))
     if job.how == OPTIMUM:
         from bench.simulation.optimum import find_optimum  # noqa: PLC0415
-        from bench.simulation.sent import sent_by  # noqa: PLC0415
+        from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
-        return dict(msgspec.to_builtins(find_optimum(question, sent_by(question))[0]))
-    return dict(msgspec.to_builtins(run_scenario(question, keep_events=False)[1]))
+        return dict(msgspec.to_builtins(find_optimum(scenario, build_events(scenario))[0]))
+    return dict(msgspec.to_builtins(run_scenario(scenario, keep_events=False)[1]))
 
 
 Work = Callable[[Job], Row]
@@ -198,17 +198,17 @@ def finished(jobs: Sequence[Job], work: Work, processes: int) -> Generator[tuple
     """
     together, suspects = list(reversed(jobs)), list[Job]()
     context = multiprocessing.get_context("spawn")  # a fork would copy threads and locks of the caller
-    resource_tracker.ensure_running()  # it changes the signal mask, so before `_interrupt_held`
+    resource_tracker.ensure_running()  # it changes the signal mask, so before `_interrupt_blocked`
     while together or suspects:
         alone = not together
         waiting, most = ([suspects.pop()], 1) if alone else (together, min(processes, len(together)))
         running: dict[Future[Row], Job] = {}
         before = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(most, mp_context=context, initializer=_begin)
+        pool = ProcessPoolExecutor(most, mp_context=context, initializer=_prepare_worker)
         try:
             while waiting or running:
                 while waiting and len(running) < most:
-                    with _interrupt_held():  # the first call starts the processes, which inherit the mask
+                    with _interrupt_blocked():  # the first call starts the processes, which inherit the mask
                         running[pool.submit(_row, work, waiting[-1])] = waiting[-1]
                     waiting.pop()
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -234,7 +234,7 @@ def _row(work: Work, job: Job) -> Row:
 
 
 @contextmanager
-def _interrupt_held() -> Iterator[None]:
+def _interrupt_blocked() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -242,7 +242,7 @@ def _interrupt_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin() -> None:
+def _prepare_worker() -> None:
     """Prepare a worker: only its parent reacts to Ctrl-C, and the worker does not outlive its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for handled in (signal.SIGTERM, signal.SIGHUP):
@@ -307,9 +307,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         the load, or after its whole seconds. So a few seeds cover all phases.
         """
         first = self.job(contender)
-        question = first.question()
-        parts = random_parts(question)
-        phase = question.load.burst_phase_s == "random"
+        scenario = first.read_scenario()
+        parts = random_parts(scenario)
+        phase = scenario.load.burst_phase_s == "random"
         if not parts and not phase:
             return [first], ()
         if not phase:
@@ -317,22 +317,22 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         plain = {key: value for key, value in first.changes if not key.endswith("burst_phase_s")}
         found = []
         for seed in range(1, seeds + 1):
-            offset_s = (seed - 1 + Random(seed).random()) / seeds * question.autoscaler.decision_interval_s
+            offset_s = (seed - 1 + Random(seed).random()) / seeds * scenario.autoscaler.decision_interval_s
             changes = {**plain, "load.burst_phase_s": 0.0, "autoscaler.tick_offset_s": offset_s // 1e-6 / 1e6}
             found.append(msgspec.structs.replace(first, seed=seed, changes=sorted_changes(changes)))
         return found, parts if "bursts" in parts else ("phase", *parts)
 
 
-def random_parts(question: "Scenario") -> tuple[str, ...]:
+def random_parts(scenario: "Scenario") -> tuple[str, ...]:
     """Return the parts of this scenario that are drawn at random. None: every seed gives the same run."""
-    world, load = question.simulation, question.load
-    protocol = question.payment.runtime or question.payment.delivery
+    world, load = scenario.simulation, scenario.load
+    protocol = scenario.payment.runtime or scenario.payment.delivery
     drawn = {
         "split": (world.split or load.split) is Split.RANDOM,
         "spacing": load.spacing is Spacing.POISSON,
         "bursts": load.spacing is Spacing.BURST and (load.burst_phase_s == "random" or load.burst_jitter_s > 0),
         "keys": load.key_skew > 0 or load.grouping is not Partitioner.EXPLICIT,
-        "heartbeats": protocol in AT_HEARTBEATS and question.payment.heartbeat_s > 0,
+        "heartbeats": protocol in HEARTBEAT_PROTOCOLS and scenario.payment.heartbeat_s > 0,
         "start-up": isinstance(world.startup_s, str),
         "service times": world.distribution != "deterministic",
         "lost observations": world.observation_loss > 0,
@@ -378,20 +378,20 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     set: dict[str, Any] = {}
     """Set in every case, over all others."""
 
-    def over(self) -> Axis | None:
+    def resolve_axis(self) -> Axis | None:
         """Return the axis. Raises InvalidSettingsError for a name that is not known."""
         if isinstance(self.axis, Axis):
             return self.axis
-        return axis_called(self.axis) if self.axis else None
+        return find_axis(self.axis) if self.axis else None
 
-    def swept(self) -> list[Case]:
+    def cases_at_points(self) -> list[Case]:
         """Return the cases with all changes; with an axis, each of them at each point."""
         from bench.random_scenarios import random_case  # noqa: PLC0415  numpy only where it is needed
 
         named = [Case(scenario=one) if isinstance(one, str) else one for one in self.case]
         every = (*named, *map(random_case, range(1, self.random + 1)))
         changed = [(one.scenario, sorted_changes(one.set, self.set)) for one in every]
-        axis = self.over()
+        axis = self.resolve_axis()
         return [
             Case(
                 scenario=scenario,
@@ -406,20 +406,20 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return the contenders of every case."""
         return [Contender(policy=one) if isinstance(one, str) else one for one in self.contender]
 
-    def playing(self, case: Case) -> list[Contender]:
+    def contenders_of(self, case: Case) -> list[Contender]:
         """Return all that take part in a case."""
         own = self.contenders()
-        partitions = case.job(own[0]).question().payment.partitions if self.counts else 0
+        partitions = case.job(own[0]).read_scenario().payment.partitions if self.counts else 0
         return own + [Contender(policy=f"static-{count}") for count in self.counts if count <= partitions]
 
 
 def matrix_names() -> list[str]:
     """Return the matrices that are delivered."""
-    return sorted(_delivered())
+    return sorted(_builtin_matrices())
 
 
 @cache
-def _delivered() -> dict[str, Matrix]:
+def _builtin_matrices() -> dict[str, Matrix]:
     return msgspec.toml.decode(MATRICES_FILE.read_bytes(), type=dict[str, Matrix])
 
 
@@ -428,7 +428,7 @@ def read_axes() -> dict[str, Axis]:
     return msgspec.toml.decode(AXES_FILE.read_bytes(), type=dict[str, Axis])
 
 
-def axis_called(name: str) -> Axis:
+def find_axis(name: str) -> Axis:
     """Return an axis. Raises InvalidSettingsError for a name that is not known."""
     axes = read_axes()
     if name not in axes:
@@ -438,7 +438,7 @@ def axis_called(name: str) -> Axis:
 
 def read_matrix(name_or_path: str) -> Matrix:
     """Read a matrix by its name, or by the path of a TOML file. Raises InvalidSettingsError."""
-    found = _delivered().get(name_or_path) or _own(Path(name_or_path))
+    found = _builtin_matrices().get(name_or_path) or _read_file(Path(name_or_path))
     if not found.like:
         return found
     like = read_matrix(found.like)
@@ -446,7 +446,7 @@ def read_matrix(name_or_path: str) -> Matrix:
     return msgspec.structs.replace(found, contender=contenders, counts=counts)
 
 
-def _own(path: Path) -> Matrix:
+def _read_file(path: Path) -> Matrix:
     text = text_in(path)
     try:
         return msgspec.toml.decode(text, type=Matrix)

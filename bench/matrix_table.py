@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
-from bench.simulation.sent import CLAIRVOYANT
+from bench.simulation.sent_events import CLAIRVOYANT
 from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import FORESEEING
 from report.wording import minutes, share
@@ -25,7 +25,7 @@ CHANGES: Final = ("scale_ups", "scale_downs", "reassignments")
 DIFFERENCES: Final = ("in_sla", "replica_minutes")
 NONE_LATE: Final = 1e-6
 """Place of a share of 0 on a logarithmic axis."""
-PANELS: Final = 12
+MAX_PANELS: Final = 12
 """Cases that are drawn at most."""
 
 
@@ -66,7 +66,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """All lines by case and contender, and the runs that failed."""
 
     title: str
@@ -79,15 +79,15 @@ Asked = Sequence[tuple[Contender, Sequence[Job], tuple[str, ...]]]
 """Each contender of a case, its jobs, and what is random in them."""
 
 
-def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Announce = lambda *_: None) -> Compared:
+def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Announce = lambda *_: None) -> Comparison:
     """Run the matrix. Raises InvalidSettingsError before anything is computed."""
-    axis, plan = matrix.over(), list[tuple[Case, Asked, list[Job]]]()
-    for case in matrix.swept():
-        asked = [(one, *case.jobs(one, matrix.seeds)) for one in matrix.playing(case)]
+    axis, plan = matrix.resolve_axis(), list[tuple[Case, Asked, list[Job]]]()
+    for case in matrix.cases_at_points():
+        asked = [(one, *case.jobs(one, matrix.seeds)) for one in matrix.contenders_of(case)]
         plan.append((case, asked, _optima(case, matrix.seeds) if matrix.optimum else []))
     jobs = [job for _, asked, optima in plan for some in (*(own for _, own, _ in asked), optima) for job in some]
     rows = run(jobs, folder, processes=processes, announce=announce)
-    return Compared(
+    return Comparison(
         title=matrix.title,
         rows=tuple(line for case, asked, optima in plan for line in _lines(case, asked, rows, optima)),
         missing=tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row),
@@ -97,11 +97,13 @@ def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Annou
 
 def _optima(case: Case, seeds: int) -> list[Job]:
     from bench.simulation.optimum import why_not  # noqa: PLC0415  compiled code only where it is needed
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
     jobs, _ = case.jobs(Contender(policy=CLAIRVOYANT), seeds)
-    question = jobs[0].question()
-    return [] if why_not(question, sent_by(question)) else [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs]
+    scenario = jobs[0].read_scenario()
+    return (
+        [] if why_not(scenario, build_events(scenario)) else [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs]
+    )
 
 
 def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
@@ -117,7 +119,7 @@ def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[J
         if one.label not in ran:
             continue
         some, others = ran[one.label], [] if one.label == reference else ran.get(reference, [])
-        kept = _mean(some, "in_sla") >= jobs[0].question().target.percentile
+        kept = _mean(some, "in_sla") >= jobs[0].read_scenario().target.percentile
         yield Line(
             scenario=case.scenario,
             policy=one.label,
@@ -196,7 +198,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)) + "\n"
 
 
-def page(found: Compared) -> str:
+def page(found: Comparison) -> str:
     """Return the comparison in Markdown: of several cases a summary, then each case; with an axis a table for each
     scenario.
     """
@@ -254,12 +256,12 @@ def _chance(line: Line) -> str:
     return f"{events} At random: {', '.join(line.random)}; {line.seeds} seeds. Reference: {line.reference}.{optimum}"
 
 
-def draw(found: Compared, path: Path) -> None:
+def draw(found: Comparison, path: Path) -> None:
     """Write the plot as an SVG file: the share of late events of each case along the axis, or against the cost."""
     import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:PANELS]
+    panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:MAX_PANELS]
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):

@@ -26,16 +26,16 @@ SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = {
     "distribution": ("deterministic", "exponential"),
 }
 """Settings that are drawn, each value with equal probability."""
-FULLEST: Final = 0.6
+MAX_PARTITION_LOAD: Final = 0.6
 """Most of a second, and of W for a burst, that the events of one partition may take."""
-LEAST_REPLICAS: Final = 1.5
+MIN_LOAD_REPLICAS: Final = 1.5
 """Load of the busiest second, in replicas: where one replica serves everything, there is nothing to decide."""
 
 
 @cache
 def random_case(number: int) -> Case:
     """Draw until one replica can serve each partition in time, and no replica can serve all of them."""
-    from bench.simulation.sent import sent_by  # noqa: PLC0415  compiled code only where it is needed
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415  compiled code only where it is needed
 
     random = Random(number)
     while True:
@@ -46,8 +46,8 @@ def random_case(number: int) -> Case:
         if told["spacing"] != "burst":
             del told["burst_period_s"]
         case = Case(scenario=curve, set={**told, "burst_phase_s": "random"})
-        asked = case.jobs(Contender(policy="tail-aware"), 1)[0][0].question()
-        busy_s = sent_by(asked).table() * asked.payment.service_time_s
-        room_s = FULLEST * min(1.0, asked.target.latency_target_s)
-        if busy_s.max() <= room_s and busy_s.sum(axis=1).max() >= LEAST_REPLICAS:
+        asked = case.jobs(Contender(policy="tail-aware"), 1)[0][0].read_scenario()
+        busy_s = build_events(asked).table() * asked.payment.service_time_s
+        room_s = MAX_PARTITION_LOAD * min(1.0, asked.target.latency_target_s)
+        if busy_s.max() <= room_s and busy_s.sum(axis=1).max() >= MIN_LOAD_REPLICAS:
             return case

@@ -19,7 +19,7 @@ from bench.matrix import flat
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
-from bench.simulation.sent import Sent, delivery_of, settings_of
+from bench.simulation.sent_events import SentEvents, protocol_of, settings_of
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
@@ -42,14 +42,14 @@ REPLICA_MINUTES_SHARE: Final = 0.03
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
 """Figures by which both sides are compared, under the names of a report."""
-OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
+OTHER_POLICIES: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
 """Fixed at the peak, Kubernetes' way, and the published policy that plans for the lag."""
 MAX_EVENTS: Final = 3_000_000
 """Above it, other policies are not tried for a report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recorded:
+class RecordedRun:
     """The files of a finished run."""
 
     info: RunInfo
@@ -77,7 +77,7 @@ class Recorded:
         return [tick for tick in found if self.started_us <= tick.at_us < self.ended_us]
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuredTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times that one run shows. None: the run has nothing to measure them by."""
 
     service_rate: float
@@ -95,7 +95,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """In the plan in force at second 0."""
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """A run, live and simulated."""
 
     run: str
@@ -104,7 +104,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """The policy of the simulated side."""
     live_policy: str
     latency_target_s: float
-    measured: Measured
+    measured: MeasuredTimes
     live: dict[str, Any]
     """`FIGURES` as the report has them; moved_partitions is None where the group places its partitions itself: its
     journal does not know."""
@@ -116,7 +116,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Whether in_sla and replica_minutes differ by at most `IN_SLA_POINTS` and `REPLICA_MINUTES_SHARE`."""
 
 
-def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
+def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> ReplayResult:
     """Simulate the run in `folder` again.
 
     changes: dotted key → value over the run's settings and what it shows.
@@ -133,7 +133,7 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
     points = 100 * (again["in_sla"] - live["in_sla"])
     more = again["replica_minutes"] / live["replica_minutes"] - 1
     apart = {name: None if live[name] is None else round(again[name] - live[name], 6) for name in (*RANKS, *COUNTS)}
-    return Replayed(
+    return ReplayResult(
         run=recorded.info.run,
         scenario=scenario.name,
         policy=result.policy,
@@ -147,13 +147,13 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
     )
 
 
-def otherwise(folder: Path) -> tuple[Otherwise, ...]:
-    """Return the cost and the share in time of the run's events under `OTHERS`. Raises BenchError."""
+def simulate_other_policies(folder: Path) -> tuple[Otherwise, ...]:
+    """Return the cost and the share in time of the run's events under `OTHER_POLICIES`. Raises BenchError."""
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
             raise BenchError(f"{info.events_scheduled:,} events would take too long; {MAX_EVENTS:,} at most")
-        return tuple(_under(policy, folder, info) for policy in OTHERS if policy != info.policy)
+        return tuple(_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
     except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as wrong:
         raise BenchError(str(wrong)) from wrong
 
@@ -170,7 +170,7 @@ def _under(policy: str, folder: Path, info: RunInfo) -> Otherwise:
     return Otherwise(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
 
-def read_run(folder: Path) -> Recorded:
+def read_run(folder: Path) -> RecordedRun:
     """Read the folder of a run that has its report. Raises InvalidSettingsError where something is missing."""
     info = _record(folder, RUN_FILE, RunInfo, "not the folder of a run")
     result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
@@ -178,7 +178,7 @@ def read_run(folder: Path) -> Recorded:
         (events,), journal = stored_events(folder / EVENTS).pieces(lambda rows: rows), Journal(stored_journal(folder))
     except ReportError as wrong:
         raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
-    recorded = Recorded(info, result, _served(events, result.provenance.started_us), journal)
+    recorded = RecordedRun(info, result, _served(events, result.provenance.started_us), journal)
     reasons = {
         "the run was interrupted: what it shows is not a whole run": info.interrupted,
         "no event of this run was finished": not len(recorded.served["done_us"]),
@@ -207,14 +207,14 @@ def _served(events: Table, began_us: int) -> Table:
     return found.plus(**{name: found[name] - began_us for name in times})
 
 
-def measure(recorded: Recorded) -> Measured:
+def measure(recorded: RecordedRun) -> MeasuredTimes:
     """Return what `recorded` shows."""
     ticks = recorded.ticks
     interval_us = round(float(recorded.info.section("autoscaler").get("decision_interval_s", 1.0)) * 1e6)
     pauses_us = _pauses_us(recorded)
     changes = [one for one in recorded.journal.changes if one.at_us >= recorded.started_us]
     before = [plan for plan in recorded.journal.plans if plan.at_us <= recorded.started_us]
-    return Measured(
+    return MeasuredTimes(
         service_rate=float(np.median([tick.service_rate for tick in ticks])),
         pause_s=percentile_s(pauses_us, 0.5),
         pauses=len(pauses_us),
@@ -224,7 +224,7 @@ def measure(recorded: Recorded) -> Measured:
     )
 
 
-def _pauses_us(recorded: Recorded) -> Times:
+def _pauses_us(recorded: RecordedRun) -> Times:
     """Return the pauses of moved partitions in which events were waiting.
 
     The old owner must have finished an event after the plan was written: otherwise it was busy with other partitions.
@@ -241,7 +241,7 @@ def _pauses_us(recorded: Recorded) -> Times:
     return (next_us - free_us)[seen]
 
 
-def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, Any]) -> Scenario:
+def scenario_of(info: RunInfo, measured: MeasuredTimes | None, changes: Mapping[str, Any]) -> Scenario:
     """Return the run's scenario: measured values over its settings, `changes` over both.
 
     measured: None for a simulated run, whose settings are its times.
@@ -268,7 +268,7 @@ def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, 
     return load_scenario(name if name in scenario_names() else BASE, values | dict(changes))
 
 
-def simulate_again(recorded: Recorded, scenario: Scenario) -> tuple[Run, SimulationResult]:
+def simulate_again(recorded: RecordedRun, scenario: Scenario) -> tuple[Run, SimulationResult]:
     """Return the simulated run and its figures, every latency counted from the intended time."""
     served, partitions, run_s = recorded.served, scenario.payment.partitions, recorded.info.duration_s
     at_us = np.maximum(0, served["handed_us"])
@@ -277,11 +277,11 @@ def simulate_again(recorded: Recorded, scenario: Scenario) -> tuple[Run, Simulat
     seconds = max(int(run_s), int(second.max()) + 1)
     counts = np.bincount(second * partitions + served["partition"], minlength=seconds * partitions)
     spacing = Spacing(recorded.info.section("load").get("spacing", Spacing.BURST))
-    sent = Sent(counts.reshape(seconds, partitions), spacing, Split.TABLE, partitions, recorded.info.seed)
+    sent = SentEvents(counts.reshape(seconds, partitions), spacing, Split.TABLE, partitions, recorded.info.seed)
     arrivals = Arrivals(at_us[order], served["partition"][order].astype(np.int32))
     workload = Workload.whole(arrivals, partitions=partitions, duration_s=float(seconds))
     settings = settings_of(scenario)
-    if delivery_of(scenario) in OUR_DELIVERIES:  # replicas read plans themselves: no heartbeat has to bring them
+    if protocol_of(scenario) in OUR_DELIVERIES:  # replicas read plans themselves: no heartbeat has to bring them
         pause_s = settings.delivery.pause_s
         settings = replace(settings, delivery=replace(settings.delivery, heartbeat_s=0.0, rebalance_time_s=pause_s))
     run = simulate(workload, policy_of(scenario, sent), settings, keep_events=True)

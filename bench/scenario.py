@@ -11,7 +11,7 @@ import msgspec
 
 from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
-from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
+from bench.sections import OPTIONS, SECTIONS, SIMULATION_ONLY, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import Speeds
 from contracts.settings import Rule, Target, Values, contradictions, picked, unknown
@@ -52,7 +52,7 @@ class Scenario(Heading):
         names = LoadSpec.__struct_fields__
         return LoadSpec(**{name: getattr(one, name) for one in sections for name in names if hasattr(one, name)})
 
-    def playing(self, trace: Trace | EventTrace) -> "Scenario":
+    def with_trace(self, trace: Trace | EventTrace) -> "Scenario":
         """Return the scenario with a trace in place of its rate and duration.
 
         Partitions and split stay as they are, so that a workload with a table of its own spreads the trace's events as
@@ -126,7 +126,7 @@ class Scenario(Heading):
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return (key, problem) of the settings that live processes do not have."""
         plain = {one.name: one.default for one in fields(Simulation)}
-        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
+        other = [name for name in SIMULATION_ONLY if getattr(self.simulation, name) != plain[name]]
         other += ["startup_s"] if self.simulation.startup_s == "gke" else []
         if self.payment.delivery is Delivery.SHARE:
             return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
@@ -282,7 +282,7 @@ def _dotted(section: str, name: str) -> str:
     return f"{section}.{name}".lstrip(".")
 
 
-AS_ONE: Final = "tail-aware"
+COORDINATING_POLICY: Final = "tail-aware"
 """The policy that uses forecasts of the stages before."""
 
 _LOAD_KEYS: Final = {
@@ -353,8 +353,8 @@ def _stages_fit(values: Values) -> str | None:
 
 def _told_upstream(values: Values) -> str | None:
     policy = values["autoscaler.policy"]
-    deaf = values[STAGES] and values["chain.coordinated"] and policy != AS_ONE
-    return f"{policy} does not look upstream; {AS_ONE} does, or --set coordinated=false" if deaf else None
+    deaf = values[STAGES] and values["chain.coordinated"] and policy != COORDINATING_POLICY
+    return f"{policy} does not look upstream; {COORDINATING_POLICY} does, or --set coordinated=false" if deaf else None
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (

@@ -108,7 +108,7 @@ class Simulation(ServiceShape, Observing):
     """Deaths are detected at once; false: after `session_s`."""
 
 
-WORLDS_ONLY: Final = (
+SIMULATION_ONLY: Final = (
     *("distribution", "shared_limits", "failures_s"),
     *("observation_delay_s", "observation_loss", "service_rate_error"),
 )

@@ -24,10 +24,10 @@ def done(job: Job) -> Row:
         return simulated(job)
     from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by, settings_of  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events, settings_of  # noqa: PLC0415
 
-    began_s, question = time.perf_counter(), job.question()
-    sent = sent_by(question)
+    began_s, question = time.perf_counter(), job.read_scenario()
+    sent = build_events(question)
     placed, _ = run_scenario(question, sent, keep_events=False)
     counts = tuple((one.at_s, one.replicas) for one in placed.changes)
     chance = np.random.default_rng(question.seed) if job.how == BY_CHANCE else None

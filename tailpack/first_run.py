@@ -19,9 +19,9 @@ import autoscaler
 LOOPS_PER_ORDER: Final = 2_400
 """Two cores that made 280,000 loops/s spent the time of 1,950 loops on each order of the demo, all processes together.
 With a quarter more, a core is free now and then, which 99.9 % in time needs."""
-LEAST: Final = 0.1
+MIN_LOAD_SHARE: Final = 0.1
 MEASURED_S: Final = 2.5
-BATCH: Final = 50
+LOOPS_PER_BATCH: Final = 50
 _ORDER: Final = {"order_id": "o-123456", "customer": "c-42", "amount": 12.5, "items": list(range(20)), "card": "4" * 16}
 
 
@@ -29,10 +29,10 @@ def loops_per_s(for_s: float) -> float:
     """Return how many loops a second this process makes: Python objects and JSON, as the services' work is."""
     began_s, loops = time.monotonic(), 0
     while (passed_s := time.monotonic() - began_s) < for_s:
-        for _ in range(BATCH):
+        for _ in range(LOOPS_PER_BATCH):
             json.loads(json.dumps(_ORDER))
             sum(number * number for number in range(100))
-        loops += BATCH
+        loops += LOOPS_PER_BATCH
     return loops / passed_s
 
 
@@ -45,10 +45,10 @@ def measure_cores(for_s: float = MEASURED_S) -> float:
         return sum(float(process.communicate()[0]) for process in running)
 
 
-def carried_share(loops: float, peak: float) -> float:
+def sustainable_share(loops: float, peak: float) -> float:
     """Return the share of a load of `peak` orders/s that cores with so many loops a second carry; at most 1."""
     share = loops / LOOPS_PER_ORDER / peak
-    return 1.0 if share >= 1 else max(LEAST, int(share * 20) / 20)
+    return 1.0 if share >= 1 else max(MIN_LOAD_SHARE, int(share * 20) / 20)
 
 
 @contextlib.contextmanager
@@ -78,18 +78,18 @@ def compile_all() -> None:
     from bench.scenario import load_scenario  # noqa: PLC0415
     from bench.simulation.optimum import find_optimum  # noqa: PLC0415
     from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
     short = {"duration_s": 20}
     for policy in policy_names():
         for more in ({}, {"payment.delivery": "share"}):
             try:
                 scenario = load_scenario("w1", {**short, **more, "autoscaler.policy": policy})
-                run_scenario(scenario, sent_by(scenario), keep_events=bool(more))
+                run_scenario(scenario, build_events(scenario), keep_events=bool(more))
             except ValueError:
                 continue  # a policy that needs an option, or the optimum, to be named
     scenario = load_scenario("w1", {**short, "autoscaler.policy": "clairvoyant"})
-    sent = sent_by(scenario)
+    sent = build_events(scenario)
     find_optimum(scenario, sent)
     run_scenario(scenario, sent, keep_events=False)
     rehearse(make_policy("tail-aware"), partitions=9, service_rate=50.0, interval_s=1.0)

@@ -24,7 +24,7 @@ ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bo
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RunStatus:
     """The state of the run. elapsed_s counts from second 0 of the workload; negative while things start."""
 
     title: str
@@ -37,7 +37,7 @@ class Moment:
 class Screen:
     """The live view: redrawn on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, console: Console, watcher: Watcher, moment: Callable[[str], Moment]) -> None:
+    def __init__(self, console: Console, watcher: Watcher, moment: Callable[[str], RunStatus]) -> None:
         self.watcher = watcher
         self.phase = "starting"
         self._moment = moment
@@ -65,7 +65,7 @@ class Screen:
             self._console.print(line(state, moment), highlight=False, soft_wrap=True)
 
 
-def render(state: LiveState, moment: Moment) -> RenderableType:
+def render(state: LiveState, moment: RunStatus) -> RenderableType:
     """Return the whole view."""
     pair = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
     pair.add_row(_load(state), _latency(state))
@@ -74,7 +74,7 @@ def render(state: LiveState, moment: Moment) -> RenderableType:
     return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
 
 
-def line(state: LiveState, moment: Moment) -> str:
+def line(state: LiveState, moment: RunStatus) -> str:
     """Return the same in one line, for terminals that cannot be redrawn and for logs."""
     tick, latency = state.tick, state.percentiles()
     seen = (
@@ -107,7 +107,7 @@ def _panel(columns: int | tuple[Column, ...], rows: Iterable[Sequence[Renderable
     return Panel(table, border_style="dim", **how)  # type: ignore[arg-type]
 
 
-def _header(moment: Moment, done: int) -> RenderableType:
+def _header(moment: RunStatus, done: int) -> RenderableType:
     elapsed_s = min(max(0.0, moment.elapsed_s), moment.duration_s)
     table = Table.grid(Column(), Column(ratio=1), Column(justify="right"), expand=True, padding=(0, 1))
     bar, memory = ProgressBar(total=moment.duration_s, completed=elapsed_s), f"{moment.memory_mib / 1024:.2f} GiB"

@@ -20,9 +20,9 @@ from report.run_info import RUN_FILE, RunInfo
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
-    from bench.simulation.sent import Sent
+    pass
 
-REPORTED: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
+REPORTED_PACKAGES: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
 
 
 def describe(scenario: Scenario, connection: Connection, command: str) -> RunInfo:
@@ -46,7 +46,7 @@ def describe(scenario: Scenario, connection: Connection, command: str) -> RunInf
     )
 
 
-def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder: Path) -> RunInfo:
+def describe_simulated(scenario: Scenario, sent: "SentEvents", drained_us: int, folder: Path) -> RunInfo:
     """Return run.json of a simulated run, named as its folder, with what was really sent; its second 0 is 0.
 
     sent: by the scenario, or by the trace in its place. drained_us: when the last event was done.
@@ -96,7 +96,7 @@ def commit() -> str:
 def versions() -> dict[str, str]:
     """Return the versions that decide how a run behaves."""
     found = {"python": platform.python_version(), "kafka": "4.3.1"}
-    for name in REPORTED:
+    for name in REPORTED_PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -110,7 +110,7 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {platform.system()} {platform.machine()}"
 
 
-def free_for_run(folder: Path) -> Path:
+def check_no_run(folder: Path) -> Path:
     """Return `folder`, which need not be there. Raises TailpackError when it holds a run already."""
     if (folder / RUN_FILE).exists():
         raise TailpackError(f"{folder} holds a run already; choose another name, or move it away")

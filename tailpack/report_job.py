@@ -17,14 +17,14 @@ from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure, java
 
 DEADLINE_S: Final = 1800.0
-SETUP: Final = "TAILPACK_SPARK_SETUP"
+SETUP_VARIABLE: Final = "TAILPACK_SPARK_SETUP"
 """Environment variable in which `make demo` names the process that is still installing Spark."""
 
 
 def expect_spark() -> psutil.Process | None:
     """Return the process that is installing Spark, None where Spark is there. Raises TailpackError without either."""
     with contextlib.suppress(psutil.NoSuchProcess, ValueError):
-        return psutil.Process(int(os.environ.get(SETUP, "")))
+        return psutil.Process(int(os.environ.get(SETUP_VARIABLE, "")))
     importlib.invalidate_caches()
     if importlib.util.find_spec("pyspark") is None:  # found, not imported: importing it costs a second
         raise TailpackError("Spark is not installed; `make env` installs it, or: pip install '.[bench]'")
@@ -70,17 +70,17 @@ def write_report(
                     if job.wait(0.5):
                         raise TailpackError(f"the report failed: {_last_line(output)}")
                     return
-                members = enumerate(_family(job))
+                members = enumerate(_process_tree(job))
                 while_waiting({f"spark {number}" if number else "spark driver": one.pid for number, one in members})
             raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:
                 with uninterrupted():
-                    _end_family(job)
-            _keep(output, log)
+                    _end_process_tree(job)
+            _save_log(output, log)
 
 
-def _family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+def _process_tree(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     """Return the process and all that it has started, itself first; nothing once it is gone."""
     try:
         found = psutil.Process(process.pid)
@@ -89,9 +89,9 @@ def _family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
         return []
 
 
-def _end_family(process: "subprocess.Popen[bytes]") -> None:
+def _end_process_tree(process: "subprocess.Popen[bytes]") -> None:
     """Ask a process to end that has others of its own, as Python has a JVM; end by force what is still there then."""
-    others = _family(process)[1:]
+    others = _process_tree(process)[1:]
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(STOP_DEADLINE_S)
@@ -107,7 +107,7 @@ def _last_line(output: IO[bytes]) -> str:
     return lines[-1].removeprefix("report: ") if lines else "it said nothing"
 
 
-def _keep(output: IO[bytes], log: Path) -> None:
+def _save_log(output: IO[bytes], log: Path) -> None:
     output.seek(0)
     with contextlib.suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)

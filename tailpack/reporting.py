@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReportInputs:
     """What a person may say about what is reported on; None and empty: it was not said."""
 
     events: str | None = None
@@ -33,20 +33,20 @@ class Asked:
     latency_target_s: float | None = None
     percentile: float | None = None
 
-    def promise(self) -> list[str]:
+    def slo_arguments(self) -> list[str]:
         """Return what was promised, as words for the job; a run says so itself."""
         said = (("--latency-target-s", self.latency_target_s), ("--percentile", self.percentile))
         return [word for name, value in said if value is not None for word in (name, f"{value:g}")]
 
-    def files(self) -> list[str]:
+    def input_arguments(self) -> list[str]:
         """Return where the input lies, as words for the job."""
         said = (("--events", self.events), ("--journal", self.journal))
         return [word for name, value in said if value is not None for word in (name, str(value))]
 
 
-def reported(
+def make_report(
     source: str,
-    asked: Asked,
+    asked: ReportInputs,
     console: Console,
     *,
     master: str,
@@ -59,22 +59,22 @@ def reported(
         return folder
 
     if asked.events is not None:
-        return write(Path(source), _events_elsewhere(Path(source), asked))
+        return write(Path(source), _custom_events_arguments(Path(source), asked))
     if asked.journal is not None:
         raise TailpackError("--journal goes with --events")
     if not Path(source).is_dir():
-        raise TailpackError(f"{source}: no such run; {_newest()}")
-    if asked.promise():
-        raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
+        raise TailpackError(f"{source}: no such run; {_newest_hint()}")
+    if asked.slo_arguments():
+        raise TailpackError(f"a run brings what was promised; leave out {asked.slo_arguments()[0]}")
     check_run(Path(source))
     folder = Path(source)
-    if not _without_spark(folder, master):
-        with _own_broker(folder, console):
+    if not _report_without_spark(folder, master):
+        with _leftover_broker(folder, console):
             write(folder)
     return folder
 
 
-def _without_spark(folder: Path, master: str) -> bool:
+def _report_without_spark(folder: Path, master: str) -> bool:
     """Report on a run whose events lie in its folder, unless they are too many. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
     from report.figures import needs_spark, report_stored  # noqa: PLC0415
@@ -96,17 +96,17 @@ def newest_in(out: Path) -> Path:
     return found
 
 
-def _newest() -> str:
+def _newest_hint() -> str:
     found = newest_run(Path("out"))
     return f"newest: {found}" if found else "there is none in out; make one: tailpack demo"
 
 
-def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
+def _custom_events_arguments(folder: Path, asked: ReportInputs) -> list[str]:
     """Make the folder, and return what the job is told: of the run in it, or of somebody's own events."""
-    words = [*asked.files(), *asked.promise()]
+    words = [*asked.input_arguments(), *asked.slo_arguments()]
     if (folder / RUN_FILE).exists():
-        if asked.promise():
-            raise TailpackError(f"{folder / RUN_FILE} says what was promised; leave out {asked.promise()[0]}")
+        if asked.slo_arguments():
+            raise TailpackError(f"{folder / RUN_FILE} says what was promised; leave out {asked.slo_arguments()[0]}")
     elif asked.latency_target_s is None:
         raise TailpackError(
             f"{folder} holds no {RUN_FILE}: name the folder of the run, or say what was promised of these events, "
@@ -119,7 +119,7 @@ def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
 
 
 @contextmanager
-def _own_broker(folder: Path, console: Console) -> Iterator[None]:
+def _leftover_broker(folder: Path, console: Console) -> Iterator[None]:
     """Run the broker whose data a run that was interrupted left in its folder: its topics are still to be read."""
     broker = Broker(folder / "kafka")
     started = broker.folder.exists() and broker.address() is None
@@ -139,7 +139,7 @@ def check_run(folder: Path) -> None:
         raise TailpackError(f"{folder} is not the folder of a run: it holds no {RUN_FILE}")
 
 
-def kept_result(folder: Path) -> "Result":
+def load_result(folder: Path) -> "Result":
     """Return the report that the run in `folder` has. Raises TailpackError where it has none."""
     from report.result import RESULT_FILE, Result  # noqa: PLC0415
 
@@ -151,21 +151,21 @@ def kept_result(folder: Path) -> "Result":
         raise TailpackError(f"{folder / RESULT_FILE}: not a result ({broken})") from broken
 
 
-def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result":
+def add_other_policies(result: "Result", folder: Path, console: Console) -> "Result":
     """Return the result with what other policies would have come to on its events, saved with its page.
 
     It stays as it is where its events cannot be simulated, and a line says why.
     """
-    from bench.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
+    from bench.replay import simulate_other_policies  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
 
     try:
         with console.status("the same events under other policies"):
-            found = otherwise(folder)
+            found = simulate_other_policies(folder)
     except BenchError as why:
         console.print(f"other policies were not tried on these events: {why}", highlight=False, markup=False)
         return result
-    whole_result = msgspec.structs.replace(result, otherwise=found)
+    whole_result = msgspec.structs.replace(result, simulate_other_policies=found)
     whole_result.save(folder)
     page.write(whole_result, folder / page.PAGE_FILE)
     return whole_result
@@ -178,10 +178,10 @@ def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> 
     show(result, console)
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     if as_json:
-        hand_over((folder / "result.json").read_text(encoding="utf-8").rstrip() + "\n")
+        print_all((folder / "result.json").read_text(encoding="utf-8").rstrip() + "\n")
 
 
-def hand_over(text: str) -> None:
+def print_all(text: str) -> None:
     """Print `text`, all of it. Raises TailpackError where standard output does not take it."""
     try:
         sys.stdout.write(text)

@@ -22,15 +22,15 @@ from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, 
 from loadgen.workloads import WORKLOADS
 from report import replace_file
 from tailpack.errors import TailpackError
-from tailpack.first_run import carried_share, is_compiled, measure_cores, paused
-from tailpack.live_view import Moment, Screen
+from tailpack.first_run import is_compiled, measure_cores, paused, sustainable_share
+from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure, java
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.provenance import command, describe, free_for_run, new_folder, versions
+from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
@@ -58,7 +58,7 @@ class Run:
     """Name of its folder, and namespace of its topics; "": a fresh one."""
     fit_load: bool = False
     """Measure the machine first, and send what it can carry."""
-    watch: Callable[[LiveState, Moment], None] = lambda _, __: None
+    watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
     """Called about four times a second with what the live view shows."""
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Run:
         if self.web_port:
             free_ports([self.web_port], option="--web-ui")
         self._new = [place for place in (self.out, *self.out.parents) if not place.exists()]
-        self.folder = free_for_run(self.out / self.name) if self.name else new_folder(self.out, self.scenario.name)
+        self.folder = check_no_run(self.out / self.name) if self.name else new_folder(self.out, self.scenario.name)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.meter = ResourceMeter()
         self._metered_at = self._memory_mib = 0.0
@@ -86,35 +86,35 @@ class Run:
             self._setup = setup.pid if setup else None
             java()
             if self.fit_load and not self.scenario.load.trace:
-                self._fit()
+                self._fit_load()
             connection = self._connect()
-            self._reached("Kafka answers")
+            self._mark_phase("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
-            wait_for_spark(self._say)
-            self._note(versions=versions())
+            wait_for_spark(self._log)
+            self._save_info(versions=versions())
             with self.console.status("Spark computes the report"):
-                write_report(self.folder, announce=self._say, while_waiting=self._measure)
-            self._reached("report written")
-            self._note()
-            self._say(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
+                write_report(self.folder, announce=self._log, while_waiting=self._measure)
+            self._mark_phase("report written")
+            self._save_info()
+            self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
         finally:
             if self._own_broker:
                 with uninterrupted():
                     self._own_broker.stop()
-            self._leave_nothing_empty()
+            self._remove_empty_folders()
         if self._own_broker:
             shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
         return self.folder
 
-    def _fit(self) -> None:
+    def _fit_load(self) -> None:
         """Scale the load down to what the machine can carry."""
         load, seconds = self.scenario.load, self.scenario.duration_s
         peak = int(WORKLOADS[load.workload].events(seconds).reshape(seconds, -1).sum(axis=1).max())
         with self.console.status("measuring this machine for 3 s"), paused(self._setup):
-            share = carried_share(measure_cores(), peak)
+            share = sustainable_share(measure_cores(), peak)
         scaled = f"is slow or busy: the load is scaled to {share:.0%}" if share < 1 else "carries the load"
-        self._say(f"this machine {scaled}, {share * peak:.0f} orders/s at the peak")
+        self._log(f"this machine {scaled}, {share * peak:.0f} orders/s at the peak")
         if share < 1:
             load = dataclasses.replace(load, faults=(*load.faults, f"burst 0-{seconds} {share:g}"))
             self.scenario = dataclasses.replace(self.scenario, load=load)
@@ -126,10 +126,10 @@ class Run:
             connection.librdkafka()  # unreadable client properties are refused before anything is written
             self._load(connection, only_load=True)
         finally:
-            self._leave_nothing_empty()
+            self._remove_empty_folders()
         return self.folder
 
-    def _leave_nothing_empty(self) -> None:
+    def _remove_empty_folders(self) -> None:
         with contextlib.suppress(OSError):
             for place in (self.folder, *self._new):
                 place.rmdir()
@@ -141,7 +141,7 @@ class Run:
     def _connect(self) -> Connection:
         address = self.bootstrap_servers or Broker().address()
         if not address:
-            ensure("kafka", self._say)
+            ensure("kafka", self._log)
             with self.console.status("starting Apache Kafka"):
                 self._own_broker = Broker(self.folder / "kafka")
                 address = self._own_broker.start()
@@ -151,7 +151,7 @@ class Run:
         if importlib.util.find_spec("locust") is None:  # as in the image of services and autoscaler
             raise TailpackError("locust is not installed: pip install '.[load]', or take the image of the report")
         self.info = describe(self.scenario, connection, command())
-        self._note()
+        self._save_info()
         stack = Stack(self.scenario, connection, self.folder)
         topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
         watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
@@ -160,21 +160,21 @@ class Run:
                 how = {"web_port": self.web_port, "load_workers": self.load_workers}
                 stack.start(self.scenario.load_spec(), **how, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
-                self._reached("services and first replica ready")
+                self._mark_phase("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
-                self._say(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
+                self._log(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
                 with paused(self._setup):
-                    self._go(stack)
+                    self._start_load(stack)
                     self._until_done(stack, screen)
         except KeyboardInterrupt:
-            self._note(interrupted=True)
-            self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
+            self._save_info(interrupted=True)
+            self._log(f"stopped; what was measured is kept: tailpack report {self.folder}")
             raise
         finally:
             with uninterrupted():
                 stack.stop()
                 watcher.close()
-                self._note()
+                self._save_info()
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
         deadline = time.monotonic() + READY_DEADLINE_S
@@ -201,13 +201,13 @@ class Run:
             waiting.append("load generator")
         return waiting
 
-    def _go(self, stack: Stack) -> None:
+    def _start_load(self, stack: Stack) -> None:
         now_s = now_us() / 1e6
         second = -(-(now_s + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
         self._first_at = time.monotonic() + second - now_s
-        self._reached("first event sent", self._first_at)
+        self._mark_phase("first event sent", self._first_at)
         self.meter.full_s = 0.0
-        self._note(started_us=int(second * 1e6))
+        self._save_info(started_us=int(second * 1e6))
         replace_file(stack.start_file, str(self.info.started_us))
 
     def _until_done(self, stack: Stack, screen: Screen) -> None:
@@ -222,7 +222,7 @@ class Run:
             raise TailpackError(f"{failed.name} did not send its load: {failed.ending()}; see {failed.log}")
         sent = GeneratorResult.load(self.folder, self.load_workers)
         if sent.first_error:
-            self._say(f"generator: {sent.first_error}")
+            self._log(f"generator: {sent.first_error}")
         state, progress_at, before = screen.watcher.state, time.monotonic(), -1
         awaited = sent.acknowledged - (sent.repeated if sent.complete else 0)
         while len(state.finished) + len(state.refused) < awaited:
@@ -230,11 +230,11 @@ class Run:
             if (done := len(state.finished) + len(state.refused)) != before:
                 before, progress_at = done, time.monotonic()
             elif time.monotonic() > progress_at + DRAIN_DEADLINE_S:
-                self._say(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
+                self._log(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
                 break
-        self._reached("last event done")
+        self._mark_phase("last event done")
         full_s = round(self.meter.full_s, 1)
-        self._note(drained_us=now_us(), cores_full_s=full_s, events_scheduled=sent.scheduled - sent.repeated)
+        self._save_info(drained_us=now_us(), cores_full_s=full_s, events_scheduled=sent.scheduled - sent.repeated)
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()
@@ -242,7 +242,7 @@ class Run:
         now = time.monotonic()
         for incident in stack.supervise(now):
             screen.watcher.state.incidents.append(incident)
-            self._say(incident)
+            self._log(incident)
         if now >= self._metered_at + METER_EVERY_S:
             self._metered_at = now
             self._measure(stack.processes())
@@ -252,20 +252,20 @@ class Run:
         own = ({"kafka": kafka} if kafka else {}) | {"tailpack": os.getpid()}
         self._memory_mib = self.meter.sample(processes | own, time.monotonic())
 
-    def _moment(self, phase: str) -> Moment:
+    def _moment(self, phase: str) -> RunStatus:
         now, title = time.monotonic(), f"tailpack {self.scenario.name} · {self.scenario.autoscaler.policy}"
         elapsed_s = now - self._first_at if self._first_at else self._began - now
-        return Moment(title, phase, elapsed_s, self.scenario.duration_s, self._memory_mib)
+        return RunStatus(title, phase, elapsed_s, self.scenario.duration_s, self._memory_mib)
 
-    def _reached(self, phase: str, at: float | None = None) -> None:
+    def _mark_phase(self, phase: str, at: float | None = None) -> None:
         self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
 
-    def _note(self, **known: Any) -> None:
+    def _save_info(self, **known: Any) -> None:
         peak_mib = round(self.meter.peak_mib, 1) or None
         self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **known)
         self.info.save(self.folder)
         self.meter.save(self.folder / "processes.json")
 
-    def _say(self, sentence: str) -> None:
+    def _log(self, sentence: str) -> None:
         at = f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]"
         self.console.print(f"{at}  {sentence}", highlight=False, soft_wrap=True)

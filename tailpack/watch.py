@@ -36,7 +36,7 @@ class Handovers:
 
     worst_s: dict[int, float] = field(default_factory=dict)
     """Seconds since the epoch → highest latency of the events that were finished in it."""
-    moved_in: Counter[int] = field(default_factory=Counter)
+    moves_by_second: Counter[int] = field(default_factory=Counter)
     """Seconds since the epoch → partitions that plans written in it gave to another replica."""
     moved: int = 0
     plans: int = 0
@@ -51,19 +51,19 @@ class Handovers:
 
     def curve(self) -> list[tuple[float, int]]:
         """Return worst latency and moved partitions of the last SECONDS seconds, oldest first, without gaps."""
-        seconds = [*self.worst_s, *self.moved_in]
+        seconds = [*self.worst_s, *self.moves_by_second]
         newest = max(seconds, default=-1)
         first = max(min(seconds, default=0), newest - SECONDS + 1)
-        return [(self.worst_s.get(at, 0.0), self.moved_in[at]) for at in range(first, newest + 1)]
+        return [(self.worst_s.get(at, 0.0), self.moves_by_second[at]) for at in range(first, newest + 1)]
 
-    def planned(self, plan: PlanWritten) -> None:
+    def record_plan(self, plan: PlanWritten) -> None:
         """Take in one plan."""
         self.moved += plan.moved
         self.plans += plan.moved > 0
         if plan.moved:
-            self.moved_in[plan.at_us // 1_000_000] += plan.moved
+            self.moves_by_second[plan.at_us // 1_000_000] += plan.moved
 
-    def reported(self, progress: Progress) -> None:
+    def record_progress(self, progress: Progress) -> None:
         """Take in the report of one replica."""
         for one in progress.rounds:
             if one.taken and one.pause_us > 0:
@@ -107,7 +107,7 @@ class LiveState:
         count = len(latencies)
         return latencies[(count - 1) // 2], latencies[max(0, -(-count * 99 // 100) - 1)], latencies[-1]
 
-    def finish(self, order_id: str, timeline: Timeline, now: float) -> None:
+    def record_finished(self, order_id: str, timeline: Timeline, now: float) -> None:
         """Take in one finished event; a repeat counts once."""
         if order_id in self.finished or timeline.done_us is None:
             return
@@ -121,14 +121,14 @@ class LiveState:
         second = timeline.done_us // 1_000_000
         self.handovers.worst_s[second] = max(self.handovers.worst_s.get(second, 0.0), latency)
 
-    def note(self, entry: JournalEntry) -> None:
+    def record_entry(self, entry: JournalEntry) -> None:
         """Take in one record of the journal."""
         match entry:
             case TickRecord():
                 self.ticks.append(entry)
             case PlanWritten():
                 self.plans.append(entry)
-                self.handovers.planned(entry)
+                self.handovers.record_plan(entry)
             case ReplicaChanged(change=ReplicaChange.LEFT | ReplicaChange.DIED):
                 self.replicas.pop(entry.replica, None)
             case ReplicaChanged():
@@ -136,7 +136,7 @@ class LiveState:
         if isinstance(entry, ReplicaChanged) and entry.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}:
             self.incidents.append(f"{entry.replica} {entry.change}: {entry.detail}")
 
-    def forget(self, now: float) -> None:
+    def drop_expired(self, now: float) -> None:
         """Drop what has left the window."""
         while self.recent and self.recent[0][0] < now - WINDOW_S:
             self.recent.popleft()
@@ -169,27 +169,27 @@ class Watcher:
         """Take in what has arrived within `timeout_s`; never raises for a broker that is away."""
         for record in self._consumer.consume(2000, timeout_s):
             if not record.error():
-                self._take(self._names[record.topic()], record.value())
-        self.state.forget(time.monotonic())
+                self._record(self._names[record.topic()], record.value())
+        self.state.drop_expired(time.monotonic())
         return self.state
 
     def close(self) -> None:
         """Let the connection go."""
         self._consumer.close()
 
-    def _take(self, topic: Topic, value: bytes | None) -> None:
+    def _record(self, topic: Topic, value: bytes | None) -> None:
         """Note one record; one that cannot be read is left out."""
         with suppress(*UNDECODABLE):
             if topic is Topic.JOURNAL:
                 if entry := self._journal.entry(RECORD.decode(value or b"")):
-                    self.state.note(entry)
+                    self.state.record_entry(entry)
             elif topic is Topic.PROGRESS:
-                self.state.handovers.reported(self._progress.decode(value or b""))
+                self.state.handovers.record_progress(self._progress.decode(value or b""))
             elif topic is Topic.DEAD_LETTERS:
                 self.state.refused.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
             else:
                 event = self._finished.decode(value or b"")
-                self.state.finish(event.order_id, event.timeline, time.monotonic())
+                self.state.record_finished(event.order_id, event.timeline, time.monotonic())
 
 
 def timeline_topic(topology: Topology) -> Topic:

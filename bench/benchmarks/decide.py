@@ -19,10 +19,10 @@ SIZES: Final = ((100, 20), (1_000, 100), (10_000, 1_000))
 """Partitions and replicas."""
 SHAPES: Final = {"evenly": (0.75, np.full(10, 0.1)), "in bursts": (0.375, np.eye(10)[7])}
 """Load of a replica as a share of μ, and of its events by slot. A burst is only half served at the tick."""
-WARM_UP: Final = 12
+WARM_UP_TICKS: Final = 12
 """Ticks until the policy knows how arrivals vary."""
-MEASURED: Final = 9
-RATE: Final = 200.0
+MEASURED_TICKS: Final = 9
+SERVICE_RATE: Final = 200.0
 """μ, events/s."""
 
 
@@ -47,17 +47,17 @@ def ticks_ms(policy_name: str, partitions: int, replicas: int, shape: str) -> It
     chance = np.random.default_rng(1)
     fill, by_slot = SHAPES[shape]
     weights = chance.exponential(size=partitions)
-    mean = by_slot[:, None] * (weights * (fill * RATE * replicas / weights.sum()))
+    mean = by_slot[:, None] * (weights * (fill * SERVICE_RATE * replicas / weights.sum()))
     policy = make_policy(policy_name, guards=GuardSettings())
     names = tuple(f"payment-{i}" for i in range(replicas))
     owners = {p: names[p % replicas] for p in range(partitions)}
-    for tick in range(WARM_UP + MEASURED):
+    for tick in range(WARM_UP_TICKS + MEASURED_TICKS):
         seen = _observation(float(tick + 1), chance.poisson(mean), names, owners)
         begun_s = time.process_time()
         decision = policy.decide(seen)
         taken_s = time.process_time() - begun_s
         names, owners = decision.plan.replicas, dict(decision.plan.assignment or owners)
-        if tick >= WARM_UP:
+        if tick >= WARM_UP_TICKS:
             yield 1000 * taken_s
 
 
@@ -69,10 +69,10 @@ def _observation(
     held = dict.fromkeys(names, 0)
     for partition, events in enumerate(newest):
         held[owners[partition]] += events
-    left = {name: max(0.0, 1 - 0.3 * RATE / max(1, events)) for name, events in held.items()}
+    left = {name: max(0.0, 1 - 0.3 * SERVICE_RATE / max(1, events)) for name, events in held.items()}
     loads = tuple(
         PartitionLoad(partition, float(events), round(recent * left[owners[partition]]))
         for partition, (events, recent) in enumerate(zip(counts.sum(axis=0).tolist(), newest, strict=True))
     )
     replicas = tuple(Replica(name, ready=True, late=0) for name in names)
-    return GroupObservation(at_s, loads, replicas, owners, RATE, 0.05, recent=RecentArrivals(0.1, counts))
+    return GroupObservation(at_s, loads, replicas, owners, SERVICE_RATE, 0.05, recent=RecentArrivals(0.1, counts))

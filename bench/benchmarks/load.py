@@ -21,13 +21,13 @@ from loadgen.spec import LoadSpec, Topology
 TARGET_S: Final = 0.5
 """Latency target: a load is on time while the p99 of its lateness is at most 5 % of it."""
 PUNCTUAL_RATE: Final = 350
-FLOOD: Final = 1_000_000
+FLOOD_EVENTS: Final = 1_000_000
 """Events that are all due at once, to find the highest rate; a tenth in the quick form."""
-TRIED: Final = (0.85, 0.6, 0.3)
+TRIED_RATE_SHARES: Final = (0.85, 0.6, 0.3)
 """Shares of the highest rate that are sent evenly; the quick form leaves the first out."""
 DEADLINE_S: Final = 60.0
 START_FILE: Final = "start_at"
-AHEAD_US: Final = 500_000
+START_LEAD_US: Final = 500_000
 """From the note of the start to second 0."""
 
 
@@ -80,10 +80,10 @@ class Loads:
         seconds = 3 if quick else 30
         even = self._send(PUNCTUAL_RATE, seconds)
         bursts = self._send(PUNCTUAL_RATE, seconds // 2, Spacing.BURST)
-        flood = self._send(FLOOD // 10 if quick else FLOOD, 1, Spacing.BURST, overdue=True)
+        flood = self._send(FLOOD_EVENTS // 10 if quick else FLOOD_EVENTS, 1, Spacing.BURST, overdue=True)
         assert flood.started_us is not None
         flood_s = (flood.ended_us - flood.started_us) / 1e6
-        tried = (int(round(flood.acknowledged / flood_s * share, -2)) for share in TRIED[quick:])
+        tried = (int(round(flood.acknowledged / flood_s * share, -2)) for share in TRIED_RATE_SHARES[quick:])
         return {
             "stage": "load",
             "workers": self.workers,
@@ -112,7 +112,7 @@ class Loads:
                 part.start()
                 running.callback(part.stop)
             until(lambda: check(parts) and all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "the load is ready")
-            (folder / START_FILE).write_text(str(now_us() + (0 if overdue else AHEAD_US)))
+            (folder / START_FILE).write_text(str(now_us() + (0 if overdue else START_LEAD_US)))
             ended = lambda: all(part.exit_status is not None for part in parts)  # noqa: E731
             until(ended, seconds + DEADLINE_S, "the load is sent")
         result = GeneratorResult.load(folder, self.workers) if all_exist(folder, RESULT_FILE, self.workers) else None

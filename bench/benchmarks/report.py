@@ -19,13 +19,13 @@ from contracts.children import Child, python_module
 from loadgen.shapes import IntArray, w1
 from report.result import Result
 
-TIMES_W1: Final = 18
+W1_FACTOR: Final = 18
 """Factor on the events of W1, which are served in a fifth of its service time."""
 SETTINGS: Final = (
     *("payment.partitions=24", "payment.service_time_s=0.001", "payment.session_s=3", "simulation.split=random"),
     *("simulation.startup_s=1.5", "simulation.failures_known=false", "autoscaler.initial_replicas=4"),
 )
-DIES_AT_S: Final = 200.0
+FIRST_DEATH_S: Final = 200.0
 SAMPLE_S: Final = 0.2
 DEADLINE_S: Final = 1800.0
 
@@ -42,7 +42,7 @@ class Report(Benchmark):
             folder, counts = Path(temporary, "run"), arrivals(self.events)
             trace = Path(temporary, "trace.csv")
             trace.write_text("second,events\n" + "".join(f"{at},{events}\n" for at, events in enumerate(counts)))
-            deaths_s = list(np.arange(DIES_AT_S, len(counts), len(w1())).tolist())
+            deaths_s = list(np.arange(FIRST_DEATH_S, len(counts), len(w1())).tolist())
             settings = [word for one in (*SETTINGS, f"simulation.failures_s={deaths_s}") for word in ("--set", one)]
             tools.announce(said=f"simulating {self.events:,} events")
             _tailpack(
@@ -64,7 +64,7 @@ class Report(Benchmark):
 
 def arrivals(events: int) -> IntArray:
     """Return the events of each second, in all as many as requested; W1 ends early the last time."""
-    once = TIMES_W1 * w1()
+    once = W1_FACTOR * w1()
     counts = np.tile(once, -(-events // int(once.sum())))
     counts = np.diff(np.minimum(np.cumsum(counts), events), prepend=0)
     return counts[: int(np.flatnonzero(counts)[-1]) + 1]

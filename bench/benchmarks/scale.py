@@ -30,7 +30,7 @@ from contracts.waiting import NotWithinError, until
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
 START_S, STOP_S, PLAN_S = 60.0, 20.0, 60.0
-AT_ONCE: Final = 4
+MAX_PARALLEL_STARTS: Final = 4
 """Members that start at the same time: each costs a core for some tenths of a second."""
 DAY_S: Final = 86_400.0
 
@@ -88,7 +88,9 @@ class _Group:
             for name in [f"{REPLICA_PREFIX}-{number}" for number in range(count)]:
                 with uninterrupted():
                     self._members[name] = self._launcher.start(name)
-                self._until(lambda: len(self._members) - len(reports.poll()) < AT_ONCE, START_S, "members start")
+                self._until(
+                    lambda: len(self._members) - len(reports.poll()) < MAX_PARALLEL_STARTS, START_S, "members start"
+                )
             self._until(lambda: len(reports.poll()) == count, START_S, "all members start")
 
     def _end_members(self) -> None:

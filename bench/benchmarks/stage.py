@@ -26,13 +26,13 @@ from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
 from loadgen.orders import Orders, Record, order_event, payment_event
 
-MOST: Final = 0.9
+MEASURED_BACKLOG_SHARE: Final = 0.9
 """Share of the backlog at whose commit the measurement ends: the last records are not shared out evenly."""
-FEWEST: Final = 4
+MIN_COMMITS: Final = 4
 """Observed commits, the start included, from which the time before the first one is left out."""
 START_S: Final = 120.0
-STANDS_STILL_S: Final = 60.0
-ASK_S: Final = 2.0
+STALL_TIMEOUT_S: Final = 60.0
+REQUEST_TIMEOUT_S: Final = 2.0
 STOP_S: Final = 20.0
 
 
@@ -46,7 +46,7 @@ LOAD: Final = "load"
 NAMES: Final = (LOAD, *READS)
 
 
-class _Seen(NamedTuple):
+class _Sample(NamedTuple):
     at_s: float
     processor_s: float
     done: float
@@ -87,10 +87,10 @@ class Stage(Benchmark):
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
             members = min(instances, self.partitions)
             until(lambda: check(processes) and self._owners(connection) == members, START_S, "all own partitions")
-            start = _seen(processes, 0)
+            start = _take_sample(processes, 0)
             self._fill(connection, backlog)
             commits = self._commits(connection, processes, start, orders)
-        first, last = commits[1 if len(commits) > FEWEST else 0], commits[-1]
+        first, last = commits[1 if len(commits) > MIN_COMMITS else 0], commits[-1]
         wall_s, done = last.at_s - first.at_s, last.done - first.done
         processor_s = last.processor_s - first.processor_s
         return {
@@ -118,7 +118,9 @@ class Stage(Benchmark):
         group = qualified(connection.namespace, self.name)
         try:
             admin = AdminClient(client(connection))
-            found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
+            found = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)[group].result(
+                2 * REQUEST_TIMEOUT_S
+            )
         except (KafkaException, TimeoutError):
             return 0
         if found.state is not ConsumerGroupState.STABLE:
@@ -135,7 +137,9 @@ class Stage(Benchmark):
         if left := producer.flush(START_S):
             raise BenchError(f"{self.name}: {left} records were not taken by the broker")
 
-    def _commits(self, connection: Connection, processes: Sequence[Child], start: _Seen, orders: int) -> list[_Seen]:
+    def _commits(
+        self, connection: Connection, processes: Sequence[Child], start: _Sample, orders: int
+    ) -> list[_Sample]:
         """Return the state at the start and at each observed commit, until nearly all is committed."""
         inputs = [
             TopicPartition(qualified(connection.namespace, topic), partition)
@@ -145,12 +149,14 @@ class Stage(Benchmark):
         commits = [start]
         consumer = Consumer(client(connection, group_id=qualified(connection.namespace, self.name)))  # never joins
         try:
-            while commits[-1].done < MOST * orders:
+            while commits[-1].done < MEASURED_BACKLOG_SHARE * orders:
                 check(processes)
-                done = sum(max(one.offset, 0) for one in consumer.committed(inputs, ASK_S)) / len(READS[self.name])
+                done = sum(max(one.offset, 0) for one in consumer.committed(inputs, REQUEST_TIMEOUT_S)) / len(
+                    READS[self.name]
+                )
                 if done > commits[-1].done:
-                    commits.append(_seen(processes, done))
-                elif steady_s() - commits[-1].at_s > STANDS_STILL_S:
+                    commits.append(_take_sample(processes, done))
+                elif steady_s() - commits[-1].at_s > STALL_TIMEOUT_S:
                     raise BenchError(f"{self.name} stands still at {commits[-1].done:,.0f} of {orders:,} orders")
                 time.sleep(0.05)
         except KafkaException as wrong:
@@ -160,9 +166,9 @@ class Stage(Benchmark):
         return commits
 
 
-def _seen(processes: Sequence[Child], done: float) -> _Seen:
+def _take_sample(processes: Sequence[Child], done: float) -> _Sample:
     times = [psutil.Process(one.pid).cpu_times() for one in processes]
-    return _Seen(steady_s(), sum(one.user + one.system for one in times), done)
+    return _Sample(steady_s(), sum(one.user + one.system for one in times), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:

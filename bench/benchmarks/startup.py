@@ -12,8 +12,8 @@ from bench.benchmarks.handover import Handover
 from bench.handover.group import ServedGroup
 from contracts.clock import steady_s
 
-STARTS: Final = 12
-ENOUGH_S: Final = 20.0
+MAX_STARTS: Final = 12
+LAST_START_S: Final = 20.0
 """No start begins later."""
 
 
@@ -27,8 +27,8 @@ class Startup(Benchmark):
         with tools.kafka("startup", setup.partitions) as connection, ExitStack() as stack:
             group = ServedGroup(setup, connection, stack)
             group.write_plan(dict.fromkeys(range(setup.partitions), "payment-0"), ("payment-0",))
-            while not took or (len(took) < STARTS and steady_s() - began_s < ENOUGH_S):
-                tools.announce(said=f"start {len(took) + 1} of {STARTS}")
+            while not took or (len(took) < MAX_STARTS and steady_s() - began_s < LAST_START_S):
+                tools.announce(said=f"start {len(took) + 1} of {MAX_STARTS}")
                 asked_s = steady_s()
                 name = group.start_warm()
                 took.append(steady_s() - asked_s)

@@ -85,7 +85,7 @@ class Evidence:
     """Committed offsets over time, shape (samples, partitions); UNKNOWN where there was none."""
 
 
-class Seen:
+class Observer:
     """Findings of the readers: finished events, reports of replicas, committed offsets. They join no group."""
 
     def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:

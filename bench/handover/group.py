@@ -18,8 +18,8 @@ from autoscaler.live.kafka import client
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
-from bench.benchmarks.load import AHEAD_US, START_FILE, EvenLoad
-from bench.handover.evidence import Evidence, Seen, Step, in_order
+from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
+from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
 from contracts.children import Child, python_module, signals_noted
 from contracts.clock import now_us
@@ -109,7 +109,7 @@ class ServedGroup:
         self.replicas: tuple[str, ...] = ()
         """Replicas of the newest plan."""
         self._epoch = 0
-        self.seen = Seen(connection, setup.partitions, stack)
+        self.seen = Observer(connection, setup.partitions, stack)
         self._stopping: dict[str, Child] = {}
         self.running: dict[str, Child] = {}
         """Replicas that were started and that no signal has ended."""
@@ -128,7 +128,7 @@ class ServedGroup:
         """Whether the quick form begins no further step."""
         return self.setup.quick and time.monotonic() > self.began_s + QUICK_STEPS_S
 
-    def held_by(self, replica: str) -> list[int]:
+    def partitions_of(self, replica: str) -> list[int]:
         """Return the partitions that the newest plan gives to `replica`, ascending."""
         return sorted(partition for partition, owner in self.assignment.items() if owner == replica)
 
@@ -208,7 +208,7 @@ class ServedGroup:
         for one in self._load:
             one.start()
         self.wait_for(partial(all_exist, self._folder, READY_FILE), "the load is ready", START_DEADLINE_S)
-        (self._folder / START_FILE).write_text(str(now_us() + AHEAD_US))
+        (self._folder / START_FILE).write_text(str(now_us() + START_LEAD_US))
         every = "an event of each partition is finished"
         self.wait_for(lambda: len(self.seen.owners()) == setup.partitions, every, START_DEADLINE_S)
         self.pump(SETTLE_S)

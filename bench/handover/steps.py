@@ -12,7 +12,7 @@ from bench.handover.figures import KNOWN_DEATH, SIGTERM
 from bench.handover.group import SETTLE_S, ServedGroup
 from contracts.plan import Eviction
 
-CALM_S: Final = 0.4
+AFTER_PROCESS_CHANGE_S: Final = 0.4
 """After a process has started or ended, before the next step: its imports cost the machine a core."""
 QUIET_S: Final = 0.6
 """In each round of steps: latencies without a change."""
@@ -35,7 +35,7 @@ class PlannedSteps:
             yield
             self._group.rest(QUIET_S)  # here, where no process starts or ends
             newcomer = self._group.start_warm()
-            self._group.pump(CALM_S)
+            self._group.pump(AFTER_PROCESS_CHANGE_S)
             self.start(newcomer)
             yield
             if stop_by_plan:
@@ -43,7 +43,7 @@ class PlannedSteps:
             else:
                 self.end(SIGTERM, self.fullest())
             yield
-            self._group.pump(CALM_S)
+            self._group.pump(AFTER_PROCESS_CHANGE_S)
 
     def move(self, count: int) -> None:
         """One partition each of `count` replicas goes to the next of them; of a single one, to another replica."""
@@ -51,15 +51,15 @@ class PlannedSteps:
         others = [name for name in self._group.replicas if name not in holders]
         takers = [*holders[1:], holders[0]] if count > 1 else [self._random.choice(others)]
         changes = {
-            self._random.choice(self._group.held_by(source)): target
+            self._random.choice(self._group.partitions_of(source)): target
             for source, target in zip(holders, takers, strict=True)
         }
         self._carry_out(f"move {count}", changes)
 
     def start(self, newcomer: str) -> None:
         """A warm replica gets one partition of each of the two that have most."""
-        fullest = sorted(self._holders(), key=lambda name: len(self._group.held_by(name)))[-2:]
-        changes = {self._random.choice(self._group.held_by(name)): newcomer for name in fullest}
+        fullest = sorted(self._holders(), key=lambda name: len(self._group.partitions_of(name)))[-2:]
+        changes = {self._random.choice(self._group.partitions_of(name)): newcomer for name in fullest}
         self._carry_out("start", changes, (*self._group.replicas, newcomer))
 
     def drain(self, name: str) -> None:
@@ -74,7 +74,11 @@ class PlannedSteps:
         A known death is written into the plan as an eviction; after an unknown one the session has to time out. A plan
         then confirms the owners that the group has chosen.
         """
-        mine, report, (changes, staying) = self._group.held_by(name), self._seen.reports[name], self._without(name)
+        mine, report, (changes, staying) = (
+            self._group.partitions_of(name),
+            self._seen.reports[name],
+            self._without(name),
+        )
         at_us, moves = self._group.end(name, kill=kind != SIGTERM), None
         if kind == KNOWN_DEATH:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
@@ -89,7 +93,7 @@ class PlannedSteps:
 
     def fullest(self) -> str:
         """Return a replica that has most partitions."""
-        return max(self._holders(), key=lambda name: (len(self._group.held_by(name)), self._random.random()))
+        return max(self._holders(), key=lambda name: (len(self._group.partitions_of(name)), self._random.random()))
 
     def _carry_out(self, kind: str, changes: Mapping[int, str], replicas: tuple[str, ...] = ()) -> None:
         at_us, moves = self._group.write_plan(changes, replicas)

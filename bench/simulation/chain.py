@@ -12,8 +12,8 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.chain import end_to_end_us, passed_on
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.run import RANKS, asked_of, percentile_s
-from bench.simulation.sent import Sent, sent_by, settings_of
+from bench.simulation.run import RANKS, percentile_s, policy_config_of
+from bench.simulation.sent_events import SentEvents, build_events, settings_of
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
 from report.measures import in_sla_share, replica_minutes
@@ -50,14 +50,14 @@ class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[StageResult, ...]
 
 
-def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], ChainResult]:
+def run_chain(scenario: Scenario, sent: SentEvents | None = None) -> tuple[list[Run], ChainResult]:
     """Simulate every stage; return the run of each, and the figures.
 
     sent: the events, where they are not simply the scenario's. Raises InvalidSettingsError for what cannot be
     simulated.
     """
     load_compiler()  # before the first run, which would pay for it
-    sent = sent_by(scenario) if sent is None else sent
+    sent = build_events(scenario) if sent is None else sent
     questions = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
     names = ["payment", *(stage.name for stage in scenario.stages)]
     workload, cause = sent.workload(), np.arange(sent.events)
@@ -107,7 +107,7 @@ def _policies(questions: Sequence[Scenario]) -> list[Policy]:
     late = (1 - whole.target.percentile) / len(questions)
     asked = [
         replace(
-            asked_of(one, one.policy),
+            policy_config_of(one, one.policy),
             target=Target(latency_target_s=share * whole.target.latency_target_s, percentile=1 - late),
         )
         for one, share in zip(questions, whole.shares(), strict=True)

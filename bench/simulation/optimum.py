@@ -19,7 +19,7 @@ from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, ticks_of
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.sent import CLAIRVOYANT, Sent, asked_delivery, settings_of
+from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, settings_of
 from contracts.delivery import Delivery
 from contracts.validation import InvalidSettingsError, cache_folder
 from report import replace_file
@@ -30,10 +30,10 @@ MAX_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
 
 
-def why_not(scenario: Scenario, sent: Sent) -> str:
+def why_not(scenario: Scenario, sent: SentEvents) -> str:
     """Return why this scenario's optimum is not known, one sentence; empty if it can be searched."""
     settings = _world(scenario)
-    service, delivery = settings.service, asked_delivery(scenario)
+    service, delivery = settings.service, configured_protocol(scenario)
     alike = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
         "stages have no optimum in common": bool(scenario.stages),
@@ -48,7 +48,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
     return next((why for why, holds in reasons.items() if holds), "")
 
 
-def _question(scenario: Scenario, sent: Sent) -> Question:
+def _question(scenario: Scenario, sent: SentEvents) -> Question:
     settings = _world(scenario)
     chunks = list(sent.chunks())
     times_us = np.concatenate([np.zeros(0, np.int64), *(one.offset_us for one in chunks)])
@@ -74,7 +74,7 @@ def _question(scenario: Scenario, sent: Sent) -> Question:
     )
 
 
-def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
+def find_optimum(scenario: Scenario, sent: SentEvents) -> tuple[Optimum, Schedule]:
     """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
     if said := why_not(scenario, sent):
         raise InvalidSettingsError([f"{scenario.name}: no optimum is known: {said}"])
@@ -93,7 +93,7 @@ def _world(scenario: Scenario) -> SimulationSettings:
     return settings_of(replace(scenario, autoscaler=replace(scenario.autoscaler, policy=CLAIRVOYANT)))
 
 
-def _carried_out(scenario: Scenario, sent: Sent, schedule: Schedule) -> tuple[int, int]:
+def _carried_out(scenario: Scenario, sent: SentEvents, schedule: Schedule) -> tuple[int, int]:
     """Return what a schedule costs in the simulator, replica-µs, and how many events are late."""
     policy = make_policy(CLAIRVOYANT, options={"schedule": schedule})
     run = simulate(sent.workload(), policy, _world(scenario), keep_events=False)

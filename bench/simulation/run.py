@@ -15,7 +15,14 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.optimum import find_optimum
-from bench.simulation.sent import CLAIRVOYANT, Sent, delivery_of, sent_by, settings_of, true_service_rate
+from bench.simulation.sent_events import (
+    CLAIRVOYANT,
+    SentEvents,
+    build_events,
+    protocol_of,
+    settings_of,
+    true_service_rate,
+)
 from contracts.delivery import OUR_DELIVERIES
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
@@ -79,7 +86,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_scenario(
-    scenario: Scenario, sent: Sent | None = None, *, keep_events: bool = True
+    scenario: Scenario, sent: SentEvents | None = None, *, keep_events: bool = True
 ) -> tuple[Run, SimulationResult]:
     """Simulate a scenario; return what happened and its figures. The time of compiling is not counted.
 
@@ -90,7 +97,7 @@ def run_scenario(
         raise InvalidSettingsError([f"{scenario.name}: it has stages; `tailpack simulate` runs it"])
     load_compiler()
     began_s = _clock_s()
-    sent = sent_by(scenario) if sent is None else sent
+    sent = build_events(scenario) if sent is None else sent
     settings = settings_of(scenario)
     policy = policy_of(scenario, sent)
     run = simulate(sent.workload(), policy, settings, keep_events=keep_events, clock=_clock_s)
@@ -101,7 +108,7 @@ def _clock_s() -> float:
     return time.perf_counter() - compiling_s()
 
 
-def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> SimulationResult:
+def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) -> SimulationResult:
     """Return the figures of `run`. wall_s: how long it took."""
     target = scenario.target
     lost = sent.events - len(run.latency_us)
@@ -144,33 +151,33 @@ def percentile_s(took_us: IntArray, percentile: float) -> float | None:
     return percentile_us(took_us, percentile) / 1e6 if len(took_us) else None
 
 
-def policy_of(scenario: Scenario, sent: Sent) -> Policy:
+def policy_of(scenario: Scenario, sent: SentEvents) -> Policy:
     """Return the scenario's policy inside its guards, as a live run has it. Raises InvalidSettingsError.
 
     sent: the events, from which options of the reference policies follow. A clairvoyant has no guards.
     """
     try:
-        options = told(scenario, sent) | scenario.policy
+        options = derived_options(scenario, sent) | scenario.policy
         if scenario.autoscaler.policy == CLAIRVOYANT:
             return make_policy(CLAIRVOYANT, options=options)
-        return asked_of(scenario, options).policy()
+        return policy_config_of(scenario, options).policy()
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
 
 
-def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> Asked:
+def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> Asked:
     """Return the scenario's policy as it is asked for, with these options."""
     return Asked(
         scenario.autoscaler,
         scenario.target,
         scenario.guards,
         options,
-        counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
+        counts_only=protocol_of(scenario) not in OUR_DELIVERIES,
         fallback=False,  # a policy that fails shall be seen to fail here
     )
 
 
-def told(scenario: Scenario, sent: Sent) -> dict[str, Any]:
+def derived_options(scenario: Scenario, sent: SentEvents) -> dict[str, Any]:
     """Return options of the scenario's policy that follow from its world and its load; none for most policies."""
     policy, within_s = scenario.autoscaler.policy, min(1.0, scenario.target.latency_target_s)
     one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}

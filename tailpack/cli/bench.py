@@ -75,12 +75,12 @@ def _seconds(told: Option, text: str | float) -> float:
 
 
 def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: bool) -> None:
-    from tailpack.local.topics import own_kafka  # noqa: PLC0415  librdkafka only where something is measured
+    from tailpack.local.topics import temporary_kafka  # noqa: PLC0415  librdkafka only where something is measured
     from tailpack.provenance import origin  # noqa: PLC0415
 
     came_from = origin()
     with progress(type(benchmark).__name__.lower()) as tell:
-        outcome = run(benchmark, Tools(own_kafka, tell), repeat=repeat, into=into, origin=came_from)
+        outcome = run(benchmark, Tools(temporary_kafka, tell), repeat=repeat, into=into, origin=came_from)
     if as_json:
         print_json(outcome.figures | {"rows": outcome.rows, "origin": came_from})
     else:

@@ -20,15 +20,15 @@ from tailpack.cli.options import (
     ServiceTime,
     Startup,
     Trace,
+    check_policy,
     complete_scenario,
-    first_class,
     known,
     parse_changes,
     print_json,
-    usable_policy,
+    slo_changes,
 )
 from tailpack.cli.progress import finish, matrix_progress, next_step, show
-from tailpack.cli.simulate import say_live_only
+from tailpack.cli.simulate import warn_live_only_faults
 
 MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)
 """What a matrix file has and a scenario file has not."""
@@ -78,8 +78,8 @@ def compare(
 
     chosen = _matrix(asked)
     if policies:
-        chosen = replace(chosen, contender=[usable_policy(one) for one in dict.fromkeys(policies)], counts=[])
-    settings = parse_changes(changes) | first_class(latency, percentile, service_time, startup, most)
+        chosen = replace(chosen, contender=[check_policy(one) for one in dict.fromkeys(policies)], counts=[])
+    settings = parse_changes(changes) | slo_changes(latency, percentile, service_time, startup, most)
     if trace:
         settings = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} | settings
     chosen = replace(
@@ -89,8 +89,10 @@ def compare(
         optimum=best or chosen.optimum,
         set={**chosen.set, **settings},
     )
-    say_live_only(case.job(chosen.contenders()[0]).question() for case in chosen.swept())
-    typer.echo(f"compare: {len(chosen.swept())} cases, {chosen.seeds} seeds where anything is random", err=True)
+    warn_live_only_faults(case.job(chosen.contenders()[0]).read_scenario() for case in chosen.cases_at_points())
+    typer.echo(
+        f"compare: {len(chosen.cases_at_points())} cases, {chosen.seeds} seeds where anything is random", err=True
+    )
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.settings import DAY_S, Setting, choices, declaration
-from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
+from tailpack.cli.options import AsJson, check_policy, complete_policy, complete_scenario, plain, print_json
 from tailpack.errors import TailpackError
 
 
@@ -114,7 +114,7 @@ def show_policy(
     """Show the options of a policy and their defaults, for --set policy.OPTION=VALUE."""
     from autoscaler.policies.registry import policy_factory  # noqa: PLC0415
 
-    factory = policy_factory(usable_policy(name))
+    factory = policy_factory(check_policy(name))
     record = factory.options
     defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
     if as_json:

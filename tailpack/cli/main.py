@@ -24,13 +24,13 @@ from contracts.children import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
-FINALISED_S: Final = 0.05
+INTERRUPT_DELAY_S: Final = 0.05
 _interrupted: Final = threading.Event()
 
 START, OWN, DECIDE, RUN, LIST, KAFKA = "Start", "Your group", "Decide", "Run", "List", "Kafka"
 DEV: Final = ""
 """The panel of what only maintainers use."""
-REACH: Final = "--bootstrap-servers kafka:9092"
+SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
 
 COMMANDS: Final = (
     # command, where it is defined ("module:function"), example, panel
@@ -38,8 +38,8 @@ COMMANDS: Final = (
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
-    ("topics create", "tailpack.cli.kafka:create", f"topics create demo {REACH} --namespace mine", OWN),
-    ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
+    ("topics create", "tailpack.cli.kafka:create", f"topics create demo {SERVER_OPTION} --namespace mine", OWN),
+    ("record", "tailpack.cli.run:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
     ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),
     ("optimum", "tailpack.cli.simulate:optimum", "optimum w1", DECIDE),
@@ -56,7 +56,7 @@ COMMANDS: Final = (
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
-    ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
+    ("dev load", "tailpack.cli.run:load", f"dev load demo {SERVER_OPTION} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
@@ -70,7 +70,7 @@ GROUPS: Final = {
     "dev": (DEV, "Benchmarks, published tables, and the steps of a run, for maintainers."),
     "dev bench": (DEV, "Measure this machine."),
 }
-MOVED: Final = {
+RENAMED: Final = {
     # what people type: the command now; "NAME" means that an argument follows
     "scenarios": "list scenarios",
     "scenarios NAME": "show scenario",
@@ -84,7 +84,7 @@ MOVED: Final = {
     "kafka consumer-groups": "kafka groups",
 }
 """Former names, which still work for one release."""
-LEFT: Final = {
+REMOVED: Final = {
     "chaos": "make chaos SEEDS=5",
     "grouping": "tailpack paper consistent-grouping",
     "metrics": "docs/reference/metrics.md",
@@ -107,7 +107,7 @@ class Command(TyperCommand):
         self.target = target
         hidden = not (panel or path.startswith("dev "))
         summary, example = _summary(*target.split(":")), f"Example: tailpack {example}"
-        super().__init__(_last(path), help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None)
+        super().__init__(_last_word(path), help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the real command."""
@@ -125,17 +125,17 @@ class Command(TyperCommand):
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
 
 
-class Moved(TyperCommand):
+class RenamedCommand(TyperCommand):
     """A former name of a command or group."""
 
     def __init__(self, path: str, root: "Group") -> None:
-        super().__init__(_last(path), hidden=True)
+        super().__init__(_last_word(path), hidden=True)
         self.path, self.root = path, root
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Print the new name, and return the context of the command that has it."""
-        named = MOVED.get(f"{self.path} NAME") if args and not args[0].startswith("-") else None
-        path = named or MOVED[self.path]
+        named = RENAMED.get(f"{self.path} NAME") if args and not args[0].startswith("-") else None
+        path = named or RENAMED[self.path]
         if not extra.get("resilient_parsing"):
             sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
         command: Any = self.root
@@ -157,8 +157,8 @@ class Group(TyperGroup):
             elsewhere = {
                 path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
             }
-            if args[0] in LEFT and ctx.parent is None:
-                ctx.fail(f"`{args[0]}` is gone; use: {LEFT[args[0]]}")
+            if args[0] in REMOVED and ctx.parent is None:
+                ctx.fail(f"`{args[0]}` is gone; use: {REMOVED[args[0]]}")
             near = get_close_matches(args[0], here) or get_close_matches(args[0], elsewhere)
             meant = ", ".join(f"'{(here if one in here else elsewhere)[one]}'" for one in near)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if meant else ""))
@@ -191,9 +191,9 @@ class Root(Group):
                     )  # fmt: skip
                     groups[" ".join(above[:depth])].add_command(groups[group])
             groups[" ".join(above)].add_command(Command(path, target, example, panel))
-        for path in MOVED:
+        for path in RENAMED:
             if not path.endswith(" NAME"):
-                groups[path.rpartition(" ")[0]].add_command(Moved(path, self))
+                groups[path.rpartition(" ")[0]].add_command(RenamedCommand(path, self))
 
 
 app = typer.Typer(
@@ -224,7 +224,7 @@ def _about(
 ) -> None: ...
 
 
-def _last(path: str) -> str:
+def _last_word(path: str) -> str:
     return path.rpartition(" ")[2]
 
 
@@ -245,7 +245,7 @@ def main() -> None:
     """Run the command line. An error that the user can fix is one line and exit status 2; Ctrl-C is status 130."""
     for stop in STOPPING:
         signal.signal(stop, _interrupt)
-    sys.unraisablehook = _dropped
+    sys.unraisablehook = _interrupt_again
     _interrupted.clear()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its warnings are not ours
     try:
@@ -287,10 +287,10 @@ def _interrupt(*_: object) -> Never:
     raise KeyboardInterrupt
 
 
-def _dropped(what: "sys.UnraisableHookArgs") -> None:
+def _interrupt_again(what: "sys.UnraisableHookArgs") -> None:
     """Interrupt once more, a moment later, where Python drops the error: in finalisers and in the compiler."""
     if issubclass(what.exc_type, KeyboardInterrupt):
-        again = threading.Timer(FINALISED_S, os.kill, (os.getpid(), signal.SIGINT))
+        again = threading.Timer(INTERRUPT_DELAY_S, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True
         again.start()
     else:

@@ -161,7 +161,7 @@ def known(name: str, names: Iterable[str], *, what: str) -> str:
     raise TailpackError(f"{what} {name!r} is {unknown(found, choices)}")
 
 
-def usable_policy(name: str) -> str:
+def check_policy(name: str) -> str:
     """Return the name of a policy. Raises TailpackError for one that is unknown or cannot be used."""
     from autoscaler.policies.registry import policy_factory  # noqa: PLC0415  numpy only where needed
 
@@ -172,7 +172,7 @@ def usable_policy(name: str) -> str:
     return plain(name)
 
 
-def load_scenario_with(
+def load_with_trace(
     name: str, trace: Path | None, asked: dict[str, Any]
 ) -> "tuple[ScenarioFile, TraceFile | EventTrace | None]":
     """Return a scenario with what is asked for, and its trace, which it plays: `trace`, or that of its own.
@@ -191,7 +191,7 @@ def load_scenario_with(
     wanted = asked.get("payment.partitions", asked.get("partitions"))
     if wanted is not None and (found.partitions or 0) > wanted:
         raise InvalidSettingsError([f"{found.name}: names {found.partitions} partitions, --set partitions={wanted}"])
-    return chosen.playing(found), found
+    return chosen.with_trace(found), found
 
 
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     return changes | {key: value for key, value in named.items() if value is not None}
 
 
-def first_class(
+def slo_changes(
     latency: str | None, percentile: float | None, service_time: str | None, startup: str | None, most: int | None
 ) -> dict[str, Any]:
     """Return these options as changes of a scenario: dotted key → value, for `parse_changes`."""

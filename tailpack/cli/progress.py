@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 if TYPE_CHECKING:
     from bench.matrix import Announce
 
-LINE_S: Final = 30.0
+LINE_INTERVAL_S: Final = 30.0
 """A log, where no bar moves, gets a line so often."""
-SHOWN: Final = 5
+MAX_FAILURES_SHOWN: Final = 5
 """Failed runs that are named; they mostly fail for the same reason."""
 
 
@@ -41,7 +41,7 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
         def tell(**told: Any) -> None:
             nonlocal line_s
             shown.update(task, **told)
-            if not sys.stderr.isatty() and (now_s := time.monotonic()) - line_s > LINE_S:
+            if not sys.stderr.isatty() and (now_s := time.monotonic()) - line_s > LINE_INTERVAL_S:
                 line_s, (at,) = now_s, shown.tasks
                 done = f"{at.completed:,.0f}" + ("" if at.total is None else f" of {at.total:,.0f}")
                 left = "" if at.time_remaining is None else f", about {at.time_remaining:.0f} s left"
@@ -93,8 +93,8 @@ def next_step(*commands: str, as_json: bool = False) -> None:
 def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:
     """Name on standard error the runs that failed, with the reason, and the folder with all results."""
     console = Console(stderr=True)
-    for run, why in failed[:SHOWN]:
+    for run, why in failed[:MAX_FAILURES_SHOWN]:
         console.print(f"tailpack: {run}: {why}", highlight=False, soft_wrap=True, markup=False)
-    if len(failed) > SHOWN:
-        console.print(f"tailpack: … and {len(failed) - SHOWN} more runs without a result", highlight=False)
+    if len(failed) > MAX_FAILURES_SHOWN:
+        console.print(f"tailpack: … and {len(failed) - MAX_FAILURES_SHOWN} more runs without a result", highlight=False)
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)

@@ -12,7 +12,7 @@ from rich.console import Console
 from tailpack.cli.options import AsJson, Master
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
-from tailpack.reporting import hand_over
+from tailpack.reporting import print_all
 
 if TYPE_CHECKING:
     from report.page.sheets import Sheet
@@ -74,24 +74,24 @@ def run(
     """
     from report.page import page  # noqa: PLC0415  only where a report is made
     from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
-    from tailpack.reporting import Asked, kept_result, newest_in, reported, show, whole, with_otherwise  # noqa: PLC0415
+    from tailpack.reporting import ReportInputs, add_other_policies, load_result, make_report, newest_in, show, whole  # noqa: PLC0415
 
     form = _chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
-    asked = Asked(events, journal, latency_target_s, percentile)
-    if kept and asked != Asked():
+    asked = ReportInputs(events, journal, latency_target_s, percentile)
+    if kept and asked != ReportInputs():
         raise TailpackError("--kept computes nothing: leave out what says how")
     source = source or str(newest_in(Path("out")))
-    folder = Path(source) if kept else reported(source, asked, console, master=master)
-    result = kept_result(folder)
+    folder = Path(source) if kept else make_report(source, asked, console, master=master)
+    result = load_result(folder)
     if not kept and (result.world == "live" if others is None else others and result.world != "unknown"):
-        result = with_otherwise(result, folder, console)
+        result = add_other_policies(result, folder, console)
     elif kept and form is Format.HTML:
         page.write(result, folder / page.PAGE_FILE)
     if form is Format.MARKDOWN:
-        hand_over(markdown_report(result))
+        print_all(markdown_report(result))
     elif form is Format.CSV:
-        _hand_over_csv(sheets(result), folder, table)
+        _print_csv(sheets(result), folder, table)
     else:
         show(result, folder, console, as_json=form is Format.JSON)
     page_at, other = folder / page.PAGE_FILE, "tailpack report compare RUN_DIR RUN_DIR"
@@ -108,7 +108,7 @@ def _chosen(form: Format, table: str, *, as_json: bool) -> Format:
     return Format.JSON if as_json else form
 
 
-def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
+def _print_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
     """Print one table, or write all of them."""
     from report.page.sheets import csv_text, write_csv  # noqa: PLC0415
 
@@ -117,7 +117,7 @@ def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
         written = write_csv(by_name.values(), folder / TABLES)
         Console(stderr=True).print(f"written: {len(written)} tables in {folder / TABLES}", highlight=False)
     elif table in by_name:
-        hand_over(csv_text(by_name[table]))
+        print_all(csv_text(by_name[table]))
     else:
         raise TailpackError(f"no table is called {table}; there are {', '.join(by_name)}")
 
@@ -137,7 +137,7 @@ def compare(
     from report import replace_file  # noqa: PLC0415  only where runs are compared
     from report.comparison import compare, markdown  # noqa: PLC0415
     from report.result import RESULT_FILE  # noqa: PLC0415
-    from tailpack.reporting import Asked, check_run, reported  # noqa: PLC0415
+    from tailpack.reporting import ReportInputs, check_run, make_report  # noqa: PLC0415
 
     if form in {Format.CSV, Format.HTML}:
         raise TailpackError(f"a comparison has no --format {form}; it has markdown and json")
@@ -147,7 +147,7 @@ def compare(
         raise TailpackError("name two runs or more, to compare them")
     for run in runs:
         if not (run / RESULT_FILE).exists():
-            reported(str(run), Asked(), Console(stderr=True), master=master)
+            make_report(str(run), ReportInputs(), Console(stderr=True), master=master)
     found = compare(runs)
     if as_json or form is Format.JSON:
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
@@ -156,4 +156,4 @@ def compare(
     if out:
         replace_file(out, text)
     else:
-        hand_over(text)
+        print_all(text)

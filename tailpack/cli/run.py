@@ -31,10 +31,10 @@ from tailpack.cli.options import (
     WebUi,
     check_folder,
     checked_name,
-    first_class,
-    load_scenario_with,
+    load_with_trace,
     parse_changes,
     print_json,
+    slo_changes,
 )
 from tailpack.cli.progress import next_step, progress
 from tailpack.errors import INTERRUPTED, TailpackError
@@ -93,7 +93,7 @@ def run(
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
     asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
-    asked |= first_class(latency, percentile, service_time, startup, most)
+    asked |= slo_changes(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
         client_properties=client_properties, web_port=web_ui, load_workers=load_workers,
@@ -105,7 +105,7 @@ def _run(name: str, trace: Path | None, asked: dict[str, Any], out: Path, *, as_
     from tailpack.reporting import show, whole  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    chosen, _ = load_scenario_with(name, trace, asked)
+    chosen, _ = load_with_trace(name, trace, asked)
     console = Console(stderr=as_json)
     folder = Run(chosen, console, out, **how).execute()
     result = Result.load(folder)

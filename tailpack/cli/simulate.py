@@ -25,21 +25,21 @@ from tailpack.cli.options import (
     ServiceTime,
     Startup,
     Trace,
-    first_class,
-    load_scenario_with,
+    load_with_trace,
     parse_changes,
     print_json,
+    slo_changes,
 )
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
-from tailpack.provenance import free_for_run
+from tailpack.provenance import check_no_run
 
 if TYPE_CHECKING:
-    from bench.replay import Measured, Replayed
-    from bench.scenario import Scenario as Question
+    from bench.replay import MeasuredTimes, ReplayResult
+    from bench.scenario import Scenario as ScenarioFile
     from bench.simulation.chain import ChainResult, StageResult
     from bench.simulation.run import SimulationResult
-    from bench.simulation.sent import Sent
+    from bench.simulation.sent_events import SentEvents
 
 COMPILING_S: Final = 20
 """Typical time of compiling what one run needs, on two cores."""
@@ -88,7 +88,7 @@ def simulate(
 ) -> None:
     """Simulate a scenario, or the events of a finished run, and show the figures: seconds instead of minutes."""
     asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
-    asked |= first_class(latency, percentile, service_time, startup, most)
+    asked |= slo_changes(latency, percentile, service_time, startup, most)
     _announce_compiler()
     if source is not None:
         if scenario or trace or out or best:
@@ -97,21 +97,21 @@ def simulate(
         return
     if not scenario:
         raise TailpackError("Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all")
-    chosen, played = load_scenario_with(scenario, trace, asked)
+    chosen, played = load_with_trace(scenario, trace, asked)
     _simulate(chosen, played, out, best=best, as_json=as_json)
 
 
-def _simulate(chosen: "Question", played: Any, out: Path | None, *, best: bool, as_json: bool) -> None:
+def _simulate(chosen: "ScenarioFile", played: Any, out: Path | None, *, best: bool, as_json: bool) -> None:
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
-    say_live_only([chosen])
+    warn_live_only_faults([chosen])
     if chosen.stages:
-        _simulate_chain(chosen, sent_by(chosen, played), out, as_json=as_json)
+        _simulate_chain(chosen, build_events(chosen, played), out, as_json=as_json)
         return
     if out is not None:
-        free_for_run(out)
-    sent = sent_by(chosen, played)
+        check_no_run(out)
+    sent = build_events(chosen, played)
     with Console(stderr=True).status(f"simulating {count(sent.events)} events"):
         run, result = run_scenario(chosen, sent, keep_events=out is not None)
     if best:
@@ -153,14 +153,14 @@ def optimum(
     """
     from bench.simulation.optimum import find_optimum  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
     _announce_compiler()
     if Path(scenario).suffix in TRACES and trace is None:
         scenario, trace = "w1", Path(scenario)
-    chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
-    sent = sent_by(chosen, played)
-    say_live_only([chosen])
+    chosen, played = load_with_trace(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
+    sent = build_events(chosen, played)
+    warn_live_only_faults([chosen])
     with _searching(sent.events):
         found, schedule = find_optimum(chosen, sent)
     judged = run_scenario(chosen, sent, keep_events=False)[1] if schedule else None
@@ -187,7 +187,7 @@ def optimum(
     Console().print(_pairs(rows, f"{scenario}, seed {chosen.seed}: {count(sent.events)} events"))
 
 
-def say_live_only(scenarios: "Iterable[Question]") -> None:
+def warn_live_only_faults(scenarios: "Iterable[ScenarioFile]") -> None:
     """Name on standard error the faults of each scenario that change nothing in a simulation."""
     from loadgen.faults import live_only_faults  # noqa: PLC0415
 
@@ -206,7 +206,7 @@ def _note(text: str) -> None:
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
-def _with_optimum(result: "SimulationResult", scenario: "Question", sent: "Sent") -> "SimulationResult":
+def _with_optimum(result: "SimulationResult", scenario: "ScenarioFile", sent: "SentEvents") -> "SimulationResult":
     """Return the result with the optimum of its events, if that can be computed; else print why not."""
     from bench.simulation.optimum import find_optimum, why_not  # noqa: PLC0415  as above
 
@@ -232,7 +232,7 @@ def _simulate_run(folder: Path, changes: dict[str, Any], *, as_json: bool) -> No
     Console().print(measured_in(found.measured), style="dim", highlight=False, soft_wrap=True)
 
 
-def side_by_side(found: "Replayed") -> Table:
+def side_by_side(found: "ReplayResult") -> Table:
     """Return live, simulated, difference and verdict of each figure."""
     same = found.policy == found.live_policy
     title = f"{found.run}, " + (found.policy if same else f"live {found.live_policy}, simulated {found.policy}")
@@ -253,7 +253,7 @@ def side_by_side(found: "Replayed") -> Table:
     return table
 
 
-def measured_in(measured: "Measured") -> str:
+def measured_in(measured: "MeasuredTimes") -> str:
     """Return the times that the simulator takes from the run."""
     known = {
         "μ": f"{measured.service_rate:.1f} events/s",
@@ -264,7 +264,7 @@ def measured_in(measured: "Measured") -> str:
     return "measured in the run: " + ", ".join(f"{name} {value}" for name, value in known.items())
 
 
-def figures_of(result: "SimulationResult", scenario: "Question") -> Table:
+def figures_of(result: "SimulationResult", scenario: "ScenarioFile") -> Table:
     """Return the figures, one a line."""
     best, least = result.optimum_replica_minutes, result.optimum_lower
     rows = {
@@ -292,7 +292,7 @@ def _pairs(rows: dict[str, str], title: str) -> Table:
     return table
 
 
-def _simulate_chain(scenario: "Question", sent: "Sent", out: Path | None, *, as_json: bool) -> None:
+def _simulate_chain(scenario: "ScenarioFile", sent: "SentEvents", out: Path | None, *, as_json: bool) -> None:
     """Simulate a scenario with stages, and show each stage and the whole."""
     from bench.simulation.chain import run_chain  # noqa: PLC0415  as above
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from contracts.children import identity, last_log_line, uninterrupted
 from contracts.waiting import NotWithinError, until
 from tailpack.errors import TailpackError
-from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
+from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.jars import ensure, java
 from tailpack.local.ports import LOOPBACK, free_ports
 
@@ -57,10 +57,10 @@ class Node:
         return process.pid if process else None
 
     @property
-    def seat(self) -> Seat | None:
+    def seat(self) -> NodeState | None:
         """Where it listens, or listened last; None before its first start."""
         try:
-            return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=Seat)
+            return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=NodeState)
         except FileNotFoundError:
             return None
 
@@ -73,7 +73,7 @@ class Node:
             return psutil.Process(state.pid)
         return None
 
-    def prepare(self, jars: Path, seat: Seat) -> None:
+    def prepare(self, jars: Path, seat: NodeState) -> None:
         """Write the configuration for this seat, and make the folder fit to hold data when it is not."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._save(seat)
@@ -92,7 +92,7 @@ class Node:
             words = (done.stderr or done.stdout).strip().splitlines() or ["it printed nothing"]
             raise TailpackError(f"{self.folder} cannot hold Kafka's data: {words[-1].strip()}")
 
-    def launch(self, jars: Path, seat: Seat) -> None:
+    def launch(self, jars: Path, seat: NodeState) -> None:
         """Start the process and write down which it is; it answers later."""
         with uninterrupted(), self.log.open("ab") as log:
             command = [*self._java(jars), *JVM, seat.heap, "kafka.Kafka", "server.properties"]
@@ -122,7 +122,7 @@ class Node:
         """Collect what has ended of what was started here."""
         self._started[:] = [process for process in self._started if process.poll() is None]
 
-    def _save(self, seat: Seat, *, pid: int = 0, who: str = "") -> None:
+    def _save(self, seat: NodeState, *, pid: int = 0, who: str = "") -> None:
         (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(replace(seat, pid=pid, who=who)))
 
     def _java(self, jars: Path) -> list[str]:
@@ -196,7 +196,7 @@ class Broker:
             process.wait(STOP_DEADLINE_S)
             self.nodes[node].reap()
 
-    def _launch(self, seats: Sequence[Seat]) -> None:
+    def _launch(self, seats: Sequence[NodeState]) -> None:
         """Start the nodes of these seats and wait until each serves clients; when one does not, stop them all."""
         java()  # without one nothing is left in the folder
         jars, nodes = ensure("kafka"), [self.nodes[seat.node] for seat in seats]
@@ -212,12 +212,12 @@ class Broker:
             _stop(nodes)
             raise
 
-    def _seats(self, port: int) -> list[Seat]:
+    def _seats(self, port: int) -> list[NodeState]:
         """Seats of the nodes that do not run. Those that run know the others' of last time, so these stay."""
         down = [node.seat for node in self.nodes.values() if node.pid is None]
         if len(down) == len(self.nodes):
-            return [replace(seat, door=self._door(seat.port)) for seat in assign_seats(down, port)]
-        seats: list[Seat] = [seat for seat in down if seat]
+            return [replace(seat, door=self._door(seat.port)) for seat in assign_ports(down, port)]
+        seats: list[NodeState] = [seat for seat in down if seat]
         free_ports([seat.port for seat in seats])  # one line here, if another process took one meanwhile
         return seats
 
@@ -245,7 +245,7 @@ def default_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tailpack" / "kafka"
 
 
-def _serves(seat: Seat) -> bool:
+def _serves(seat: NodeState) -> bool:
     """Tell whether the node listens and has its place among the brokers."""
     with socket.socket() as probe:
         probe.settimeout(0.2)

@@ -63,7 +63,7 @@ appender.out.layout.pattern = %d %-5p %c{1}: %m%n
 """
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
+class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """A node's place in its cluster. All ports are on loopback."""
 
     port: int
@@ -89,7 +89,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
         return "-Xmx384m" if len(self.quorum) == 1 else "-Xmx256m"
 
 
-def assign_seats(before: Sequence[Seat | None], port: int) -> list[Seat]:
+def assign_ports(before: Sequence[NodeState | None], port: int) -> list[NodeState]:
     """Return seats for the nodes of a cluster that does not run, numbered from 1.
 
     before: each node's seat of last time, whose port it keeps. port: wanted for the first node; the others take the
@@ -99,10 +99,10 @@ def assign_seats(before: Sequence[Seat | None], port: int) -> list[Seat]:
     wanted = [port + offset for offset in range(len(before))] if port else last
     ports = free_ports([*wanted, *(0 for _ in before)])  # the controllers' ports need not be known outside
     quorum = dict(enumerate(ports[len(before) :], start=1))
-    return [Seat(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
+    return [NodeState(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
 
 
-def write_configuration(folder: Path, seat: Seat, properties: str) -> None:
+def write_configuration(folder: Path, seat: NodeState, properties: str) -> None:
     """Write server.properties and log4j2.properties. `properties`: as PROPERTIES, with the same places."""
     replication = min(REPLICATION, len(seat.quorum))
     text = properties.format(

@@ -23,10 +23,10 @@ from tailpack.errors import TailpackError
 
 Bundle = Literal["kafka", "spark"]
 TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spark": "Spark's Kafka connector (10 MB)"}
-CONNECTIONS: Final = 8
-ANSWER_S: Final = 60
+MAX_CONNECTIONS: Final = 8
+ANSWER_TIMEOUT_S: Final = 60
 """How long a repository may be silent."""
-MINIMUM: Final = 17
+MIN_JAVA_VERSION: Final = 17
 INSTALL: Final = (
     "install one: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17` (macOS)"
 )
@@ -60,20 +60,20 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
     """
     jars = locked(bundle)
     folder = cache_folder() / bundle
-    if not _wrong(jars, folder):
+    if not _invalid_jars(jars, folder):
         return folder
     cache_folder().mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         handle = os.open(cache_folder(), os.O_RDONLY)
         stack.callback(os.close, handle)
         fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder: no lock file, and free again when we are killed
-        if not _wrong(jars, folder):  # another process fetched it while we waited
+        if not _invalid_jars(jars, folder):  # another process fetched it while we waited
             return folder
         announce(f"fetching {TITLES[bundle]} from Maven Central, once, into {folder}")
         fresh = Path(tempfile.mkdtemp(prefix=f"{bundle}-", dir=cache_folder()))
         try:
             _fetch(jars, fresh)
-            if wrong := _wrong(jars, fresh):
+            if wrong := _invalid_jars(jars, fresh):
                 raise TailpackError(f"{wrong[0]}: the checksum is not the locked one; nothing was installed, try again")
             fresh.chmod(0o755)  # an image is built as root and run as another user
             shutil.rmtree(folder, ignore_errors=True)
@@ -94,7 +94,7 @@ def java() -> str:
     found = shutil.which(candidate)
     if not found:
         where = f"JAVA_HOME={home} holds no bin/java" if home else "java is not on the PATH"
-        raise TailpackError(f"Java {MINIMUM} or newer is needed, {where}; {INSTALL}")
+        raise TailpackError(f"Java {MIN_JAVA_VERSION} or newer is needed, {where}; {INSTALL}")
     try:
         said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as broken:
@@ -102,12 +102,14 @@ def java() -> str:
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None:  # macOS ships a stub that only names a download
         raise TailpackError(f"{found} is not a working Java; {INSTALL}")
-    if int(version.group(1)) < MINIMUM:
-        raise TailpackError(f"Java {MINIMUM} or newer is needed, {found} is version {version.group(1)}; {INSTALL}")
+    if int(version.group(1)) < MIN_JAVA_VERSION:
+        raise TailpackError(
+            f"Java {MIN_JAVA_VERSION} or newer is needed, {found} is version {version.group(1)}; {INSTALL}"
+        )
     return found
 
 
-def _wrong(jars: list[Jar], folder: Path) -> list[str]:
+def _invalid_jars(jars: list[Jar], folder: Path) -> list[str]:
     return [jar.file for jar in jars if not (folder / jar.file).is_file() or _sha256(folder / jar.file) != jar.sha256]
 
 
@@ -125,13 +127,13 @@ def _fetch(jars: list[Jar], folder: Path) -> None:
     truststore.inject_into_ssl()  # as pip does: a network's own authority is in the machine's store alone
     with tempfile.TemporaryDirectory(dir=folder) as repository:
         repositories = GlobalSettings.load().repositories or None
-        maven = MavenContext(repo_cache=Path(repository), remote_repos=repositories, timeout=ANSWER_S)
+        maven = MavenContext(repo_cache=Path(repository), remote_repos=repositories, timeout=ANSWER_TIMEOUT_S)
 
         def download(jar: Jar) -> None:
             artifact = maven.project(jar.group, jar.artifact).at_version(jar.version).artifact()
             artifact.resolve().replace(folder / jar.file)
 
-        pool = ThreadPoolExecutor(CONNECTIONS)
+        pool = ThreadPoolExecutor(MAX_CONNECTIONS)
         try:
             list(pool.map(download, jars))
         except (OSError, RuntimeError, ValueError) as wrong:  # jgo's own errors are all of these

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import psutil
 
-FULL: Final = 0.95
+FULL_CPU_SHARE: Final = 0.95
 """Busy share of all cores' time above which the machine counts as full."""
 
 
@@ -61,16 +61,16 @@ class ResourceMeter:
                 usage.watched_s += now - before[1]
             self._last[name, pid] = (cpu, now)
         self.peak_mib = max(self.peak_mib, total)
-        self._look_at_cores()
+        self._measure_cores()
         return total
 
-    def _look_at_cores(self) -> None:
+    def _measure_cores(self) -> None:
         times = psutil.cpu_times()
         idle_s = times.idle + getattr(times, "iowait", 0.0)
         cores = (sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0) - idle_s, idle_s)
         if self._cores is not None:
             busy_s, idle_s = (now - before for now, before in zip(cores, self._cores, strict=True))
-            if busy_s > FULL * (busy_s + idle_s):
+            if busy_s > FULL_CPU_SHARE * (busy_s + idle_s):
                 self.full_s += (busy_s + idle_s) / (psutil.cpu_count() or 1)
         self._cores = cores
 

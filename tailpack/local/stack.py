@@ -130,13 +130,13 @@ class Stack:
     def failed(self) -> Supervised | None:
         """Return a process that starting again does not help, None where there is none."""
         ended = [child for child in self.children if child.exit_status is not None]
-        return next((child for child in ended if self._once(child) or child.restarts >= START_ATTEMPTS), None)
+        return next((child for child in ended if self._runs_once(child) or child.restarts >= START_ATTEMPTS), None)
 
     def supervise(self, now: float) -> list[str]:
         """Start services and autoscaler again when they have ended; return what happened, in sentences."""
-        return [event for one in self.children if not self._once(one) and (event := one.supervise(now))]
+        return [event for one in self.children if not self._runs_once(one) and (event := one.supervise(now))]
 
-    def _once(self, child: Supervised) -> bool:
+    def _runs_once(self, child: Supervised) -> bool:
         return any(child is one for one in self.load_parts)
 
     def processes(self) -> dict[str, int]:

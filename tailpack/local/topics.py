@@ -17,7 +17,7 @@ from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
 DEADLINE_S: Final = 30.0
-AT_ONCE: Final = 5_000
+MAX_PARTITIONS_PER_REQUEST: Final = 5_000
 """Partitions: brokers refuse a request that would create more than 10,000."""
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
@@ -32,7 +32,7 @@ ADVICE: Final[dict[int, str]] = {
 
 
 @contextmanager
-def own_kafka(
+def temporary_kafka(
     purpose: str, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS
 ) -> Iterator[Connection]:
     """Yield the way to a broker that lives as long as the block, with every topic of a run."""
@@ -57,7 +57,9 @@ def create_topics(
         _new(connection.namespace, topic, partitions_of(topic, payment_partitions, pipeline_partitions))
         for topic in Topic
     ]
-    _grow(_create(connection, topics), qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
+    _add_partitions(
+        _create(connection, topics), qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions
+    )
 
 
 def create_control_topics(connection: Connection, scaled: ScaledGroup, partitions: int) -> None:
@@ -72,7 +74,7 @@ def create_control_topics(connection: Connection, scaled: ScaledGroup, partition
 
 
 def _new(namespace: str, topic: Topic, partitions: int) -> NewTopic:
-    name, count = qualified(namespace, topic), min(AT_ONCE, partitions)  # -1: the broker's default
+    name, count = qualified(namespace, topic), min(MAX_PARTITIONS_PER_REQUEST, partitions)  # -1: the broker's default
     return NewTopic(name, num_partitions=count, replication_factor=-1, config=SETTINGS.get(topic, {}))
 
 
@@ -95,23 +97,23 @@ def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
         try:
             creation.result(0)
         except TimeoutError as silent:
-            raise TailpackError(_silent(connection, errors)) from silent
+            raise TailpackError(_no_answer(connection, errors)) from silent
         except KafkaException as refused:
             reason = refused.args[0]
             if reason.code() == KafkaError._TIMED_OUT:
-                raise TailpackError(_silent(connection, errors)) from refused
+                raise TailpackError(_no_answer(connection, errors)) from refused
             if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 text = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
                 raise TailpackError(text) from refused
     return admin
 
 
-def _grow(admin: AdminClient, topic: str, partitions: int) -> None:
+def _add_partitions(admin: AdminClient, topic: str, partitions: int) -> None:
     """Let `topic` have as many partitions; one that has them, or more, is left as it is. Raises TailpackError."""
     try:
-        for there in range(AT_ONCE, partitions, AT_ONCE):
+        for there in range(MAX_PARTITIONS_PER_REQUEST, partitions, MAX_PARTITIONS_PER_REQUEST):
             if len(admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions) <= there:
-                larger = NewPartitions(topic, min(there + AT_ONCE, partitions))
+                larger = NewPartitions(topic, min(there + MAX_PARTITIONS_PER_REQUEST, partitions))
                 admin.create_partitions([larger], request_timeout=DEADLINE_S)[topic].result(DEADLINE_S)
     except KafkaException as refused:
         why = refused.args[0].str()
@@ -126,7 +128,7 @@ def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:
         raise TailpackError(f"{_source(connection)} cannot be used ({why}); correct what it names") from unusable
 
 
-def _silent(connection: Connection, errors: list[KafkaError]) -> str:
+def _no_answer(connection: Connection, errors: list[KafkaError]) -> str:
     telling = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # that one gives no reason
     reason = f" ({telling[-1].str()})" if telling else ""
     remedy = "start it, or correct --bootstrap-servers and --client-properties"

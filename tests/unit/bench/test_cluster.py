@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench import BenchError, cluster
-from bench.cluster import Cluster, ClusterRuns, Namespace, run_there
+from bench.cluster import Cluster, ClusterRuns, Namespace, run_on_cluster
 from bench.scenario import load_scenario
 
 
@@ -21,7 +21,7 @@ from bench.scenario import load_scenario
 )
 def test_what_pods_cannot_run_is_said(scenario: object, why: str, tmp_path: Path) -> None:
     with pytest.raises(BenchError, match=why):
-        run_there(scenario, Cluster(), tmp_path, lambda _: None)  # type: ignore[arg-type]
+        run_on_cluster(scenario, Cluster(), tmp_path, lambda _: None)  # type: ignore[arg-type]
 
 
 def test_every_scenario_runs_under_every_policy_with_every_seed() -> None:
@@ -55,6 +55,6 @@ def test_obstacles_are_named_and_given_up_when_nothing_gets_ready(
     monkeypatch.setattr(place, "get", lambda what, *_: found.get(what, []))
     monkeypatch.setattr(cluster, "STUCK_S", 0.0)
     with pytest.raises(BenchError, match=re.escape(f"order; {obstacle}")):
-        place.until_ready(0, lambda _: None)
+        place.wait_until_ready(0, lambda _: None)
     order["status"] = {"readyReplicas": 1}
-    place.until_ready(0, lambda _: None)
+    place.wait_until_ready(0, lambda _: None)

@@ -9,7 +9,7 @@ import pytest
 
 from bench import matrix_table
 from bench.matrix import FAILED, OPTIMUM, Axis, Case, Job, Matrix, Row
-from bench.matrix_table import Compared, Line, compare, draw, page
+from bench.matrix_table import Comparison, Line, compare, draw, page
 
 HARDNESS = np.random.default_rng(1).normal(0, 1, 100)
 """How hard each seed is, for every policy alike."""
@@ -32,13 +32,13 @@ def _nothing_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix_table, "run", lambda jobs, *_, **__: {job: told(job) for job in jobs})
 
 
-def compared(*policies: str, split: str = "random", **how: Any) -> Compared:
+def compared(*policies: str, split: str = "random", **how: Any) -> Comparison:
     names = policies or ("linear", "algorithm-2", "algorithm-1", "static")
     case = Case(scenario="w1", set={"split": split})
     return compare(Matrix(title="t", case=[case], contender=list(names), **how), Path())
 
 
-def lines(found: Compared) -> dict[str, Line]:
+def lines(found: Comparison) -> dict[str, Line]:
     return {line.policy: line for line in found.rows}
 
 
@@ -64,8 +64,8 @@ def test_the_page_has_every_contender_and_the_plot_is_drawn(tmp_path: Path) -> N
     assert "At random: split; 20 seeds" in page(found)
     assert all(f"| `{line.policy}` |" in page(found) for line in found.rows)
     axis = Axis(varies="seconds until a replica serves", key="startup_s", values=[0, 5, "gke"])
-    swept = compared("linear", "algorithm-2", axis=axis)
-    assert page(swept).count("99 %") == 0 < page(swept).count("\n| gke |")
-    for name, one in (("cases", found), ("axis", swept)):
+    cases_at_points = compared("linear", "algorithm-2", axis=axis)
+    assert page(cases_at_points).count("99 %") == 0 < page(cases_at_points).count("\n| gke |")
+    for name, one in (("cases", found), ("axis", cases_at_points)):
         draw(one, tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").stat().st_size > 5_000

@@ -10,7 +10,7 @@ import recorded_runs
 from small_report import small_run
 
 from bench import BenchError
-from bench.replay import OTHERS, measure, otherwise, read_run, replay, scenario_of, simulate_again
+from bench.replay import OTHER_POLICIES, measure, read_run, replay, scenario_of, simulate_again, simulate_other_policies
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
 
@@ -82,15 +82,15 @@ def change(folder, **values):
 
 
 def test_other_policies_are_tried_on_the_events_of_a_live_or_a_simulated_run(folder: Path, tmp_path: Path) -> None:
-    found = otherwise(folder)
-    assert [one.policy for one in found] == [policy for policy in OTHERS if policy != "algorithm-2"]
+    found = simulate_other_policies(folder)
+    assert [one.policy for one in found] == [policy for policy in OTHER_POLICIES if policy != "algorithm-2"]
     assert found[0].replica_minutes == max(one.replica_minutes for one in found), "overprovisioned"
     info = msgspec.structs.replace(RunInfo.load(folder), world="simulated")
     info.save(tmp_path)
-    assert len(otherwise(tmp_path)) == 2
+    assert len(simulate_other_policies(tmp_path)) == 2
     msgspec.structs.replace(info, events_scheduled=7).save(tmp_path)
     for unknown, why in ((tmp_path, "are from a trace"), (tmp_path / "nowhere", "nowhere")):
         with pytest.raises(BenchError, match=why):
-            otherwise(unknown)
+            simulate_other_policies(unknown)
     with pytest.raises(BenchError):
-        otherwise(small_run(tmp_path / "half"))
+        simulate_other_policies(small_run(tmp_path / "half"))

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from bench.scenario import load_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.validation import InvalidSettingsError
 from loadgen import trace_file
 from loadgen.schedule import NO_KEY
@@ -76,16 +76,16 @@ def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monk
 
 def test_events_that_name_more_partitions_than_the_scenario_has_set_them(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, "at_s,partition\n0.1,0\n0.2,11\n"), 5)
-    assert load_scenario("w1").playing(trace).payment.partitions == trace.partitions == 12
+    assert load_scenario("w1").with_trace(trace).payment.partitions == trace.partitions == 12
 
 
 def test_a_scenario_sends_them_at_their_own_times_live_and_simulated(tmp_path: Path) -> None:
     path = written(tmp_path, "at_s,partition,key\n0.1,1,a\n0.5,4,b\n2.25,1,a\n")
     scenario = load_scenario("w1", {"load.trace": str(path), "load.spacing": "smooth"})
     trace = read_trace(path, scenario.payment.partitions)
-    sent = sent_by(scenario, trace)
+    sent = build_events(scenario, trace)
     assert (sent.events, sent.duration_s, sent.partitions) == (3, 3, 5)
-    live = scenario.playing(trace).for_live().load_spec().schedule()
+    live = scenario.with_trace(trace).for_live().load_spec().schedule()
     (one,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
     assert one.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
     assert live.partition.tolist() == [1, 4, 1]
@@ -97,9 +97,9 @@ def test_a_scenario_sends_them_at_their_own_times_live_and_simulated(tmp_path: P
 def test_events_per_second_are_sent_live_as_they_are_simulated(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, text)
     changes = {"load.trace": str(path), "spacing": "poisson", "split": "random", "max_replicas": 2}
-    scenario = load_scenario("w1", changes).playing(read_trace(path))
+    scenario = load_scenario("w1", changes).with_trace(read_trace(path))
     live = scenario.for_live().load_spec().schedule()
-    (simulated,) = sent_by(scenario).workload()
+    (simulated,) = build_events(scenario).workload()
     assert np.array_equal(simulated.intended_us, live.offset_us)
     assert np.array_equal(simulated.partition, live.partition)
     assert len(live) == read_trace(path).counts.sum()
@@ -112,8 +112,8 @@ def test_a_grouping_chooses_anew_by_the_keys_that_events_have(tmp_path: Path, co
     path = written(tmp_path, columns.format(rows))
     scenario = load_scenario("w1-skew9", {"load.trace": str(path), "grouping": "kg", "max_replicas": 5})
     trace = read_trace(path, 9)
-    live = scenario.playing(trace).for_live().load_spec().schedule()
-    simulated = joined(list(sent_by(scenario).chunks()))
+    live = scenario.with_trace(trace).for_live().load_spec().schedule()
+    simulated = joined(list(build_events(scenario).chunks()))
     assert live.partition.tolist() == simulated.partition.tolist()
     owners = {}
     for key, partition in zip(live.key.tolist(), live.partition.tolist(), strict=True):

@@ -9,19 +9,19 @@ import pytest
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import STATE_FILE, Broker
-from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
+from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.ports import EPHEMERAL, free_ports
-from tailpack.provenance import free_for_run
+from tailpack.provenance import check_no_run
 
 
-def properties(folder: Path, seat: Seat) -> dict[str, str]:
+def properties(folder: Path, seat: NodeState) -> dict[str, str]:
     write_configuration(folder, seat, PROPERTIES)
     lines = (folder / "server.properties").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
 def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
-    seats = assign_seats([None, None, None], 0)
+    seats = assign_ports([None, None, None], 0)
     assert [seat.node for seat in seats] == [1, 2, 3]
     assert all(seat.quorum == seats[0].quorum for seat in seats)
     assert len({seat.port for seat in seats} | set(seats[0].quorum.values())) == 6
@@ -41,12 +41,12 @@ def test_a_taken_port_is_told() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(TailpackError, match=f"port {port} on 127.0.0.1 is taken; name another with --port"):
-            assign_seats([Seat(port=port)], 0)
+            assign_ports([NodeState(port=port)], 0)
 
 
 @pytest.mark.parametrize(("nodes", "copies", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
 def test_copies_as_many_as_nodes_up_to_three(tmp_path: Path, nodes: int, copies: int, in_sync: int) -> None:
-    found = properties(tmp_path, Seat(port=1, quorum={node: 100 + node for node in range(1, nodes + 1)}))
+    found = properties(tmp_path, NodeState(port=1, quorum={node: 100 + node for node in range(1, nodes + 1)}))
     assert {found[key] for key in found if key.endswith("replication.factor")} == {str(copies)}
     assert {found[key] for key in found if "min.isr" in key or key.startswith("min.insync")} == {str(in_sync)}
     assert found["controller.quorum.voters"].split(",")[-1] == f"{nodes}@127.0.0.1:{100 + nodes}"
@@ -61,7 +61,7 @@ def three(tmp_path: Path) -> Path:
     for node in QUORUM:
         folder = tmp_path / f"node-{node}"
         folder.mkdir()
-        (folder / STATE_FILE).write_bytes(msgspec.json.encode(Seat(port=100 + node, node=node, quorum=QUORUM)))
+        (folder / STATE_FILE).write_bytes(msgspec.json.encode(NodeState(port=100 + node, node=node, quorum=QUORUM)))
     return tmp_path
 
 
@@ -80,7 +80,7 @@ def test_another_number_is_refused_before_anything_starts(three: Path, brokers: 
 
 def test_a_folder_may_be_there_but_must_hold_no_run(tmp_path: Path) -> None:
     (tmp_path / "mine" / "logs").mkdir(parents=True)
-    assert free_for_run(tmp_path / "mine") == tmp_path / "mine"
+    assert check_no_run(tmp_path / "mine") == tmp_path / "mine"
     (tmp_path / "mine" / RUN_FILE).write_text("{}")
     with pytest.raises(TailpackError, match="mine holds a run already; choose another name, or move it away"):
-        free_for_run(tmp_path / "mine")
+        check_no_run(tmp_path / "mine")

@@ -6,7 +6,7 @@ from bench.scenario import load_scenario
 from bench.simulation.chain import run_chain
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.validation import InvalidSettingsError
 
 THIRD = """
@@ -79,6 +79,6 @@ def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
     with pytest.raises(InvalidSettingsError, match="it has stages"):
         run_scenario(chain())
     with pytest.raises(InvalidSettingsError, match="stages have no optimum in common"):
-        find_optimum(chain(coordinated=False), sent_by(chain()))
+        find_optimum(chain(coordinated=False), build_events(chain()))
     with pytest.raises(InvalidSettingsError, match="a run has one group; live: tailpack autoscale"):
         chain().for_live()

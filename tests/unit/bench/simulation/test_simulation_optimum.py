@@ -18,7 +18,7 @@ from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, Sim
 from bench.scenario import load_scenario
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.validation import InvalidSettingsError
 from report.measures import replica_minutes
 
@@ -144,7 +144,7 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
 )
 def test_a_schedule_keeps_in_the_simulator_what_it_promises(name, changes):
     scenario = load_scenario(name, {"policy": "clairvoyant", "duration_s": 40, **changes})
-    found, _ = find_optimum(scenario, sent_by(scenario))
+    found, _ = find_optimum(scenario, build_events(scenario))
     judged = run_scenario(scenario, keep_events=False)[1]
     assert (found.late, judged.in_sla) == (0, 1.0)
     assert judged.replica_minutes == pytest.approx(found.optimum_replica_minutes, abs=0.01)
@@ -175,4 +175,4 @@ def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
 def test_where_no_optimum_is_known_it_is_said(changes, why):
     scenario = load_scenario("w1", changes)
     with pytest.raises(InvalidSettingsError, match=why):
-        find_optimum(scenario, sent_by(scenario))
+        find_optimum(scenario, build_events(scenario))

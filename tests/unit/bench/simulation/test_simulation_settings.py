@@ -3,7 +3,7 @@
 import pytest
 
 from bench.scenario import load_scenario
-from bench.simulation.sent import settings_of
+from bench.simulation.sent_events import settings_of
 from contracts.delivery import RUNTIMES, Delivery
 
 

@@ -31,7 +31,7 @@ CHUNK_EVENTS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sent:
+class SentEvents:
     """Events of one run, re-created from the seed whenever they are read."""
 
     counts: IntArray
@@ -96,15 +96,15 @@ class Sent:
         return table
 
 
-def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent:
-    """Return what the scenario sends; a trace replaces its rate and duration, as `Scenario.playing` says.
+def build_events(scenario: Scenario, trace: Trace | EventTrace | None = None) -> SentEvents:
+    """Return what the scenario sends; a trace replaces its rate and duration, as `Scenario.with_trace` says.
 
     Raises InvalidSettingsError where its trace is wrong.
     """
     if trace is None and scenario.load.trace:
         trace = read_trace(Path(scenario.load.trace), scenario.payment.partitions)
     if trace is not None:
-        scenario = scenario.playing(trace)
+        scenario = scenario.with_trace(trace)
     workload = WORKLOADS[scenario.load.workload]
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**picked(scenario.load, Bursts))
@@ -112,18 +112,18 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
     if isinstance(trace, EventTrace):
         events = partial(trace.chunks, keys=keys.have_effect)
-        return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
+        return SentEvents(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
     counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
     counts = apply_bursts(counts, scenario.load.faults)
-    return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)
+    return SentEvents(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)
 
 
-def delivery_of(scenario: Scenario) -> Delivery:
+def protocol_of(scenario: Scenario) -> Delivery:
     """Return how plans are carried out, by either of the two keys; for a clairvoyant it is incremental."""
-    return Delivery.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else asked_delivery(scenario)
+    return Delivery.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else configured_protocol(scenario)
 
 
-def asked_delivery(scenario: Scenario) -> Delivery:
+def configured_protocol(scenario: Scenario) -> Delivery:
     """Return how plans are carried out under any policy but clairvoyant."""
     return Delivery(scenario.payment.runtime or scenario.payment.delivery)
 
@@ -140,7 +140,7 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
         return SimulationSettings(
             service=ServiceSettings(**picked(world, ServiceSettings), **picked(payment, Work)),
             delivery=DeliverySettings(
-                delivery=delivery_of(scenario),
+                delivery=protocol_of(scenario),
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,

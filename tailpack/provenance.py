@@ -20,7 +20,7 @@ from report.run_info import RUN_FILE, RunInfo
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
-    pass
+    from bench.simulation.sent_events import SentEvents
 
 REPORTED_PACKAGES: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
 

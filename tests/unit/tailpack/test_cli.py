@@ -76,7 +76,7 @@ def test_every_command_explains_itself(tailpack: Command, path: str) -> None:
     assert re.search(rf"Example: tailpack {path.removesuffix(' run')}\b", ended.out)
 
 
-@pytest.mark.parametrize(("old", "new"), cli.MOVED.items())
+@pytest.mark.parametrize(("old", "new"), cli.RENAMED.items())
 def test_a_former_name_still_works_and_prints_the_new_one(tailpack: Command, old: str, new: str) -> None:
     words = old.replace(" NAME", " w1").split()
     ended = tailpack(*words, "--help")

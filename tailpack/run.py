@@ -1,4 +1,4 @@
-"""One live run from start to report: broker, stack, load, drain, Spark."""
+"""One live run from start to report: broker, services, load, drain, Spark."""
 
 import contextlib
 import dataclasses
@@ -22,7 +22,7 @@ from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, 
 from loadgen.workloads import WORKLOADS
 from report import replace_file
 from tailpack.errors import TailpackError
-from tailpack.first_run import is_compiled, measure_cores, paused, sustainable_share
+from tailpack.first_run import is_compiled, measure_cores, pause_group, sustainable_share
 from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure, java
@@ -36,30 +36,30 @@ from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
-"""After the load has ended, how long nothing may finish before what is missing counts as lost."""
+"""After the load has ended: the longest time without a finished event before missing events count as lost."""
 LEAD_S: Final = 1.0
-"""Between the start signal and second 0, so that the generator need not hurry."""
+"""Time between the start signal and second 0, so that the generator is ready in time."""
 METER_EVERY_S: Final = 2.0
 
 
 @dataclass
 class Run:
-    """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind."""
+    """One live run. `execute` returns the folder with its report. No process outlives it, even after an error."""
 
     scenario: Scenario
     console: Console
     out: Path
     bootstrap_servers: str = ""
-    """"": the broker of `tailpack kafka start`, else one of the run's own."""
+    """"": the broker of `tailpack kafka start`, else a broker started for this run."""
     client_properties: str = ""
     web_port: int | None = None
     load_workers: int = 1
     name: str = ""
-    """Name of its folder, and namespace of its topics; "": a fresh one."""
+    """Name of its folder, and namespace of its topics; "": a new name."""
     fit_load: bool = False
-    """Measure the machine first, and send what it can carry."""
+    """Measure the machine first, and scale the load down to a rate that it can serve."""
     watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
-    """Called about four times a second with what the live view shows."""
+    """Called about four times a second with the state that the live view shows."""
 
     def __post_init__(self) -> None:
         self.scenario = self.scenario.for_live()
@@ -68,7 +68,7 @@ class Run:
         """Process group that is still installing Spark."""
         if self.web_port:
             free_ports([self.web_port], option="--web-ui")
-        self._new = [place for place in (self.out, *self.out.parents) if not place.exists()]
+        self._new = [folder for folder in (self.out, *self.out.parents) if not folder.exists()]
         self.folder = check_no_run(self.out / self.name) if self.name else new_folder(self.out, self.scenario.name)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.meter = ResourceMeter()
@@ -76,11 +76,11 @@ class Run:
         self._own_broker: Broker | None = None
         self._began = time.monotonic()
         self._first_at = 0.0
-        """When the first event is to be sent, monotonic seconds; 0: not known yet."""
+        """Time at which the first event is sent, monotonic seconds; 0: not known yet."""
         self._phases: dict[str, float] = {}
 
     def execute(self) -> Path:
-        """Run and report. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
+        """Run and report. Raises TailpackError if that fails, KeyboardInterrupt after everything has stopped."""
         try:
             setup = expect_spark()
             self._setup = setup.pid if setup else None
@@ -104,26 +104,28 @@ class Run:
                     self._own_broker.stop()
             self._remove_empty_folders()
         if self._own_broker:
-            shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
+            shutil.rmtree(
+                self._own_broker.folder, ignore_errors=True
+            )  # its data are in events.parquet and journal.parquet
         return self.folder
 
     def _fit_load(self) -> None:
-        """Scale the load down to what the machine can carry."""
+        """Scale the load down to a rate that the machine can serve."""
         load, seconds = self.scenario.load, self.scenario.duration_s
         peak = int(WORKLOADS[load.workload].events(seconds).reshape(seconds, -1).sum(axis=1).max())
-        with self.console.status("measuring this machine for 3 s"), paused(self._setup):
+        with self.console.status("measuring this machine for 3 s"), pause_group(self._setup):
             share = sustainable_share(measure_cores(), peak)
-        scaled = f"is slow or busy: the load is scaled to {share:.0%}" if share < 1 else "carries the load"
-        self._log(f"this machine {scaled}, {share * peak:.0f} orders/s at the peak")
+        result = f"is slow or busy: load scaled to {share:.0%}" if share < 1 else "can serve the load"
+        self._log(f"this machine {result}, {share * peak:.0f} orders/s at the peak")
         if share < 1:
             load = dataclasses.replace(load, faults=(*load.faults, f"burst 0-{seconds} {share:g}"))
             self.scenario = dataclasses.replace(self.scenario, load=load)
 
     def replay(self) -> Path:
-        """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
+        """Send the load to services and an autoscaler that run elsewhere, and wait until it is finished; no report."""
         try:
             connection = self._connection(self.bootstrap_servers)
-            connection.librdkafka()  # unreadable client properties are refused before anything is written
+            connection.librdkafka()  # raises for unreadable client properties, before anything is written
             self._load(connection, only_load=True)
         finally:
             self._remove_empty_folders()
@@ -131,12 +133,12 @@ class Run:
 
     def _remove_empty_folders(self) -> None:
         with contextlib.suppress(OSError):
-            for place in (self.folder, *self._new):
-                place.rmdir()
+            for folder in (self.folder, *self._new):
+                folder.rmdir()
 
     def _connection(self, address: str) -> Connection:
-        how = {"client_properties": self.client_properties, "namespace": self.folder.name}
-        return Connection(bootstrap_servers=address, **how)
+        options = {"client_properties": self.client_properties, "namespace": self.folder.name}
+        return Connection(bootstrap_servers=address, **options)
 
     def _connect(self) -> Connection:
         address = self.bootstrap_servers or Broker().address()
@@ -148,8 +150,8 @@ class Run:
         return self._connection(address)
 
     def _load(self, connection: Connection, *, only_load: bool = False) -> None:
-        if importlib.util.find_spec("locust") is None:  # as in the image of services and autoscaler
-            raise TailpackError("locust is not installed: pip install '.[load]', or take the image of the report")
+        if importlib.util.find_spec("locust") is None:  # the image of services and autoscaler lacks it
+            raise TailpackError("locust is not installed: pip install '.[load]', or use the image of the report")
         self.info = describe(self.scenario, connection, command())
         self._save_info()
         stack = Stack(self.scenario, connection, self.folder)
@@ -157,18 +159,18 @@ class Run:
         watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                how = {"web_port": self.web_port, "load_workers": self.load_workers}
-                stack.start(self.scenario.load_spec(), **how, only_load=only_load)  # type: ignore[arg-type]
+                options = {"web_port": self.web_port, "load_workers": self.load_workers}
+                stack.start(self.scenario.load_spec(), **options, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
                 self._mark_phase("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
                 self._log(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
-                with paused(self._setup):
+                with pause_group(self._setup):
                     self._start_load(stack)
                     self._until_done(stack, screen)
         except KeyboardInterrupt:
             self._save_info(interrupted=True)
-            self._log(f"stopped; what was measured is kept: tailpack report {self.folder}")
+            self._log(f"stopped; the events so far are saved: tailpack report {self.folder}")
             raise
         finally:
             with uninterrupted():
@@ -185,7 +187,7 @@ class Run:
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
                 state = screen.watcher.state
-                why = "".join(f" ({one})" for one in [*state.incidents, *state.troubles][-1:])
+                why = "".join(f" ({one})" for one in [*state.incidents, *state.problems][-1:])
                 late = f"not ready within {READY_DEADLINE_S:.0f} s: {', '.join(waiting)}{why}"
                 raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 
@@ -196,14 +198,14 @@ class Run:
         if not waiting and ready < wanted:
             waiting = [f"replicas: {ready} of {wanted} ready"]
         if waiting and tick is None and not self._compiled:
-            waiting.append("autoscaler: compiling once, about 30 s")
+            waiting.append("autoscaler: compiling, once, for about 30 s")
         if not all_exist(self.folder, READY_FILE, self.load_workers):
             waiting.append("load generator")
         return waiting
 
     def _start_load(self, stack: Stack) -> None:
         now_s = now_us() / 1e6
-        second = -(-(now_s + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
+        second = -(-(now_s + LEAD_S) // 1)  # a whole second: bursts begin there, ticks at a fixed offset
         self._first_at = time.monotonic() + second - now_s
         self._mark_phase("first event sent", self._first_at)
         self.meter.full_s = 0.0
@@ -230,7 +232,7 @@ class Run:
             if (done := len(state.finished) + len(state.refused)) != before:
                 before, progress_at = done, time.monotonic()
             elif time.monotonic() > progress_at + DRAIN_DEADLINE_S:
-                self._log(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
+                self._log(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s; they count as lost")
                 break
         self._mark_phase("last event done")
         full_s = round(self.meter.full_s, 1)
@@ -260,9 +262,9 @@ class Run:
     def _mark_phase(self, phase: str, at: float | None = None) -> None:
         self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
 
-    def _save_info(self, **known: Any) -> None:
+    def _save_info(self, **fields: Any) -> None:
         peak_mib = round(self.meter.peak_mib, 1) or None
-        self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **known)
+        self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **fields)
         self.info.save(self.folder)
         self.meter.save(self.folder / "processes.json")
 

@@ -1,4 +1,4 @@
-"""Follow a run by its topics, and fold them into the state that the live view shows."""
+"""Follow a run by reading its topics, and maintain the state that the live view shows."""
 
 import time
 from collections import Counter, deque
@@ -18,11 +18,11 @@ from contracts.validation import UNDECODABLE
 from loadgen.spec import Topology
 
 WINDOW_S: Final = 5.0
-"""Latency is shown over the events finished in the last seconds: long enough for a p99, short enough to see a surge."""
+"""Window of the latency figures: long enough for a p99, short enough to show a burst."""
 HISTORY: Final = 120
-"""Ticks kept for the curves."""
+"""Number of ticks in the curves."""
 SECONDS: Final = 60
-"""How far back the curves go."""
+"""Length of the handover curve."""
 
 
 class _Finished(msgspec.Struct, frozen=True):
@@ -32,21 +32,21 @@ class _Finished(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Handovers:
-    """Handovers of a run so far, by second next to the latency: does a partition that moves delay its events?"""
+    """Handovers of a run so far, per second next to the latency, to show whether a move delays events."""
 
     worst_s: dict[int, float] = field(default_factory=dict)
-    """Seconds since the epoch → highest latency of the events that were finished in it."""
+    """Second since 1970 → highest latency of the events finished in it."""
     moves_by_second: Counter[int] = field(default_factory=Counter)
-    """Seconds since the epoch → partitions that plans written in it gave to another replica."""
+    """Second since 1970 → partitions that plans written in it moved to another replica."""
     moved: int = 0
     plans: int = 0
-    """Plans that moved something."""
+    """Number of plans that moved a partition."""
     pauses_s: dict[int, float] = field(default_factory=dict)
-    """Epoch → longest time that no replica served a partition that it moved, as the replicas report it."""
+    """Epoch of the plan → longest time without service of a partition that it moved, as replicas report it."""
 
     @property
     def longest_pause_s(self) -> float:
-        """Of all handovers so far; 0 without any."""
+        """Longest pause of all handovers so far; 0 without any."""
         return max(self.pauses_s.values(), default=0.0)
 
     def curve(self) -> list[tuple[float, int]]:
@@ -57,14 +57,14 @@ class Handovers:
         return [(self.worst_s.get(at, 0.0), self.moves_by_second[at]) for at in range(first, newest + 1)]
 
     def record_plan(self, plan: PlanWritten) -> None:
-        """Take in one plan."""
+        """Record one plan."""
         self.moved += plan.moved
         self.plans += plan.moved > 0
         if plan.moved:
             self.moves_by_second[plan.at_us // 1_000_000] += plan.moved
 
     def record_progress(self, progress: Progress) -> None:
-        """Take in the report of one replica."""
+        """Record the progress report of one replica."""
         for one in progress.rounds:
             if one.taken and one.pause_us > 0:
                 self.pauses_s[one.epoch] = max(self.pauses_s.get(one.epoch, 0.0), one.pause_us / 1e6)
@@ -72,7 +72,7 @@ class Handovers:
 
 @dataclass(slots=True)
 class LiveState:
-    """The run so far. Latency is that of the SLA stage: payment done − intended, in seconds."""
+    """The run so far. Latency is measured up to Payment: payment done − intended, in seconds."""
 
     latency_target_s: float
     finished: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ class LiveState:
     first_done_us: int | None = None
     last_done_us: int = 0
     recent: deque[tuple[float, float]] = field(default_factory=deque)
-    """(seen at, latency), oldest first."""
+    """(read at, latency) of the events in the window, oldest first; monotonic seconds, seconds."""
     ticks: deque[TickRecord] = field(default_factory=lambda: deque(maxlen=HISTORY))
     plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=20))
     replicas: dict[str, ReplicaChange] = field(default_factory=dict)
@@ -91,12 +91,12 @@ class LiveState:
 
     @property
     def tick(self) -> TickRecord | None:
-        """The newest decision that saw every partition."""
+        """The newest tick that observed every partition."""
         return next((tick for tick in reversed(self.ticks) if tick.partitions), None)
 
     @property
-    def troubles(self) -> tuple[str, ...]:
-        """Problems of the autoscaler, by its newest decision."""
+    def problems(self) -> tuple[str, ...]:
+        """Problems that the autoscaler reported at its newest tick."""
         return self.ticks[-1].troubles if self.ticks else ()
 
     def percentiles(self) -> tuple[float, float, float] | None:
@@ -108,7 +108,7 @@ class LiveState:
         return latencies[(count - 1) // 2], latencies[max(0, -(-count * 99 // 100) - 1)], latencies[-1]
 
     def record_finished(self, order_id: str, timeline: Timeline, now: float) -> None:
-        """Take in one finished event; a repeat counts once."""
+        """Record one finished event; a duplicate is ignored."""
         if order_id in self.finished or timeline.done_us is None:
             return
         self.finished.add(order_id)
@@ -122,7 +122,7 @@ class LiveState:
         self.handovers.worst_s[second] = max(self.handovers.worst_s.get(second, 0.0), latency)
 
     def record_entry(self, entry: JournalEntry) -> None:
-        """Take in one record of the journal."""
+        """Record one entry of the journal."""
         match entry:
             case TickRecord():
                 self.ticks.append(entry)
@@ -137,7 +137,7 @@ class LiveState:
             self.incidents.append(f"{entry.replica} {entry.change}: {entry.detail}")
 
     def drop_expired(self, now: float) -> None:
-        """Drop what has left the window."""
+        """Drop latencies that are older than the window."""
         while self.recent and self.recent[0][0] < now - WINDOW_S:
             self.recent.popleft()
 
@@ -166,7 +166,7 @@ class Watcher:
         self._progress = msgspec.json.Decoder(Progress)
 
     def poll(self, timeout_s: float) -> LiveState:
-        """Take in what has arrived within `timeout_s`; never raises for a broker that is away."""
+        """Record what arrives within `timeout_s`. It does not raise if the broker is unreachable."""
         for record in self._consumer.consume(2000, timeout_s):
             if not record.error():
                 self._record(self._names[record.topic()], record.value())
@@ -174,11 +174,11 @@ class Watcher:
         return self.state
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._consumer.close()
 
     def _record(self, topic: Topic, value: bytes | None) -> None:
-        """Note one record; one that cannot be read is left out."""
+        """Record one Kafka record; skip it if it cannot be decoded."""
         with suppress(*UNDECODABLE):
             if topic is Topic.JOURNAL:
                 if entry := self._journal.entry(RECORD.decode(value or b"")):
@@ -193,5 +193,5 @@ class Watcher:
 
 
 def timeline_topic(topology: Topology) -> Topic:
-    """Return the last topic of a topology, which holds whole timelines."""
+    """Return the last topic of a topology; its records hold complete timelines."""
     return Topic.NOTIFICATIONS_SENT if topology is Topology.PIPELINE else Topic.PAYMENTS_SETTLED

@@ -1,4 +1,4 @@
-"""Free ports of loopback, for what is started now, or stopped and started again."""
+"""Find free ports on loopback for processes that start now and may restart."""
 
 import random
 import socket
@@ -14,7 +14,7 @@ LOWEST_PORT: Final = 10_000
 HIGHEST_PORT: Final = 65535
 MIN_RESERVED_PORTS: Final = 1_000
 EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""First and last port that the system takes for connections to elsewhere."""
+"""File with the first and last port that the system assigns to outgoing connections."""
 
 
 def free_port() -> int:
@@ -23,22 +23,22 @@ def free_port() -> int:
 
 
 def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
-    """Return these ports of loopback, a free one for each 0. Raises TailpackError when one is taken, or is none.
+    """Return these ports, with a free port for each 0. Raises TailpackError if one is taken or invalid.
 
-    option: in which they were named.
+    option: command-line option to name in the error.
     """
     if max(wanted, default=0) > HIGHEST_PORT:
-        raise TailpackError(f"{max(wanted)} is not a valid port (maximum {HIGHEST_PORT}); name another with {option}")
-    with ExitStack() as held:  # all at once, so that no free port is given out twice
+        raise TailpackError(f"{max(wanted)} is not a valid port (maximum {HIGHEST_PORT}); choose another with {option}")
+    with ExitStack() as stack:  # keep all sockets open, so that no free port is returned twice
         ports = []
         for port in wanted:
-            probe = held.enter_context(socket.socket())
+            probe = stack.enter_context(socket.socket())
             if port:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: TIME_WAIT is no obstacle
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: ignore TIME_WAIT
                 try:
                     probe.bind((LOOPBACK, port))
                 except OSError as taken:
-                    raise TailpackError(f"port {port} on {LOOPBACK} is taken; name another with {option}") from taken
+                    raise TailpackError(f"port {port} on {LOOPBACK} is taken; choose another with {option}") from taken
             else:
                 _bind_free_port(probe)
             ports.append(int(probe.getsockname()[1]))
@@ -46,10 +46,10 @@ def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
 
 
 def _bind_free_port(probe: socket.socket) -> None:
-    """Bind to a random port that the system gives to no connection; at last to one that the system chooses.
+    """Bind to a random port outside the ephemeral range; if none is free, to one that the system chooses.
 
-    A port that the system may give away can be taken by any connection while its process starts or restarts; even by a
-    client that tries to reach it there, and is then connected to itself.
+    While a process starts or restarts, an outgoing connection may take its port if that is ephemeral, even the client
+    that tries to reach the process: it is then connected to itself.
     """
     first = HIGHEST_PORT + 1
     with suppress(OSError, ValueError):

@@ -157,7 +157,7 @@ def test_a_random_scenario_follows_from_its_number_and_leaves_something_to_decid
     assert random_case(5) == cases[4]
     assert len({case.job(LINEAR) for case in cases}) == 12
     for case in cases:
-        asked = case.jobs(LINEAR, 1)[0][0].scenario_with()
+        asked = case.jobs(LINEAR, 1)[0][0].read_scenario()
         busy_s = build_events(asked).table() * asked.payment.service_time_s
         assert busy_s.max() < min(1, asked.target.latency_target_s)
         assert busy_s.sum(axis=1).max() > 1

@@ -1,4 +1,4 @@
-"""Seats, server.properties and folders of embedded nodes, without starting any."""
+"""Ports, server.properties and folders of embedded nodes, without starting any."""
 
 import socket
 from pathlib import Path
@@ -14,17 +14,17 @@ from tailpack.local.ports import EPHEMERAL, free_ports
 from tailpack.provenance import check_no_run
 
 
-def properties(folder: Path, seat: NodeState) -> dict[str, str]:
-    write_configuration(folder, seat, PROPERTIES)
+def properties(folder: Path, state: NodeState) -> dict[str, str]:
+    write_configuration(folder, state, PROPERTIES)
     lines = (folder / "server.properties").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
 def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
-    seats = assign_ports([None, None, None], 0)
-    assert [seat.node for seat in seats] == [1, 2, 3]
-    assert all(seat.quorum == seats[0].quorum for seat in seats)
-    assert len({seat.port for seat in seats} | set(seats[0].quorum.values())) == 6
+    states = assign_ports([None, None, None], 0)
+    assert [state.node for state in states] == [1, 2, 3]
+    assert all(state.quorum == states[0].quorum for state in states)
+    assert len({state.port for state in states} | set(states[0].quorum.values())) == 6
 
 
 @pytest.mark.skipif(not EPHEMERAL.exists(), reason="this system does not tell which ports it gives away")

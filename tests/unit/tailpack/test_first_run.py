@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from contracts.waiting import until
-from tailpack.first_run import loops_per_s, paused, sustainable_share
+from tailpack.first_run import loops_per_s, pause_group, sustainable_share
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_set_up_is_stopped_while_the_load_is_on() -> None:
     command = [sys.executable, "-c", "input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as setup:
         process = psutil.Process(setup.pid)
-        with paused(os.getpgid(setup.pid)):
+        with pause_group(os.getpgid(setup.pid)):
             until(lambda: process.status() == psutil.STATUS_STOPPED, 5, "it is stopped")
         until(lambda: process.status() != psutil.STATUS_STOPPED, 5, "it goes on")
         setup.communicate(b"\n")
-    with paused(setup.pid), paused(None):
+    with pause_group(setup.pid), pause_group(None):
         pass

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from tailpack.live_view import Moment, line, render
+from tailpack.live_view import RunStatus, line, render
 from tailpack.watch import LiveState
 
 
@@ -28,7 +28,7 @@ def tick(**changes: object) -> TickRecord:
     return TickRecord(**(fields | changes))  # type: ignore[arg-type]
 
 
-def drawn(state: LiveState, moment: Moment, width: int) -> list[str]:
+def drawn(state: LiveState, moment: RunStatus, width: int) -> list[str]:
     console = Console(file=StringIO(), width=width, force_terminal=False)
     console.print(render(state, moment))
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -56,14 +56,14 @@ def test_a_replica_that_died_is_an_incident_and_gone(state: LiveState) -> None:
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int) -> None:
-    rows = drawn(state, Moment("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
+    rows = drawn(state, RunStatus("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
     for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
 
 
 def test_what_is_wrong_with_the_autoscaler_is_loud_in_both_views_until_it_is_over(state: LiveState) -> None:
-    moment = Moment("demo", "replaying", 12.0, 60.0, 100.0)
+    moment = RunStatus("demo", "replaying", 12.0, 60.0, 100.0)
     state.record_entry(tick(troubles=("policy: tail-aware failed: OSError",)))
     assert line(state, moment).endswith("TROUBLE: policy: tail-aware failed: OSError")
     assert any("policy: tail-aware failed: OSError" in one for one in drawn(state, moment, 120))

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from autoscaler.live.launchers.pods import STUCK, last_line, pod_of
+from autoscaler.live.launchers.pods import STUCK_REASONS, last_line, pod_of
 from autoscaler.live.settings import kubeconfig
 from autoscaler.policies.registry import policy_factory
 from bench import BenchError
@@ -162,7 +162,7 @@ class Namespace:
         for pod in map(pod_of, self.pods()):
             if pod.exit and not pod.exit.clean and not pod.ready:
                 found[pod.name] = f"pod {pod.name} ended with {pod.exit.how}: {pod.last_words}"
-            elif pod.waits.startswith(STUCK):
+            elif pod.waits.startswith(STUCK_REASONS):
                 found[pod.name] = f"pod {pod.name}: {pod.waits}"
         return found
 

@@ -73,7 +73,7 @@ def is_compiled() -> bool:
 
 def compile_all() -> None:
     """Compile by simulating with every policy, computing an optimum and warming up the default policy."""
-    from autoscaler.live.loop import rehearse  # noqa: PLC0415  `is_compiled` needs none of them
+    from autoscaler.live.loop import warm_up_policy  # noqa: PLC0415  `is_compiled` needs none of them
     from autoscaler.policies.registry import make_policy, policy_names  # noqa: PLC0415
     from bench.scenario import load_scenario  # noqa: PLC0415
     from bench.simulation.optimum import find_optimum  # noqa: PLC0415
@@ -92,7 +92,7 @@ def compile_all() -> None:
     sent = build_events(scenario)
     find_optimum(scenario, sent)
     run_scenario(scenario, sent, keep_events=False)
-    rehearse(make_policy("tail-aware"), partitions=9, service_rate=50.0, interval_s=1.0)
+    warm_up_policy(make_policy("tail-aware"), partitions=9, service_rate=50.0, interval_s=1.0)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.loop import STEP_S, Loop, rehearse
-from autoscaler.live.metrics import LAST_TICK, LEADING, PLAN_TAKEN, REBALANCE_TIME, TICK, Metrics
+from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
+from autoscaler.live.metrics import LAST_TICK, LEADING, PLAN_ADOPTION, REBALANCE_TIME, TICK, Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
 from autoscaler.live.progress_reader import ProgressReader, Uptake
@@ -78,7 +78,7 @@ def launcher_from(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StartupConfig:
     """The whole configuration of an autoscaler."""
 
     settings: AutoscalerSettings
@@ -91,14 +91,14 @@ class Told:
 class LiveAutoscaler:
     """One controller with everything around it."""
 
-    def __init__(self, told: Told, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
+    def __init__(self, config: StartupConfig, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
         In this order: an autoscaler that cannot run must not fence the one that runs.
         warn: called with sentences for an operator.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
-        settings, connection, policy = told.settings, told.connection, told.policy
+        settings, connection, policy = config.settings, config.connection, config.policy
         self._settings, self._stop, self._launcher = settings, stop, launcher
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
@@ -134,7 +134,9 @@ class LiveAutoscaler:
             self._scaler,
             self._journal.record,
             steady_s,
-            uptake=Uptake(settings.taken_within_s if ours else math.inf, steady_s, self._metrics[PLAN_TAKEN].observe),
+            uptake=Uptake(
+                settings.taken_within_s if ours else math.inf, steady_s, self._metrics[PLAN_ADOPTION].observe
+            ),
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )
@@ -174,7 +176,7 @@ class LiveAutoscaler:
         self._show()  # from here on everything that the pages ask for is there
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
-        rehearse(  # while the first replicas start
+        warm_up_policy(  # while the first replicas start
             policy_from(self._settings),
             partitions=self._offsets.partitions,
             service_rate=self._settings.service_rate,

@@ -7,7 +7,7 @@ from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import REPAIR, Publisher, grown
+from autoscaler.live.publisher import REPAIR, Publisher, extend_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, first_few
@@ -100,7 +100,7 @@ class LiveGroup:
             return kept, f"plan {found.epoch} stays in force"
         reason = f"plan {found.epoch} was made for {planned} partitions, now {partitions}"
         if planned < partitions:
-            return grown(kept, partitions, {}), reason
+            return extend_plan(kept, partitions, {}), reason
         return Plan(found.replicas, round_robin(found.replicas, partitions)), reason
 
     def observe(self) -> GroupObservation:
@@ -124,7 +124,7 @@ class LiveGroup:
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
         assignment = self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment
-        late = self._reports.take_late()  # after the last step that may raise
+        late = self._reports.take_late_events()  # after the last step that may raise
         replicas = tuple(self._observed(name, late.pop(name, None)) for name in names)
         return GroupObservation(
             at_s=at_s,
@@ -163,7 +163,7 @@ class LiveGroup:
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
         self._listen()
-        planned = (one for one in self._reports.take_rounds() if one.kind is RoundKind.PLAN)
+        planned = (one for one in self._reports.take_rebalances() if one.kind is RoundKind.PLAN)
         self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
         self._trouble("launcher", self._scaler.launcher.trouble)
         self._kill_hung()
@@ -192,7 +192,7 @@ class LiveGroup:
         if wanted.assignment is not None and len(wanted.assignment) < now:
             grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"
             reason = f"{grew}; the new ones go to the least loaded"
-            self._publisher.want(grown(wanted, now, self._loads.rates()), REPAIR, reason)
+            self._publisher.want(extend_plan(wanted, now, self._loads.rates()), REPAIR, reason)
 
     def _listen(self) -> None:
         """Find the silent replicas, and the problems that the others report, such as a partition cut off."""

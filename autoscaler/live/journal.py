@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
@@ -47,7 +47,7 @@ class JournalTopic:
         """When the oldest record was written of those since the last that a broker has acknowledged."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
         how = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
-        self._producer = Producer(client(connection, linger_ms=5, **how))
+        self._producer = Producer(client_config(connection, linger_ms=5, **how))
         self._metrics, self._trouble = metrics, trouble
         self._folder = Folder()
         self.recent: deque[TickRecord] = deque(maxlen=KEPT)

@@ -23,7 +23,7 @@ _log.addHandler(logging.NullHandler())
 _log.propagate = False
 
 
-def client(connection: Connection, **settings: Any) -> dict[str, Any]:
+def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return the connection's configuration with `settings` (property names with _ for .).
 
     librdkafka's own log goes to the logger "autoscaler.librdkafka", silent without a handler: what matters arrives as
@@ -33,10 +33,10 @@ def client(connection: Connection, **settings: Any) -> dict[str, Any]:
     return connection.librdkafka() | {"logger": _log} | named
 
 
-def reader(connection: Connection, **settings: Any) -> dict[str, Any]:
+def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return a configuration for reading single partitions without joining a group."""
     unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka demands a name
-    return client(
+    return client_config(
         connection,
         group_id=unused_group,
         enable_auto_commit=False,
@@ -61,7 +61,7 @@ def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, d
 
 def _check_group(connection: Connection, group: str) -> None:
     """Refuse a group whose members place their partitions themselves; without the right to ask, accept it."""
-    admin = AdminClient(client(connection))
+    admin = AdminClient(client_config(connection))
     try:
         found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
     except (KafkaException, TimeoutError):

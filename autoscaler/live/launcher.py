@@ -65,7 +65,7 @@ class Instance(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Orphan:
     """What an earlier autoscaler has left under a name; it may have ended since."""
 
     name: str
@@ -94,7 +94,7 @@ class Launcher(Protocol):
     def forget(self, name: str) -> None:
         """Remove what is left of an instance that has ended."""
 
-    def left_behind(self) -> Iterable[Left]:
+    def find_orphans(self) -> Iterable[Orphan]:
         """Return what an earlier autoscaler left, once, at the start; this may wait. Raises LauncherError."""
 
     def last_log_line(self, name: str) -> str:
@@ -104,13 +104,13 @@ class Launcher(Protocol):
         """Finish what is being done in the background. Replicas run on."""
 
 
-def stop_left_behind(launcher: Launcher, patience_s: float) -> tuple[list[str], list[str]]:
+def stop_orphans(launcher: Launcher, patience_s: float) -> tuple[list[str], list[str]]:
     """Stop every replica that an earlier autoscaler left; return the names of those that stopped, and of those killed.
 
     Each commits, leaves the group and ends within `patience_s`, or is killed. The record of a killed one stays: by it
     the next autoscaler reports to the group that this member is dead. Raises LauncherError.
     """
-    running = {one.name: one.instance for one in launcher.left_behind() if one.instance.exit() is None}
+    running = {one.name: one.instance for one in launcher.find_orphans() if one.instance.exit() is None}
 
     def wait() -> None:
         with suppress(NotWithinError):

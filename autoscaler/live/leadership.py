@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from autoscaler.live.composition import policy_from
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.loop import rehearse
+from autoscaler.live.loop import warm_up_policy
 from autoscaler.live.metrics import LEADING, TROUBLE, Shown
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
@@ -123,7 +123,7 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threadi
 
     The pages show which autoscaler leads, or why this one cannot.
     """
-    rehearse(  # before the pages: a standby that is Ready can lead at once
+    warm_up_policy(  # before the pages: a standby that is Ready can lead at once
         policy_from(settings),
         partitions=max(1, settings.payment_partitions),
         service_rate=settings.service_rate,

@@ -89,7 +89,7 @@ class Loop:
         return next_tick_s(at_s + self._ahead_s, self._interval_s, self._offset_s) - self._ahead_s
 
 
-def rehearse(
+def warm_up_policy(
     policy: Policy, *, partitions: int, service_rate: float, interval_s: float, done: Callable[[], bool] = lambda: False
 ) -> None:
     """Let `policy`, which is not used afterwards, meet a surge and its end; plans are carried out at once.

@@ -37,7 +37,7 @@ PREDICTED: Final = gauge(
     "Share of the events looked at that the last decision expects in time; NaN: its policy does not predict",
 )
 BLIND: Final = counter(
-    "tailpack_holds_for_want_of_data_total", "ticks", "Ticks without a decision because an observation was missing"
+    "tailpack_ticks_without_data_total", "ticks", "Ticks without a decision because an observation was missing"
 )
 PLANS: Final = counter(
     "tailpack_plans_total",
@@ -47,13 +47,13 @@ PLANS: Final = counter(
 )
 CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "Changes in the life of replicas", "change")
 REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that policies assume")
-TROUBLE: Final = gauge("tailpack_trouble", "", "1 while the component has a problem; /healthz has the reason", "what")
+TROUBLE: Final = gauge("tailpack_condition", "", "1 while the component has a problem; /healthz has the reason", "what")
 JOURNAL_BYTES: Final = counter("tailpack_journal_bytes_total", "bytes", "Size of the journal's records, uncompressed")
 JOURNAL_LOST: Final = counter(
     "tailpack_journal_lost_total", "records", "Records that could not be written to the journal"
 )
-PLAN_TAKEN: Final = histogram(
-    "tailpack_plan_taken_seconds",
+PLAN_ADOPTION: Final = histogram(
+    "tailpack_plan_adoption_seconds",
     "seconds",
     "Time from the write of a plan until every member uses it",
     bounds=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),

@@ -16,7 +16,7 @@ from typing import Final
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from autoscaler.ports import NotReadyError
 from contracts.clock import steady_s
 from contracts.connection import Connection
@@ -85,7 +85,7 @@ class OffsetReader:
     def of(cls, connection: Connection, scaled: ScaledGroup, interval_s: float, partitions: int = 0) -> "OffsetReader":
         """Return the reader of a group that is looked at every `interval_s`."""
         group, topic = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
-        connect = partial(Consumer, client(connection, group_id=group, enable_auto_commit=False))
+        connect = partial(Consumer, client_config(connection, group_id=group, enable_auto_commit=False))
         return cls(connect, topic=topic, partitions=partitions, deadline_s=min(0.8, interval_s / 2))
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from autoscaler.live.kafka import client, reader
+from autoscaler.live.kafka import client_config, reader_config
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.topics import Topic, qualified
@@ -78,7 +78,7 @@ class PlanLog:
         self._clock = clock
         self._unfinished: _Unfinished | None = None
         self._producer = Producer(
-            client(
+            client_config(
                 connection,
                 transactional_id=f"{group}-autoscaler",
                 transaction_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
@@ -182,7 +182,7 @@ class PlanReader:
 
     def __init__(self, connection: Connection, *, wait_ms: int) -> None:
         self.place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
-        self.consumer = Consumer(reader(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
+        self.consumer = Consumer(reader_config(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
         self.consumer.assign([self.place])
         self.newest: PlanRecord | None = None
         """The plan with the highest epoch; unreadable records are no plans."""

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import reader
+from autoscaler.live.kafka import reader_config
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -47,7 +47,7 @@ class ProgressReader:
         self._away_s = 0.0
         self._rounds: list[Round] = []
         self._lateness = Lateness(clock)
-        self._consumer = Consumer(reader(connection, fetch_wait_max_ms=250))
+        self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         low, high = self._watermarks(place, deadline_s)
         self._consumer.assign([TopicPartition(place.topic, 0, max(low, high - _TAIL))])
         self._unread_below = high
@@ -80,12 +80,12 @@ class ProgressReader:
         self._take(timeout_s=0)
         return MappingProxyType(self._newest)
 
-    def take_rounds(self) -> tuple[Round, ...]:
+    def take_rebalances(self) -> tuple[Round, ...]:
         """Return the rebalances that were reported since the last call, of all replicas."""
         taken, self._rounds = tuple(self._rounds), []
         return taken
 
-    def take_late(self) -> dict[str, int]:
+    def take_late_events(self) -> dict[str, int]:
         """Return replica → events finished too late since the last call, of all that have reported since."""
         return self._lateness.take()
 

@@ -181,7 +181,7 @@ def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
     return Plan(replicas, dict(sorted(kept.items())))
 
 
-def grown(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
+def extend_plan(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
     """Return `plan` with an owner for every partition below `partitions`; those that have one keep it.
 
     Each new partition goes to the replica with the least Σλ. rates: partition → λ where known, events/s; a partition

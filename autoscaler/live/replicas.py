@@ -141,7 +141,7 @@ class ReplicaScaler:
 
     def adopt(self, reports: Mapping[str, Progress]) -> None:
         """Take over the replicas that an earlier autoscaler left running, and declare dead those that have ended."""
-        for left in self.launcher.left_behind():
+        for left in self.launcher.find_orphans():
             name, instance = left.name, left.instance
             report, ended = reports.get(name), instance.exit()
             if ended is None:

@@ -15,9 +15,9 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, Told, asked_of, launcher_from, policy_from
+from autoscaler.live.composition import LiveAutoscaler, StartupConfig, asked_of, launcher_from, policy_from
 from autoscaler.live.kafka import check
-from autoscaler.live.launcher import LauncherError, of_extra, stop_left_behind
+from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.replicas import STOP_MARGIN_S
@@ -90,7 +90,7 @@ def only_one(state_dir: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def read(config: Path | None, environ: Mapping[str, str]) -> Told:
+def read(config: Path | None, environ: Mapping[str, str]) -> StartupConfig:
     """Read everything, so that every mistake is named at once. Raises InvalidSettingsError."""
     policies: list[Policy] = []
 
@@ -99,12 +99,14 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
-    return Told(settings, connection, policies[0], {**environ, **as_environment(theirs), **as_environment(settings)})
+    return StartupConfig(
+        settings, connection, policies[0], {**environ, **as_environment(theirs), **as_environment(settings)}
+    )
 
 
-def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told]:
+def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[StartupConfig]:
     """Read the stages of a chain; their SLOs add up to one. Raises InvalidSettingsError, see `read`."""
-    told: list[Told] = []
+    told: list[StartupConfig] = []
     problems: list[str] = []
     for config in configs:
         try:
@@ -121,17 +123,17 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told
     ]
     if problems:
         raise InvalidSettingsError(problems)
-    chain: list[Told] = []
+    chain: list[StartupConfig] = []
     for one, policy in zip(told, chained_policies([asked_of(one.settings) for one in told]), strict=True):
         offset_s = (told[0].settings.tick_offset_s + len(chain) * BEHIND_S) % one.settings.decision_interval_s
         chain.append(replace(one, policy=policy, settings=replace(one.settings, tick_offset_s=offset_s)))
     return chain
 
 
-def _run_all(told: Sequence[Told], stop: Event, signals: list[int]) -> int:
+def _run_all(told: Sequence[StartupConfig], stop: Event, signals: list[int]) -> int:
     """Run one autoscaler for each stage, side by side; when one ends all do. Return the highest exit status."""
 
-    def run(one: Told) -> int:
+    def run(one: StartupConfig) -> int:
         try:
             return _run(one, stop, signals)
         finally:
@@ -141,7 +143,7 @@ def _run_all(told: Sequence[Told], stop: Event, signals: list[int]) -> int:
         return max(running.result() for running in [pool.submit(run, one) for one in told])
 
 
-def _run(told: Told, stop: Event, signals: list[int]) -> int:
+def _run(told: StartupConfig, stop: Event, signals: list[int]) -> int:
     """Run at once, or once we lead, where a Lease names the leader."""
     settings = told.settings
     if not settings.kubernetes_lease:
@@ -165,7 +167,7 @@ def _run(told: Told, stop: Event, signals: list[int]) -> int:
     return _say(f"{losses[0]}; this one ends, its replicas stay", EXIT_FENCED) if losses else status
 
 
-def _lead(told: Told, stop: Event, signals: list[int], why_not: Callable[[], str] = str) -> int:
+def _lead(told: StartupConfig, stop: Event, signals: list[int], why_not: Callable[[], str] = str) -> int:
     settings, connection = told.settings, told.connection
     try:
         check(connection, settings, follows_plans=not settings.runtime)
@@ -188,9 +190,9 @@ def _lead(told: Told, stop: Event, signals: list[int], why_not: Callable[[], str
             log.error(f"{lost} journal records did not reach {connection.bootstrap_servers}")
 
 
-def _stop(told: Told) -> int:
+def _stop(told: StartupConfig) -> int:
     patience_s = told.settings.drain_s + STOP_MARGIN_S
-    stopped, killed = stop_left_behind(launcher_from(told.settings, told.environ), patience_s)
+    stopped, killed = stop_orphans(launcher_from(told.settings, told.environ), patience_s)
     log.info("; ".join([f"stopped {', '.join(stopped) or 'no replica'}", *(f"killed {name}" for name in killed)]))
     return 0
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from contracts.clock import steady_s
 from contracts.connection import Connection
 
@@ -31,7 +31,7 @@ class MemberReader:
     """Asks again at each look once the last question is answered."""
 
     def __init__(self, connection: Connection, group: str, topic: str) -> None:
-        self._admin = AdminClient(client(connection))
+        self._admin = AdminClient(client_config(connection))
         self._group = group
         self._topic = topic
         self._asked: Future[Any] | None = None

@@ -20,7 +20,7 @@ WATCHED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the c
 SERVICE_RATE = gauge(
     "tailpack_shadow_service_rate_events_per_second", "events/s", "Service rate of a busy member, learned or configured"
 )
-TROUBLE = gauge("tailpack_shadow_trouble", "", "1 while the component has a problem; /healthz has the reason", "what")
+TROUBLE = gauge("tailpack_shadow_condition", "", "1 while the component has a problem; /healthz has the reason", "what")
 DECISIONS = counter("tailpack_shadow_decisions_total", "decisions", "Decisions that were not carried out", "action")
 
 

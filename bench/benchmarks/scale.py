@@ -12,9 +12,9 @@ from typing import Annotated, Final
 
 import psutil
 
-from autoscaler.live.composition import LiveAutoscaler, Told
+from autoscaler.live.composition import LiveAutoscaler, StartupConfig
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
-from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_TAKEN, TICK
+from autoscaler.live.metrics import JOURNAL_BYTES, PLAN_ADOPTION, TICK
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
@@ -77,8 +77,8 @@ class _Group:
         )  # fmt: skip
         self._launcher = ProcessLauncher(Path(folder), python_module("services.payment"), environ_of(connection))
         self._members, self._mover, self._stop = dict[str, ReplicaProcess](), _Mover(), Event()
-        told = Told(settings, connection, self._mover, {})
-        self._autoscaler = LiveAutoscaler(told, self._launcher, self._stop, warn=lambda _: None)
+        config = StartupConfig(settings, connection, self._mover, {})
+        self._autoscaler = LiveAutoscaler(config, self._launcher, self._stop, warn=lambda _: None)
         stack.callback(self._autoscaler.close)
         stack.callback(self._end_members)
 
@@ -104,15 +104,15 @@ class _Group:
         controller.start()
         stack.callback(controller.join)
         stack.callback(self._stop.set)
-        self._until(lambda: self._value(PLAN_TAKEN, "_count") > 0, PLAN_S, "the first plan is taken")
+        self._until(lambda: self._value(PLAN_ADOPTION, "_count") > 0, PLAN_S, "the first plan is taken")
         return steady_s() - began_s
 
     def move(self) -> float:
         """Move a quarter of the partitions; return the time until every member had adopted the plan, in s."""
-        count, total_s = self._value(PLAN_TAKEN, "_count"), self._value(PLAN_TAKEN, "_sum")
+        count, total_s = self._value(PLAN_ADOPTION, "_count"), self._value(PLAN_ADOPTION, "_sum")
         self._mover.move_requested = True
-        self._until(lambda: self._value(PLAN_TAKEN, "_count") > count, PLAN_S, "a plan is taken")
-        return self._value(PLAN_TAKEN, "_sum") - total_s
+        self._until(lambda: self._value(PLAN_ADOPTION, "_count") > count, PLAN_S, "a plan is taken")
+        return self._value(PLAN_ADOPTION, "_sum") - total_s
 
     def rest(self, rest_s: float) -> Row:
         """Change nothing for `rest_s`; return the resources used meanwhile."""

@@ -13,7 +13,7 @@ import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads
@@ -119,7 +119,7 @@ class Stage(Benchmark):
         """Return the number of group members with partitions; 0 if the coordinator does not answer."""
         group = qualified(connection.namespace, self.name)
         try:
-            admin = AdminClient(client(connection))
+            admin = AdminClient(client_config(connection))
             found = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)[group].result(
                 2 * REQUEST_TIMEOUT_S
             )
@@ -131,7 +131,7 @@ class Stage(Benchmark):
 
     def _fill(self, connection: Connection, backlog: list[dict[Topic, Record]]) -> None:
         own = {"linger.ms": 5, "partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000}
-        producer = Producer(client(connection) | own)
+        producer = Producer(client_config(connection) | own)
         for records in backlog:
             for topic in READS[self.name]:
                 key, value, headers, partition = records[topic]
@@ -149,7 +149,9 @@ class Stage(Benchmark):
             for partition in range(self.partitions)
         ]
         commits = [start]
-        consumer = Consumer(client(connection, group_id=qualified(connection.namespace, self.name)))  # never joins
+        consumer = Consumer(
+            client_config(connection, group_id=qualified(connection.namespace, self.name))
+        )  # never joins
         try:
             while commits[-1].done < MEASURED_BACKLOG_SHARE * orders:
                 check(processes)
@@ -159,9 +161,7 @@ class Stage(Benchmark):
                 if done > commits[-1].done:
                     commits.append(_take_sample(processes, done))
                 elif steady_s() - commits[-1].at_s > STALL_TIMEOUT_S:
-                    raise BenchError(
-                        f"{self.name} stalled at {commits[-1].done:,.0f} of {orders:,} orders"
-                    )
+                    raise BenchError(f"{self.name} stalled at {commits[-1].done:,.0f} of {orders:,} orders")
                 time.sleep(0.05)
         except KafkaException as error:
             raise BenchError(f"{self.name}: the broker did not return committed offsets: {error}") from error

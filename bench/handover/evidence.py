@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from autoscaler.live.kafka import reader
+from autoscaler.live.kafka import reader_config
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
 from contracts.progress import Progress
@@ -90,12 +90,12 @@ class Observer:
 
     def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:
         few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # save CPU of the broker
-        self._timeline = Consumer(reader(connection, isolation_level="read_committed", **few_fetches) | NO_ENDS)
+        self._timeline = Consumer(reader_config(connection, isolation_level="read_committed", **few_fetches) | NO_ENDS)
         settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._timeline.assign([TopicPartition(settled, number, 0) for number in range(PIPELINE_PARTITIONS)])
         self._progress = ProgressReader(connection)
         group = {"group.id": qualified(connection.namespace, Group.PAYMENT)}
-        self._commits = Consumer(reader(connection) | NO_ENDS | group)
+        self._commits = Consumer(reader_config(connection) | NO_ENDS | group)
         for each in (self._timeline, self._progress, self._commits):
             stack.callback(each.close)
         topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from confluent_kafka import Producer
 
-from autoscaler.live.kafka import client
+from autoscaler.live.kafka import client_config
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
@@ -105,7 +105,7 @@ class ServedGroup:
     def __init__(self, setup: GroupBenchmark, connection: Connection, stack: ExitStack) -> None:
         self.setup, self.connection, self.began_s = setup, connection, time.monotonic()
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        self._producer = Producer(client(connection, linger_ms=0, enable_idempotence=True))
+        self._producer = Producer(client_config(connection, linger_ms=0, enable_idempotence=True))
         self.assignment: dict[int, str] = {}
         """Partition → replica in the newest plan."""
         self.replicas: tuple[str, ...] = ()

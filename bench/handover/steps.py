@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from autoscaler.live.publisher import grown
+from autoscaler.live.publisher import extend_plan
 from autoscaler.model import Plan
 from bench.handover.figures import KNOWN_DEATH, SIGTERM
 from bench.handover.group import SETTLE_S, ServedGroup
@@ -110,7 +110,7 @@ class PlannedSteps:
         """Return owners and replicas without `name`; its partitions are distributed to the others."""
         staying = tuple(one for one in self._group.replicas if one != name)
         kept = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
-        return grown(Plan(staying, kept), self._group.setup.partitions, {}).assignment or {}, staying
+        return extend_plan(Plan(staying, kept), self._group.setup.partitions, {}).assignment or {}, staying
 
     def _taken_over(self, partitions: list[int], at_us: int) -> bool:
         last_done_us, running = self._observer.last_done_us, self._group.running

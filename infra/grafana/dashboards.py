@@ -137,7 +137,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
             panel(
                 "Busy share", "percentunit", ("{{replica}}", rate("tailpack_consumer_busy_seconds_total", "replica"))
             ),
-            panel("Well: 1", "short", ("{{replica}}", "tailpack_consumer_well")),
+            panel("Well: 1", "short", ("{{replica}}", "tailpack_consumer_healthy")),
         ),
     ),
     "controller": (
@@ -156,9 +156,9 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 ("planned for (t_r)", "tailpack_rebalance_time_seconds"),
                 ("measured pause, p99", quantile(0.99, "tailpack_consumer_handover_pause_seconds")),
             ),
-            panel("Plan taken by all", "s", *typical("tailpack_plan_taken_seconds")),
+            panel("Plan taken by all", "s", *typical("tailpack_plan_adoption_seconds")),
             panel("Plans written", "short", ("{{action}}", "tailpack_plans_total")),
-            panel("In trouble", "short", ("{{what}}", "tailpack_trouble")),
+            panel("In trouble", "short", ("{{what}}", "tailpack_condition")),
             panel("Leading", "short", ("{{instance}}", "tailpack_leading")),
             panel(
                 "Ticks",
@@ -170,7 +170,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
             panel(
                 "Blind ticks and lost records",
                 "short",
-                ("ticks without data", "tailpack_holds_for_want_of_data_total"),
+                ("ticks without data", "tailpack_ticks_without_data_total"),
                 ("journal records lost", "tailpack_journal_lost_total"),
             ),
         ),
@@ -188,7 +188,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
             ),
             panel("Not acknowledged", "short", ("{{service}}", "tailpack_service_unacknowledged")),
             panel("Oldest of them", "s", ("{{service}}", "tailpack_service_oldest_unacknowledged_seconds")),
-            panel("Well", "short", ("{{service}}", "tailpack_service_well")),
+            panel("Well", "short", ("{{service}}", "tailpack_service_healthy")),
             panel(
                 "Events sent",
                 "ops",

@@ -26,7 +26,7 @@ from services.common.records import ServiceError
 from services.common.service import Service
 
 PREFIX: Final = "tailpack_service_"
-WELL = gauge("tailpack_service_well", "", "1: the service is healthy; 0: /healthz has the reason")
+WELL = gauge("tailpack_service_healthy", "", "1: the service is healthy; 0: /healthz has the reason")
 WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
 DUPLICATES = counter("tailpack_service_duplicates_dropped_total", "records", "Repeated records that were dropped")
 REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")

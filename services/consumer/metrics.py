@@ -29,7 +29,7 @@ ATTEMPTS_RETRIED: Final = counter("tailpack_consumer_attempts_retried_total", "a
 BUSY_SECONDS: Final = counter("tailpack_consumer_busy_seconds_total", "seconds", "Time spent in handlers")
 PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that the replica serves")
 PARTITIONS_TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
-HEALTHY: Final = gauge("tailpack_consumer_well", "", "1: the replica is healthy; 0: /healthz has the reasons")
+HEALTHY: Final = gauge("tailpack_consumer_healthy", "", "1: the replica is healthy; 0: /healthz has the reasons")
 PARTITION_AGE: Final = gauge(
     "tailpack_consumer_partition_lag_seconds", "seconds", "Age of the backlog's oldest event; 0: none", "partition"
 )

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from autoscaler.live.launcher import stop_left_behind
-from autoscaler.live.launchers.processes import ProcessLauncher, remembered
+from autoscaler.live.launcher import stop_orphans
+from autoscaler.live.launchers.processes import ProcessLauncher, read_pid_files
 from bench.scenario import Scenario
 from contracts.children import STOP_DEADLINE_S, Child, python_module
 from contracts.connection import Connection
@@ -143,7 +143,7 @@ class Stack:
 
     def processes(self) -> dict[str, int]:
         """Return name → pid of all running processes, Payment replicas included."""
-        replicas = {name: process.pid for name, _, process in remembered(self.replica_folder) if process}
+        replicas = {name: process.pid for name, _, process in read_pid_files(self.replica_folder) if process}
         return {child.name: child.pid for child in self.children if child.pid} | replicas
 
     def stop(self) -> None:
@@ -158,7 +158,7 @@ class Stack:
         for child in self.children:
             child.wait(until_s - time.monotonic())
         # an autoscaler that was killed leaves its replicas running
-        stop_left_behind(ProcessLauncher(self.replica_folder), REPLICA_DEADLINE_S)
+        stop_orphans(ProcessLauncher(self.replica_folder), REPLICA_DEADLINE_S)
 
     def _start(
         self, name: str, module: str, settings: dict[str, str], stop_signal: signal.Signals = signal.SIGTERM

@@ -184,7 +184,7 @@ class TestProgress:
             assert reader.highest_epoch() == 7
             assert reader.age_s("payment-1") < 5, "what counts is when it arrived"
             assert reader.age_s("payment-9") == float("inf")
-            assert reader.take_late() == {}, "nobody counts"
+            assert reader.take_late_events() == {}, "nobody counts"
         finally:
             reader.close()
 

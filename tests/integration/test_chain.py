@@ -15,7 +15,7 @@ import pytest
 from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
 from payment_load import PaymentLoad
 
-from autoscaler.live.launchers.processes import remembered
+from autoscaler.live.launchers.processes import read_pid_files
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
 from contracts.topics import ScaledGroup, Topic
@@ -111,11 +111,11 @@ def test_all_three_groups_grow_with_the_load_of_the_first_and_every_order_is_tol
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0, said
-        assert not [entry for prefix in GROUPS for entry in remembered(tmp_path / prefix)]
+        assert not [entry for prefix in GROUPS for entry in read_pid_files(tmp_path / prefix)]
     finally:
         process.kill()
         for prefix in GROUPS:
-            for _, entry, _ in remembered(tmp_path / prefix):
+            for _, entry, _ in read_pid_files(tmp_path / prefix):
                 if psutil.pid_exists(entry.pid):
                     psutil.Process(entry.pid).kill()
 

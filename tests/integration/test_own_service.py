@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 from kafka_helpers import admin, wait_for
 from own_service import PARTITIONS, Reader
 
-from autoscaler.live.launchers.processes import remembered
+from autoscaler.live.launchers.processes import read_pid_files
 from tailpack.local.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(400)]
@@ -73,4 +73,4 @@ def test_from_a_consumer_that_exists_to_one_that_is_scaled(reader: Reader) -> No
 
     scaled.send_signal(signal.SIGINT)
     assert scaled.wait(timeout=60) == 0, scaled.communicate()
-    assert not [name for name, _, process in remembered(reader.folder / "state") if process is not None]
+    assert not [name for name, _, process in read_pid_files(reader.folder / "state") if process is not None]

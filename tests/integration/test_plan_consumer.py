@@ -163,7 +163,7 @@ def test_health_and_metrics_are_available_in_the_program_and_over_http(ground: P
             assert (status, json.loads(body)["ok"]) == (503, False)
             assert "ignores its cancellation" in json.loads(body)["reasons"][0]
             metrics = (await asyncio.to_thread(page, "metrics"))[1]
-            assert f'tailpack_consumer_well{{group="{ground.name}",replica="one"}} 0.0' in metrics
+            assert f'tailpack_consumer_healthy{{group="{ground.name}",replica="one"}} 0.0' in metrics
             gate.set()
             await until(lambda: one.health().ok, "it is well again")
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from kafka_helpers import wait_for
 
-from autoscaler.live.launcher import Launcher, stop_left_behind
+from autoscaler.live.launcher import Launcher, stop_orphans
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.replicas import ReplicaScaler
 from contracts.children import python_module
@@ -123,14 +123,14 @@ class LauncherContract:
         assert world.until(ReplicaChange.LEFT).detail == "exit status 0"
         assert world.scaler.evictions == []
         world.launcher.close()
-        assert list(nursery.launcher().left_behind()) == [], "nothing is left of it"
+        assert list(nursery.launcher().find_orphans()) == [], "nothing is left of it"
 
     def test_a_death_shows_its_exit_status_and_is_replaced(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0"])
         first = world.hear()
         world.until(ReplicaChange.READY)
-        killed = next(iter(nursery.launcher().left_behind())).instance
+        killed = next(iter(nursery.launcher().find_orphans())).instance
         killed.kill()
         assert nursery.killed in world.until(ReplicaChange.DIED).detail
         assert [one.incarnation for one in world.scaler.evictions] == [first.incarnation]
@@ -155,7 +155,7 @@ class LauncherContract:
             first.hear(name)
             first.until(ReplicaChange.READY, name)
         first.launcher.close()  # and nobody reconciles any more
-        left = {one.name: one.instance for one in nursery.launcher().left_behind()}
+        left = {one.name: one.instance for one in nursery.launcher().find_orphans()}
         left["payment-1"].kill()
         wait_for(left["payment-1"].exit, "its end")
 
@@ -181,7 +181,7 @@ class LauncherContract:
         world.scaler.request(["payment-0"])
         world.hear()
         world.launcher.close()
-        assert stop_left_behind(nursery.launcher(), patience_s) == as_expected
+        assert stop_orphans(nursery.launcher(), patience_s) == as_expected
         wait_for(lambda: nursery_is_quiet(nursery), "the end of all")
 
     def test_a_start_that_is_not_wanted_any_more_runs_nothing(self, nursery: Nursery) -> None:
@@ -195,4 +195,4 @@ class LauncherContract:
 
 def nursery_is_quiet(nursery: Nursery) -> bool:
     """Whether nothing of it runs."""
-    return all(one.instance.exit() is not None for one in nursery.launcher().left_behind())
+    return all(one.instance.exit() is not None for one in nursery.launcher().find_orphans())

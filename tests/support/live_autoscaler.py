@@ -17,7 +17,7 @@ import psutil
 from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
 from unfolded import entries
 
-from autoscaler.live.launchers.processes import remembered
+from autoscaler.live.launchers.processes import read_pid_files
 from contracts.clock import now_us
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.plan import PlanRecord
@@ -108,7 +108,7 @@ class Autoscaler:
 
     def pids(self) -> dict[str, int]:
         """Replica → pid, by the pid files."""
-        return {name: entry.pid for name, entry, _ in remembered(self.folder)}
+        return {name: entry.pid for name, entry, _ in read_pid_files(self.folder)}
 
     def get(self, path: str) -> Any:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=DEADLINE_S) as answer:

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.live.launcher import Exit, Left
+from autoscaler.live.launcher import Exit, Orphan
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.progress_reader import Lateness
 from autoscaler.model import PartitionLoad
@@ -60,7 +60,7 @@ class FakeLauncher:
         self.processes: dict[str, list[FakeProcess]] = {}
         self.remembered: dict[str, str] = {}
         """Name → incarnation of each that was started and not forgotten."""
-        self.behind: list[Left] = []
+        self.behind: list[Orphan] = []
         self.trouble = ""
         self.wanted = 0
         self.refuses: str | None = None
@@ -81,7 +81,7 @@ class FakeLauncher:
     def forget(self, name: str) -> None:
         self.remembered.pop(name, None)
 
-    def left_behind(self) -> Iterable[Left]:
+    def find_orphans(self) -> Iterable[Orphan]:
         return iter(self.behind)
 
     def last_log_line(self, name: str) -> str:
@@ -106,11 +106,11 @@ class FakeReports:
     def poll(self) -> Mapping[str, Progress]:
         return self.reports
 
-    def take_rounds(self) -> tuple[Round, ...]:
+    def take_rebalances(self) -> tuple[Round, ...]:
         taken, self.rounds = tuple(self.rounds), []
         return taken
 
-    def take_late(self) -> dict[str, int]:
+    def take_late_events(self) -> dict[str, int]:
         return self._lateness.take()
 
     def newest(self, replica: str) -> Progress | None:

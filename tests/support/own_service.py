@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import admin, end_offsets, wait_for
 
-from autoscaler.live.launchers.processes import remembered
+from autoscaler.live.launchers.processes import read_pid_files
 
 PAGE = follow.DOCS / "own-service.md"
 PARTITIONS = 8
@@ -69,6 +69,6 @@ class Reader(follow.Reader):
     def close(self) -> None:
         """End what was started."""
         super().close()
-        for _, _, process in remembered(self.folder / "state"):
+        for _, _, process in read_pid_files(self.folder / "state"):
             if process is not None:
                 psutil.Process(process.pid).kill()

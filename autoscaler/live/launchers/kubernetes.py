@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from autoscaler.live.launcher import Left
+from autoscaler.live.launcher import Orphan
 from autoscaler.live.launchers.api import Api, ApiError
 from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
 from contracts.clock import steady_s
@@ -96,7 +96,7 @@ class KubernetesLauncher:
                 self._reserved[name] = steady_s() + RESERVED_S
             self._tell()
 
-    def left_behind(self) -> Iterator[Left]:
+    def find_orphans(self) -> Iterator[Orphan]:
         """Return the pods that have names."""
         with self._lock:
             self._adopted = True
@@ -106,7 +106,7 @@ class KubernetesLauncher:
                     started, _, instance.incarnation = pod.notes.get(REPORTS_AS, "").partition(" ")
                     instance.started = int(started) if started.isdigit() else pod.started
                     instance.see(pod, gone=False)
-                    yield Left(pod.replica, instance, instance.incarnation)
+                    yield Orphan(pod.replica, instance, instance.incarnation)
 
     def last_log_line(self, name: str) -> str:
         """Return what the kubelet kept of its log."""

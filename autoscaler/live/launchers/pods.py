@@ -19,7 +19,7 @@ COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 CHEAPEST: Final = "-1000"
 GATE: Final = "tailpack/unnamed"
 """Scheduling gate of the pod template: no container starts before its pod has a name."""
-STUCK: Final = (
+STUCK_REASONS: Final = (
     *("ErrImage", "ImagePullBackOff", "InvalidImageName", "Unschedulable"),
     *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"),
 )
@@ -165,7 +165,7 @@ class PodInstance:
     @property
     def stuck(self) -> str:
         """Why it will not run without a repair; empty: it will."""
-        stuck = self.pod.waits.startswith(STUCK) if self.pod else bool(self.why_none)
+        stuck = self.pod.waits.startswith(STUCK_REASONS) if self.pod else bool(self.why_none)
         ended = self.pod.exit if self.pod else None
         how = f"; it ended with {ended.how}: {self.pod.last_words}" if self.pod and ended else ""
         return f"{self.pending}{how}" if stuck and self.pending else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from autoscaler.live.launcher import Exit, Left
+from autoscaler.live.launcher import Exit, Orphan
 from contracts.children import how_it_ended, identity, last_log_line, start
 from contracts.progress import Progress
 from contracts.validation import UNDECODABLE
@@ -120,11 +120,11 @@ class ProcessLauncher:
         self._known.pop(name, None)
         self._file(name).unlink(missing_ok=True)
 
-    def left_behind(self) -> Iterator[Left]:
+    def find_orphans(self) -> Iterator[Orphan]:
         """Yield what an earlier autoscaler left."""
-        for name, entry, _ in remembered(self._state_dir):
+        for name, entry, _ in read_pid_files(self._state_dir):
             process = self._known[name] = ReplicaProcess(entry.pid, entry.who)
-            yield Left(name, process, entry.incarnation)
+            yield Orphan(name, process, entry.incarnation)
 
     def last_log_line(self, name: str) -> str:
         """Return the last line that the replica wrote to its log; empty where there is none."""
@@ -140,7 +140,7 @@ class ProcessLauncher:
         return self._logs / f"{name}.log"
 
 
-def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
+def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
     """Yield name, pid file and process of each replica that `state_dir` tells of; None where that process has ended.
 
     A file that is gone or unreadable is left out: its replica is starting or leaving at this moment.

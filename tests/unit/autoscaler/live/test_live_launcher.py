@@ -56,9 +56,9 @@ def test_a_later_process_with_the_same_pid_is_somebody_else(nursery: Processes) 
     file = nursery.folder / "replicas" / "payment-0.json"
     for who in ("somebody else", ""):
         file.write_bytes(msgspec.json.encode(PidFile(pid=os.getpid(), who=who)))
-        (left,) = launcher.left_behind()
+        (left,) = launcher.find_orphans()
         assert left.instance.exit() is not None
         left.instance.kill()  # we live on
     file.write_bytes(b"not json")
-    assert list(launcher.left_behind()) == []
+    assert list(launcher.find_orphans()) == []
     launcher.forget("payment-0")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from live_fakes import FakeClock
 
 from autoscaler.live.composition import policy_from
-from autoscaler.live.loop import LONGEST, Loop, next_tick_s, rehearse
+from autoscaler.live.loop import LONGEST, Loop, next_tick_s, warm_up_policy
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import POLICIES
@@ -102,7 +102,7 @@ def configured(policy: str, **more: object) -> Listening:
 @pytest.mark.parametrize("name", sorted(POLICIES.keys() - TOLD_WHAT_TO_DO))
 def test_a_rehearsal_ends_with_every_policy_and_takes_those_that_scale_up_and_down(name: str) -> None:
     policy = configured(name)
-    rehearse(policy, partitions=8, service_rate=200.0, interval_s=1.0)
+    warm_up_policy(policy, partitions=8, service_rate=200.0, interval_s=1.0)
     assert len(policy.seen) <= LONGEST
     if name in ("tail-aware", "algorithm-1", "algorithm-2", "linear", "ffd-2022"):
         actions = [one.action for one in policy.seen]
@@ -121,5 +121,5 @@ class Fails:
 
 def test_a_policy_that_fails_at_its_rehearsal_ends_only_that() -> None:
     policy = Fails()
-    rehearse(policy, partitions=8, service_rate=200, interval_s=1)
+    warm_up_policy(policy, partitions=8, service_rate=200, interval_s=1)
     assert policy.asked == 1

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_worlds import HALVES, started
 
-from autoscaler.live.publisher import feasible, grown
+from autoscaler.live.publisher import feasible, extend_plan
 from autoscaler.model import PartitionLoad, Plan
 from contracts.journal import PlanWritten
 
@@ -34,7 +34,7 @@ def test_growing_moves_nothing_and_leaves_nothing_without_owner(
 ) -> None:
     placed = {at: data.draw(st.sampled_from(replicas)) for at in range(partitions)}
     rates = data.draw(st.dictionaries(st.integers(0, partitions - 1), st.floats(0, 500), max_size=partitions))
-    larger = grown(Plan(tuple(replicas), placed), partitions + more, rates)
+    larger = extend_plan(Plan(tuple(replicas), placed), partitions + more, rates)
     assert larger.assignment is not None
     assert larger.replicas == tuple(replicas)
     assert set(larger.assignment) == set(range(partitions + more))

@@ -5,7 +5,7 @@ from live_fakes import FakeProcess
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
 from autoscaler.live.group import HUNG_AFTER_S
-from autoscaler.live.launcher import Left
+from autoscaler.live.launcher import Orphan
 from autoscaler.model import Action
 from autoscaler.ports import NotReadyError
 from contracts.plan import PlanRecord
@@ -62,7 +62,7 @@ def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
     world = GroupWorld(plan)
     for ordinal in (0, 1):
         process = FakeProcess(40 + ordinal)
-        world.launcher.behind.append(Left(f"payment-{ordinal}", process))
+        world.launcher.behind.append(Orphan(f"payment-{ordinal}", process))
         world.reports.tell(f"payment-{ordinal}", process, epoch=7)
     world.group.start(("payment-0",))
     assert world.log.written == []
@@ -77,8 +77,8 @@ def test_a_restart_replaces_who_died_meanwhile() -> None:
     alive, dead = FakeProcess(40), FakeProcess(41)
     dead.finish("killed by SIGKILL")
     world.launcher.behind = [
-        Left("payment-0", alive),
-        Left("payment-1", dead),
+        Orphan("payment-0", alive),
+        Orphan("payment-1", dead),
     ]
     world.reports.tell("payment-0", alive, epoch=9)
     world.reports.tell("payment-1", dead)

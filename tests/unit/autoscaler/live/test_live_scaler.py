@@ -6,7 +6,7 @@ import pytest
 from live_fakes import FakeProcess
 from live_worlds import ScalerWorld
 
-from autoscaler.live.launcher import Left
+from autoscaler.live.launcher import Orphan
 from autoscaler.live.replicas import Patience
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
@@ -31,7 +31,7 @@ def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_g
 
 def test_who_was_adopted_is_known_by_the_incarnation_that_was_written_down(world: ScalerWorld) -> None:
     adopted = FakeProcess(41)
-    world.launcher.behind = [Left("payment-0", adopted, "another")]
+    world.launcher.behind = [Orphan("payment-0", adopted, "another")]
     world.reports.tell("payment-0", adopted)
     world.scaler.adopt(world.reports.reports)
     assert not world.scaler.ready("payment-0")
@@ -122,7 +122,7 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Scal
     dead.finish("killed by SIGKILL")
     stopped.finish()
     for number, (process, incarnation) in enumerate(((alive, "life-41"), (dead, "life-42"), (stopped, ""))):
-        world.launcher.behind.append(Left(f"payment-{number}", process, incarnation))
+        world.launcher.behind.append(Orphan(f"payment-{number}", process, incarnation))
         world.reports.tell(f"payment-{number}", process)
     world.scaler.adopt(world.reports.reports)
     assert world.scaler.ready("payment-0")

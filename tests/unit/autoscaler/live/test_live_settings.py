@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.live.composition import policy_from
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.start import Told, only_one, read
+from autoscaler.live.start import StartupConfig, only_one, read
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError, from_environment
 from services.consumer import Options
@@ -60,7 +60,7 @@ patience_s = 5
 """
 
 
-def in_file(folder: Path, text: str, environ: dict[str, str] | None = None) -> Told:
+def in_file(folder: Path, text: str, environ: dict[str, str] | None = None) -> StartupConfig:
     path = folder / "own.toml"
     path.write_text(text)
     return read(path, environ or {})

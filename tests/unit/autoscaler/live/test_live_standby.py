@@ -71,13 +71,13 @@ def test_a_lease_that_is_refused_is_told_once_and_who_stands_by_is_not_ready_but
     assert one.get("/healthz")[0] == 200
     metrics = one.get("/metrics")[1]
     assert "tailpack_leading 0.0" in metrics
-    assert 'tailpack_trouble{what="leadership"} 0.0' in metrics
+    assert 'tailpack_condition{what="leadership"} 0.0' in metrics
 
     one.leases.refused = True
     wait_for(lambda: one.get("/healthz")[0] == 503, "it is not ready")
     assert json.loads(one.get("/healthz")[1])["status"] == REFUSED
     assert one.get("/livez")[0] == 200, "a new start would mend nothing"
-    assert 'tailpack_trouble{what="leadership"} 1.0' in one.get("/metrics")[1]
+    assert 'tailpack_condition{what="leadership"} 1.0' in one.get("/metrics")[1]
 
     one.leases.refused = False
     wait_for(lambda: one.get("/healthz")[0] == 200, "it could lead again")

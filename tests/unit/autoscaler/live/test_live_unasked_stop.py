@@ -2,7 +2,7 @@
 
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, ScalerWorld, started
 
-from autoscaler.live.launcher import Exit, Left
+from autoscaler.live.launcher import Exit, Orphan
 from contracts.progress import ReplicaState
 
 
@@ -65,7 +65,7 @@ def test_an_adopted_member_that_is_gone_is_evicted_because_nobody_saw_how_it_end
     world = ScalerWorld()
     world.scaler.request(["payment-1"])
     adopted = world.launcher.newest("payment-1")
-    world.launcher.behind = [Left("payment-0", adopted)]
+    world.launcher.behind = [Orphan("payment-0", adopted)]
     world.reports.tell("payment-0", adopted)
     world.scaler.adopt(world.reports.reports)
     adopted.ended = Exit("gone; exit status unknown", clean=True, known=False)

@@ -29,7 +29,7 @@ from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
-from autoscaler.policies.registry import Asked
+from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.clock import steady_s
@@ -51,9 +51,9 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
     return asked_of(settings).policy()
 
 
-def asked_of(settings: AutoscalerSettings) -> Asked:
+def asked_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the policy that the settings ask for. Raises ValueError."""
-    return Asked(settings, settings, settings, settings.options(), bool(settings.runtime))
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime))
 
 
 def launcher_from(
@@ -213,6 +213,6 @@ class LiveAutoscaler:
         with self._metrics[TICK].time():
             failed = self._troubles.survived("tick", self._controller.tick, fatal=FencedError, unwell_after=LASTING)
         if failed:
-            self._decisions.record_hold(NotReadyError(failed))
+            self._decisions.record_not_ready(NotReadyError(failed))
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

@@ -13,7 +13,7 @@ from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
-from autoscaler.records import GroupStatus, decided, held
+from autoscaler.records import GroupStatus, decision_record, not_ready_record
 from contracts.clock import steady_s, wall_ahead_s
 from contracts.connection import Connection
 from contracts.journal import Folder, JournalEntry, TickRecord
@@ -109,11 +109,11 @@ class LiveJournal:
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation; a policy for which another one stands in has a problem."""
         self._troubles.tell("policy", decision.fault, unwell_after=LASTING)
-        self._take(observation.at_s, partial(decided, observation, decision, epoch=self._status().epoch))
+        self._take(observation.at_s, partial(decision_record, observation, decision, epoch=self._status().epoch))
 
-    def record_hold(self, missing: NotReadyError) -> None:
+    def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""
-        self._take(self._clock(), partial(held, missing.missing, self._status()))
+        self._take(self._clock(), partial(not_ready_record, missing.missing, self._status()))
 
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1

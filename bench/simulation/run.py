@@ -10,7 +10,7 @@ import msgspec
 from autoscaler.jit import compiling_s, load_compiler
 from autoscaler.model import Action
 from autoscaler.optimum.optimum import EXACT
-from autoscaler.policies.registry import Asked, make_policy
+from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
@@ -165,9 +165,9 @@ def policy_of(scenario: Scenario, sent: SentEvents) -> Policy:
         raise InvalidSettingsError([f"{scenario.name}: {error}"]) from error
 
 
-def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> Asked:
+def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyConfig:
     """Return the configuration of the scenario's policy, with these options."""
-    return Asked(
+    return PolicyConfig(
         scenario.autoscaler,
         scenario.target,
         scenario.guards,

@@ -18,7 +18,7 @@ from bench import BenchError
 from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import as_environment
-from contracts.waiting import NotWithinError
+from contracts.waiting import WaitTimeoutError
 
 Row = dict[str, Any]
 """Figures of one case. The row is invalid if `problem` is not empty or `valid` is false."""
@@ -119,7 +119,7 @@ def run(
                     out.write(msgspec.json.encode(task | {"origin": origin, "row": row}) + b"\n")
     except KeyboardInterrupt:
         interrupted = True
-    except NotWithinError as error:
+    except WaitTimeoutError as error:
         raise BenchError(str(error)) from error
     return Outcome(rows, interrupted)
 

@@ -22,8 +22,8 @@ from autoscaler.policies.registry import policy_factory
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools
 from bench.scenario import Scenario, load_scenario, scenario_names
-from contracts.clock import steady_s
-from contracts.waiting import NotWithinError, until
+from contracts.clock import monotonic_s
+from contracts.waiting import WaitTimeoutError, until
 from loadgen.spec import Topology
 from report.result import Result
 
@@ -168,7 +168,7 @@ class Namespace:
 
     def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
         """Wait for Jobs and brokers, then for services with `replicas` of Payment. Raises BenchError."""
-        began_s = since_s = steady_s()
+        began_s = since_s = monotonic_s()
         before, obstacles = list[str](), dict[str, str]()
         while awaited := self._awaited_workloads(replicas):
             if awaited != before:
@@ -176,11 +176,11 @@ class Namespace:
             prefixes = tuple(f"{one}-" for one in awaited)
             obstacles |= {name: why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)}
             if not obstacles:
-                since_s = steady_s()
+                since_s = monotonic_s()
             status = "; ".join([", ".join(awaited), *list(obstacles.values())[:3]])
             announce(f"waiting for {status}")
-            if steady_s() > min(since_s + STUCK_TIMEOUT_S, began_s + READY_TIMEOUT_S):
-                raise BenchError(f"not ready after {steady_s() - began_s:.0f} s: {status}")
+            if monotonic_s() > min(since_s + STUCK_TIMEOUT_S, began_s + READY_TIMEOUT_S):
+                raise BenchError(f"not ready after {monotonic_s() - began_s:.0f} s: {status}")
             time.sleep(POLL_INTERVAL_S)
 
     def _awaited_workloads(self, replicas: int) -> list[str]:
@@ -251,10 +251,10 @@ def _settings(scenario: Scenario, namespace: str) -> dict[str, str]:
 
 def _wait_for_report(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
     """Wait until the report exists; return the pod with the files of the run. Raises BenchError."""
-    began_s = steady_s()
+    began_s = monotonic_s()
 
     def pod() -> str:
-        announce(f"load and report, {steady_s() - began_s:.0f} s")
+        announce(f"load and report, {monotonic_s() - began_s:.0f} s")
         if place.get("job", "run")["status"].get("failed"):
             log = place.kubectl("logs", "job/run", "--all-containers", "--tail", "1", may_fail=True).decode()
             raise BenchError(f"load or report failed: {last_line(log)}")
@@ -265,5 +265,5 @@ def _wait_for_report(place: Namespace, within_s: float, announce: Callable[[str]
 
     try:
         return until(pod, within_s, "the run has a report", POLL_INTERVAL_S)
-    except NotWithinError as error:
+    except WaitTimeoutError as error:
         raise BenchError("; ".join([str(error), *place.obstacles().values()])) from error

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from contracts.delivery import Delivery
-from contracts.settings import unknown
+from contracts.rebalance_protocol import RebalanceProtocol
+from contracts.settings import unknown_name
 from contracts.validation import InvalidSettingsError, text_in
 from grouping import Partitioner
 from loadgen.schedule import Spacing, Split
@@ -48,7 +48,7 @@ ROW_SOURCES: Final = (
 )
 """Files that determine the rows; a change of one invalidates all stored rows. The live autoscaler is excluded."""
 EXCLUDED_SOURCES: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
-HEARTBEAT_PROTOCOLS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
+HEARTBEAT_PROTOCOLS: Final = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
 """Rebalance protocols in which each member receives a change at its own next heartbeat."""
 
 Changes = tuple[tuple[str, Any], ...]
@@ -432,7 +432,7 @@ def find_axis(name: str) -> Axis:
     """Return a built-in axis. Raises InvalidSettingsError if the name is unknown."""
     axes = read_axes()
     if name not in axes:
-        raise InvalidSettingsError([f"axis {name!r} is {unknown(name, axes)}"])
+        raise InvalidSettingsError([f"axis {name!r} is {unknown_name(name, axes)}"])
     return axes[name]
 
 

@@ -6,8 +6,8 @@ from typing import ClassVar, Final, Literal
 
 from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import ObservationSettings, ServiceShape
-from contracts.delivery import RUNTIMES, Delivery
-from contracts.membership import TAKES_TIME, Membership, Work
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
+from contracts.membership import MIN_SERVICE_TIME, Membership, EventCost
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
 from grouping import Partitioner
@@ -27,9 +27,9 @@ def _has_enough_partitions(values: Values) -> str | None:
     return None if fits else f"is more than the {values['partitions']} partitions; the others would own none"
 
 
-def _own_delivery(values: Values) -> str | None:
+def _protocol_fits_runtime(values: Values) -> str | None:
     runtime = values["runtime"]
-    has_no_effect = runtime and values["delivery"] not in (Delivery.INCREMENTAL, runtime)
+    has_no_effect = runtime and values["delivery"] not in (RebalanceProtocol.INCREMENTAL, runtime)
     return f"has no effect with runtime = {runtime!r}, which has its own rebalance protocol" if has_no_effect else None
 
 
@@ -78,7 +78,7 @@ class Load(Bursts):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Payment(Membership, Work):
+class Payment(Membership, EventCost):
     """The scaled group."""
 
     partitions: int = required(least=1, most=10_000)
@@ -87,7 +87,7 @@ class Payment(Membership, Work):
     """Another runtime that serves the events and assigns partitions itself; plans then only set replica counts."""
     key_order: bool = setting(False)
     """Require order per customer; partitioners that split keys are then rejected."""
-    RULES: ClassVar[Rules] = (TAKES_TIME, ("delivery", _own_delivery))
+    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("delivery", _protocol_fits_runtime))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ SIMULATION_ONLY: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage(Work):
+class Stage(EventCost):
     """A group that reads the output of the scaled group, or of the stage before; a list, `[[stages]]`. Other settings
     are those of the other sections."""
 
@@ -132,7 +132,7 @@ class Stage(Work):
     """Share of the latency target (W) reserved for this stage; none: equal shares."""
     RULES: ClassVar[Rules] = (
         ("name", _name_is_valid),
-        TAKES_TIME,
+        MIN_SERVICE_TIME,
         ("initial_replicas", _has_enough_partitions),
     )
 

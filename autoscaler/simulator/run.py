@@ -28,7 +28,7 @@ from autoscaler.simulator.outcome import Events, Outcomes, repeated
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, SimulationSettings
 from autoscaler.simulator.sight import Sight
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 
 TICKS_TO_RECOVER: Final = 1000
@@ -48,7 +48,7 @@ class World:
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
         delivery: PlanDelivery
-        if settings.delivery.delivery is Delivery.SHARE:
+        if settings.delivery.delivery is RebalanceProtocol.SHARE:
             pool = Pool(workload.partitions, service, target_us=target_us)
             self.engine, delivery = pool, Share(pool, self.agenda)
         else:

@@ -21,14 +21,14 @@ from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
 from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
-from contracts.children import Child, python_module, signals_noted
+from contracts.children import Child, python_module, collect_stop_signals
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.delivery import OUR_DELIVERIES, Delivery
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from contracts.topics import Group, Topic, qualified
-from contracts.waiting import NotWithinError, until
+from contracts.waiting import WaitTimeoutError, until
 from loadgen.result import READY_FILE, GeneratorResult, all_exist
 
 POLL_S: Final = 0.02
@@ -51,8 +51,8 @@ class GroupBenchmark(Benchmark):
     """Base class of benchmarks that act on a serving group, with the options of the group and its load."""
 
     runtime: Annotated[
-        Delivery, Option("Rebalance protocol of our consumer (incremental, eager), or another runtime.")
-    ] = Delivery.INCREMENTAL
+        RebalanceProtocol, Option("Rebalance protocol of our consumer (incremental, eager), or another runtime.")
+    ] = RebalanceProtocol.INCREMENTAL
     heartbeat: Annotated[float, Option("Heartbeat interval of the members.", least=0.05, most=60, time=True)] = 3.0
     replicas: Annotated[int, Option("Number of replicas, each a process.", least=2, most=64)] = 3
     partitions: Annotated[int, Option("Partitions of the topic.", least=1, most=2000)] = 6
@@ -64,7 +64,7 @@ class GroupBenchmark(Benchmark):
     @property
     def takes_plan(self) -> bool:
         """Whether the replicas follow plans, as those of our own consumer do."""
-        return self.runtime in OUR_DELIVERIES
+        return self.runtime in PLAN_PROTOCOLS
 
     @abstractmethod
     def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:
@@ -86,7 +86,7 @@ class GroupBenchmark(Benchmark):
             group.begin()
             try:
                 self.act(group, tools.announce)
-            except NotWithinError as error:
+            except WaitTimeoutError as error:
                 problem = str(error)
             except KeyboardInterrupt:
                 interrupted = True
@@ -118,7 +118,7 @@ class ServedGroup:
         seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
         self._load = EvenLoad(setup.rate, seconds, setup.partitions, linger_ms=0).generators(connection, self._folder)
         stack.callback(self._stop_all)
-        self.interruptions: list[int] = stack.enter_context(signals_noted())
+        self.interruptions: list[int] = stack.enter_context(collect_stop_signals())
         """Received signals. The next wait raises KeyboardInterrupt; a start or fetch is never interrupted."""
         self.steps: list[Step] = []
         self.quiet: list[tuple[int, int]] = []
@@ -280,7 +280,7 @@ class ServedGroup:
         overdue = None
         try:
             self.wait_for(done, f"{kind}: {what}")
-        except NotWithinError as error:
+        except WaitTimeoutError as error:
             overdue = error
         self.read_for(TAIL_US / 1e6)
         self.steps.append(Step(kind, at_us, now_us(), moves))

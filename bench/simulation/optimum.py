@@ -20,7 +20,7 @@ from autoscaler.simulator.run import simulate, tick_times_us
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, settings_of
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.validation import InvalidSettingsError, cache_folder
 from report import replace_file
 from report.measures import replica_minutes
@@ -37,9 +37,10 @@ def why_not(scenario: Scenario, sent: SentEvents) -> str:
     replicas_are_equal = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
-        "a share group does not assign partitions to owners": delivery is Delivery.SHARE,
+        "a share group does not assign partitions to owners": delivery is RebalanceProtocol.SHARE,
         "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "each change pauses the whole group at the times of its members' heartbeats": delivery is Delivery.EAGER,
+        "each change pauses the whole group at the times of its members' heartbeats": delivery
+        is RebalanceProtocol.EAGER,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
         "replicas share a limit, so their queues are not independent": bool(service.shared_limits),

@@ -23,7 +23,7 @@ from bench.simulation.sent_events import (
     settings_of,
     true_service_rate,
 )
-from contracts.delivery import OUR_DELIVERIES
+from contracts.rebalance_protocol import PLAN_PROTOCOLS
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
 from report.measures import IntArray, in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
@@ -172,7 +172,7 @@ def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyCo
         scenario.target,
         scenario.guards,
         options,
-        counts_only=protocol_of(scenario) not in OUR_DELIVERIES,
+        counts_only=protocol_of(scenario) not in PLAN_PROTOCOLS,
         fallback=False,  # a failing policy must raise here
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from contracts.settings import duration_s, unknown
+from contracts.settings import duration_s, unknown_name
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import TailpackError
 
@@ -176,7 +176,7 @@ def match_name(name: str, names: Iterable[str], *, what: str) -> str:
     """Return the name in lower case. Raises TailpackError with the nearest name if it is not one of `names`."""
     if (lowered := lowercase_name(name)) in (choices := list(names)):
         return lowered
-    raise TailpackError(f"{what} {name!r} is {unknown(lowered, choices)}")
+    raise TailpackError(f"{what} {name!r} is {unknown_name(lowered, choices)}")
 
 
 def check_policy(name: str) -> str:

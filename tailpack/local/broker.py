@@ -19,8 +19,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from contracts.children import identity, last_log_line, uninterrupted
-from contracts.waiting import NotWithinError, until
+from contracts.children import process_identity, last_log_line, defer_stop_signals
+from contracts.waiting import WaitTimeoutError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.jars import ensure, java
@@ -67,7 +67,11 @@ class Node:
     def process(self) -> psutil.Process | None:
         """Return its process; None if it does not run."""
         state = self.state
-        if state is None or not (state.pid and state.process_identity) or identity(state.pid) != state.process_identity:
+        if (
+            state is None
+            or not (state.pid and state.process_identity)
+            or process_identity(state.pid) != state.process_identity
+        ):
             return None
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(state.pid)
@@ -94,13 +98,13 @@ class Node:
 
     def launch(self, jars: Path, state: NodeState) -> None:
         """Start the process and record its identity. Returns before the node serves clients."""
-        with uninterrupted(), self.log.open("ab") as log:
+        with defer_stop_signals(), self.log.open("ab") as log:
             command = [*self._java(jars), *JVM, state.heap, "kafka.Kafka", "server.properties"]
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
             self._started.append(process)
-            self._save(state, pid=process.pid, process_identity=identity(process.pid))
+            self._save(state, pid=process.pid, process_identity=process_identity(process.pid))
 
     def wait_until_ready(self, deadline_s: float) -> None:
         """Wait until it serves clients. deadline_s: time.monotonic(). Raises TailpackError."""
@@ -114,7 +118,7 @@ class Node:
 
         try:
             until(answers, deadline_s - time.monotonic(), "Kafka answers")
-        except NotWithinError as late:
+        except WaitTimeoutError as late:
             why = f"Kafka did not answer within {READY_DEADLINE_S:.0f} s; see {self.log}"
             raise TailpackError(why) from late
 

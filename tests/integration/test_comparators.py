@@ -7,7 +7,7 @@ import pytest
 from kafka_helpers import create_topics, produce, read_all, wait_for
 from payment_group import STOP_DEADLINE_S, PaymentGroup, assert_effects
 
-from contracts.delivery import RUNTIMES
+from contracts.rebalance_protocol import RUNTIMES
 from contracts.events import PaymentSettled
 from contracts.progress import ReplicaState
 from contracts.topics import Topic

@@ -326,7 +326,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def random_parts(scenario: "Scenario") -> tuple[str, ...]:
     """Return the names of the random parts of this scenario. Empty: every seed gives the same run."""
     simulation, load = scenario.simulation, scenario.load
-    protocol = scenario.payment.runtime or scenario.payment.delivery
+    protocol = scenario.payment.runtime or scenario.payment.rebalance_protocol
     parts = {
         "split": (simulation.split or load.split) is Split.RANDOM,
         "spacing": load.spacing is Spacing.POISSON,

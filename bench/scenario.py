@@ -103,8 +103,10 @@ class Scenario(Heading):
         Raises InvalidSettingsError if it can only be simulated.
         """
         payment = self.payment
-        if payment.delivery in RUNTIMES:
-            payment = replace(payment, runtime=str(payment.delivery), delivery=RebalanceProtocol.INCREMENTAL)
+        if payment.rebalance_protocol in RUNTIMES:
+            payment = replace(
+                payment, runtime=str(payment.rebalance_protocol), rebalance_protocol=RebalanceProtocol.INCREMENTAL
+            )
         live = replace(self, payment=payment)
         if problems := _contradictions(live._values()) + self._only_simulated():
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
@@ -128,8 +130,8 @@ class Scenario(Heading):
         defaults = {one.name: one.default for one in fields(Simulation)}
         changed = [name for name in SIMULATION_ONLY if getattr(self.simulation, name) != defaults[name]]
         changed += ["startup_s"] if self.simulation.startup_s == "gke" else []
-        if self.payment.delivery is RebalanceProtocol.SHARE:
-            return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
+        if self.payment.rebalance_protocol is RebalanceProtocol.SHARE:
+            return [("payment.rebalance_protocol", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
             hint = "run it with tailpack simulate, or live with tailpack autoscale and one file per stage"
             return [(STAGES, f"a live run has one group; {hint}")]

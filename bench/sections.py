@@ -29,7 +29,7 @@ def _has_enough_partitions(values: Values) -> str | None:
 
 def _protocol_fits_runtime(values: Values) -> str | None:
     runtime = values["runtime"]
-    has_no_effect = runtime and values["delivery"] not in (RebalanceProtocol.INCREMENTAL, runtime)
+    has_no_effect = runtime and values["rebalance_protocol"] not in (RebalanceProtocol.INCREMENTAL, runtime)
     return f"has no effect with runtime = {runtime!r}, which has its own rebalance protocol" if has_no_effect else None
 
 
@@ -87,7 +87,7 @@ class Payment(Membership, EventCost):
     """Another runtime that serves the events and assigns partitions itself; plans then only set replica counts."""
     key_order: bool = setting(False)
     """Require order per customer; partitioners that split keys are then rejected."""
-    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("delivery", _protocol_fits_runtime))
+    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ MIN_SERVICE_TIME: Final = must(
 )
 """Where settings divide by it, an event must take some time."""
 PLAN_PROTOCOL_ONLY: Final = must(
-    "delivery", lambda of: of["delivery"] in PLAN_PROTOCOLS, "must be incremental or eager"
+    "rebalance_protocol", lambda of: of["rebalance_protocol"] in PLAN_PROTOCOLS, "must be incremental or eager"
 )
 """Where the settings are of our own consumer, the delivery is."""
 
@@ -28,7 +28,7 @@ class Membership(Settings):
     """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
     """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
-    delivery: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
+    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
     """Rebalance protocol of plans, or the name of a runtime."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""

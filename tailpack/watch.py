@@ -73,7 +73,7 @@ class Handovers:
 
     def record_progress(self, progress: Progress) -> None:
         """Record the progress report of one replica."""
-        for one in progress.rounds:
+        for one in progress.recent_rebalances:
             if one.taken and one.pause_us > 0:
                 self.pauses_s[one.epoch] = max(self.pauses_s.get(one.epoch, 0.0), one.pause_us / 1e6)
 
@@ -105,7 +105,7 @@ class LiveState:
     @property
     def problems(self) -> tuple[str, ...]:
         """Problems that the autoscaler reported at its newest tick."""
-        return self.ticks[-1].troubles if self.ticks else ()
+        return self.ticks[-1].problems if self.ticks else ()
 
     def percentiles(self) -> tuple[float, float, float] | None:
         """Median, p99 and maximum of the window, by nearest rank; None without events."""

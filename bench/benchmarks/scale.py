@@ -161,7 +161,7 @@ class _Mover:
     def decide(self, observation: GroupObservation) -> Decision:
         names = observation.replica_names
         if not self.move_requested or len(names) < 2:
-            return Decision(Action.HOLD, Plan(names, observation.assignment), "no move was requested")
+            return Decision(Action.NO_CHANGE, Plan(names, observation.assignment), "no move was requested")
         self.move_requested = False
         successor = dict(zip(names, (*names[1:], names[0]), strict=True))
         owners = {at: successor[owner] if at % 4 == 0 else owner for at, owner in observation.assignment.items()}

@@ -33,13 +33,13 @@ MAX_EVENTS: Final = 20_000_000
 def why_not(scenario: Scenario, sent: SentEvents) -> str:
     """Return in one sentence why this scenario's optimum cannot be computed; empty if it can."""
     settings = _clairvoyant_settings(scenario)
-    service, delivery = settings.service, configured_protocol(scenario)
+    service, rebalance_protocol = settings.service, configured_protocol(scenario)
     replicas_are_equal = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
-        "a share group does not assign partitions to owners": delivery is RebalanceProtocol.SHARE,
+        "a share group does not assign partitions to owners": rebalance_protocol is RebalanceProtocol.SHARE,
         "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "each change pauses the whole group at the times of its members' heartbeats": delivery
+        "each change pauses the whole group at the times of its members' heartbeats": rebalance_protocol
         is RebalanceProtocol.EAGER,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
@@ -66,7 +66,7 @@ def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
         duration_us=round(sent.duration_s * 1e6),
         target_us=round(scenario.target.latency_target_s * 1e6),
         late_share=1 - scenario.target.percentile,
-        pause_us=round(settings.delivery.pause_s * 1e6),
+        pause_us=round(settings.rebalance_protocol.pause_s * 1e6),
         startup_us=round((settings.startup_s or 0.0) * 1e6),
         owners=tuple(names.index(owners[partition]) for partition in range(sent.partitions)),
         replicas=len(names),

@@ -130,8 +130,8 @@ def protocol_of(scenario: Scenario) -> RebalanceProtocol:
 
 
 def configured_protocol(scenario: Scenario) -> RebalanceProtocol:
-    """Return the configured rebalance protocol: `payment.runtime`, else `payment.delivery`."""
-    return RebalanceProtocol(scenario.payment.runtime or scenario.payment.delivery)
+    """Return the configured rebalance protocol: `payment.runtime`, else `payment.rebalance_protocol`."""
+    return RebalanceProtocol(scenario.payment.runtime or scenario.payment.rebalance_protocol)
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
@@ -145,8 +145,8 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
         )
         return SimulationSettings(
             service=ServiceSettings(**shared_fields(simulation, ServiceSettings), **shared_fields(payment, EventCost)),
-            delivery=RebalanceSettings(
-                delivery=protocol_of(scenario),
+            rebalance_protocol=RebalanceSettings(
+                rebalance_protocol=protocol_of(scenario),
                 pause_s=scaling.rebalance_time_s if simulation.pause_s is None else simulation.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,

@@ -20,8 +20,8 @@ from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
 from bench.simulation.sent_events import SentEvents, protocol_of, settings_of
-from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.journal import TickRecord
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError

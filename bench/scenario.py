@@ -12,10 +12,10 @@ import msgspec
 from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, SIMULATION_ONLY, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
-from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.membership import ReplicaSpeeds
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
-from contracts.validation import InvalidSettingsError, check_settings, parse, as_text, table_in
+from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
 from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems

@@ -6,8 +6,8 @@ from typing import ClassVar, Final, Literal
 
 from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import ObservationSettings, ServiceShape
+from contracts.membership import MIN_SERVICE_TIME, EventCost, Membership
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
-from contracts.membership import MIN_SERVICE_TIME, Membership, EventCost
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
 from grouping import Partitioner

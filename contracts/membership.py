@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol, Guarantee
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, Guarantee, RebalanceProtocol
 from contracts.settings import Rules, Settings, must, setting
 
 MIN_SERVICE_TIME: Final = must(

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from contracts.settings import Settings, words_of, contradictions, setting_of, setting_error, unknown_name, in_seconds
+from contracts.settings import Settings, contradictions, in_seconds, setting_error, setting_of, unknown_name, words_of
 
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from contracts.settings import Rule, Settings, Values, contradictions, shared_fields, setting
+from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
 from grouping import Partitioner

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.journal import PlanAlternative, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal import JournalEntry, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from report.result import DecisionMade, Failure
 
 MICROSECONDS: Final = 1_000_000

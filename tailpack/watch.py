@@ -13,12 +13,12 @@ from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import (
     RECORD,
+    JournalDecoder,
     JournalEntry,
     PlanWritten,
     ReplicaChange,
     ReplicaChanged,
     TickRecord,
-    JournalDecoder,
 )
 from contracts.progress import Progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified

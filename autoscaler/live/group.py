@@ -16,8 +16,8 @@ from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import monotonic_s
+from contracts.progress import RebalanceKind, ReplicaState
 from contracts.rebalance_protocol import RebalanceProtocol
-from contracts.progress import ReplicaState, RebalanceKind
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:

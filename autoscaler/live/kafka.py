@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
-from contracts.preflight import TopicNeed, PreflightError, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import CONTROL, ScaledGroup, qualified
 
 DEADLINE_S: Final = 10.0

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from autoscaler.live.launcher import Exit, Instance, Launcher
-from contracts.clock import now_us, monotonic_s
+from contracts.clock import monotonic_s, now_us
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState

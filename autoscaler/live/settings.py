@@ -9,8 +9,8 @@ import msgspec
 
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
+from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.rebalance_protocol import RUNTIMES
-from contracts.membership import PLAN_PROTOCOL_ONLY, MIN_SERVICE_TIME, LiveSpeeds, Membership, EventCost
 from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import InvalidSettingsError

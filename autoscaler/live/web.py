@@ -11,7 +11,7 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from autoscaler.live.settings import Pages
-from contracts.pages import Answer, WebServer, not_found, http_error
+from contracts.pages import Answer, WebServer, http_error, not_found
 
 MAX_DECISIONS: Final = 100
 

@@ -3,7 +3,7 @@
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, least_loaded_below
-from autoscaler.policies.planning import change, no_change, items_of, number, plan_for, unowned
+from autoscaler.policies.planning import change, items_of, no_change, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
 
 

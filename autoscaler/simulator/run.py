@@ -28,8 +28,8 @@ from autoscaler.simulator.outcome import Events, Outcomes, repeated
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, SimulationSettings
 from autoscaler.simulator.sight import Sight
-from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.rebalance_protocol import RebalanceProtocol
 
 TICKS_TO_RECOVER: Final = 1000
 """A policy that does not replace a replica which died at the very end within so many further ticks never will."""

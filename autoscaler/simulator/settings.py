@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from autoscaler.model import Action
 from autoscaler.policies.settings import REPLICA_PREFIX
+from contracts.membership import EventCost, ReplicaSpeeds
 from contracts.rebalance_protocol import RebalanceProtocol
-from contracts.membership import ReplicaSpeeds, EventCost
 from contracts.settings import Settings, setting
 
 

@@ -21,7 +21,7 @@ from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
-from contracts.children import python_module, defer_stop_signals
+from contracts.children import defer_stop_signals, python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.metrics import MetricSpec

@@ -18,7 +18,7 @@ from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads
 from contracts.children import Child, python_module
-from contracts.clock import now_us, monotonic_s
+from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.settings import unknown_name

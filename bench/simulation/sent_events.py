@@ -10,15 +10,15 @@ import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.settings import (
-    RebalanceSettings,
     Failure,
     ObservationSettings,
+    RebalanceSettings,
     ServiceSettings,
     SimulationSettings,
 )
 from bench.scenario import Scenario
-from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.membership import EventCost
+from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.settings import shared_fields
 from contracts.validation import InvalidSettingsError
 from loadgen.faults import HOT_KEY, apply_bursts, read_faults

@@ -17,7 +17,7 @@ from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import MAX_ORDER_BYTES
 from contracts.metrics import MetricSpec, counter, gauge
-from contracts.preflight import TopicNeed, PreflightError, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from services.common import traces

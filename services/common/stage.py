@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final
 
-from contracts.clock import now_us, monotonic_s
+from contracts.clock import monotonic_s, now_us
 from services.common.records import (
     LETTER_LIMIT,
     Decide,

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 from confluent_kafka import KafkaException
 
 from contracts.connection import Connection
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
-from contracts.preflight import TopicNeed, PreflightError, check_topics
 from contracts.settings import Rules, Values
 from contracts.topics import Topic, qualified
 from services.common.records import ServiceError

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.progress import PROGRESS_INTERVAL_S
+from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.records import ServiceError
 from services.comparators.replica import NO_PLAN, Replica

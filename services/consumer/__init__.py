@@ -24,6 +24,17 @@ from services.consumer.interface import (
 from services.consumer.plan_consumer import PlanConsumer
 
 __all__ = [
-    "BatchHandler", "RebalanceProtocol", "Event", "Handler", "Health", "Listeners", "OnLogReset", "Options", "PlanConsumer",
-    "Refused", "ReplicaError", "Topics", "from_environment",
+    "BatchHandler",
+    "Event",
+    "Handler",
+    "Health",
+    "Listeners",
+    "OnLogReset",
+    "Options",
+    "PlanConsumer",
+    "RebalanceProtocol",
+    "Refused",
+    "ReplicaError",
+    "Topics",
+    "from_environment",
 ]  # fmt: skip

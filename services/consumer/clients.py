@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RebalanceProtocol, Guarantee
+from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET
 from services.common.header_names import read_any_header_name
 from services.consumer.assignor import PlanAssignor

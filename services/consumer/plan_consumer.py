@@ -13,8 +13,8 @@ from prometheus_client import Metric
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RebalanceProtocol, Guarantee
 from contracts.progress import Progress
+from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from services.consumer.clients import SILENCE_S, Clients, describe_uncommitted, run_unless, wait_for_silence
 from services.consumer.handover import Handover
 from services.consumer.interface import (

@@ -13,7 +13,7 @@ from typing import Any, Final
 from aiokafka import errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from contracts.clock import now_us, monotonic_s
+from contracts.clock import monotonic_s, now_us
 from services.consumer.interface import ReplicaError
 from services.consumer.log_watch import Position
 from services.consumer.partition_queue import PartitionQueues

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
-from contracts.clock import now_us, monotonic_s
+from contracts.clock import monotonic_s, now_us
 from contracts.progress import COUNTS_WITHIN_TARGET, LATENCY_BOUNDS, ServiceTimes
 from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.common import traces

@@ -13,9 +13,9 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import Metric
 
-from contracts.clock import now_us, monotonic_s
+from contracts.clock import monotonic_s, now_us
 from contracts.metrics import MetricSpec
-from contracts.pages import Answer, PortTakenError, WebServer, not_found, http_error
+from contracts.pages import Answer, PortTakenError, WebServer, http_error, not_found
 from contracts.progress import Progress, ReplicaState
 from services.consumer import metrics
 from services.consumer.clients import Clients

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from contracts.settings import DAY_S, Setting, words_of, setting_of
+from contracts.settings import DAY_S, Setting, setting_of, words_of
 from tailpack.cli.options import AsJson, check_policy, complete_policy, complete_scenario, lowercase_name, print_json
 from tailpack.errors import TailpackError
 

@@ -10,7 +10,7 @@ from autoscaler.live.progress_reader import Lateness
 from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import Progress, ReplicaState, Rebalance
+from contracts.progress import Progress, Rebalance, ReplicaState
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from contracts.journal import RECORD, JournalEntry, JournalDecoder
+from contracts.journal import RECORD, JournalDecoder, JournalEntry
 
 
 def entries(texts: Iterable[bytes | str]) -> list[JournalEntry]:

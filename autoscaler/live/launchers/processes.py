@@ -12,7 +12,7 @@ import msgspec
 import psutil
 
 from autoscaler.live.launcher import Exit, Orphan
-from contracts.children import describe_exit, process_identity, last_log_line, start
+from contracts.children import describe_exit, last_log_line, process_identity, start
 from contracts.progress import Progress
 from contracts.validation import DECODE_ERRORS
 

@@ -17,11 +17,11 @@ from autoscaler.policies.planning import (
     Wishes,
     busiest,
     change,
-    plan_for_count,
-    no_change,
     items_of,
+    no_change,
     number,
     plan_for,
+    plan_for_count,
     unowned,
 )
 from autoscaler.policies.settings import REPLICA_PREFIX

@@ -14,8 +14,8 @@ from theory.rebalance.cluster import Cluster
 from theory.rebalance.processes import BEGIN_S, Process, Simulation
 from theory.rebalance.replica import REBALANCE_S, SESSION_S, Replica
 
-from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.plan import Eviction, PlanRecord
+from contracts.rebalance_protocol import RebalanceProtocol
 
 SETTLING_S: Final = 1.0
 """Time before the first fault."""

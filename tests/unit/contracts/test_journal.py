@@ -11,12 +11,12 @@ from unfolded import entries
 from contracts.journal import (
     MAX_RECORD_CHARS,
     RECORD,
+    JournalDecoder,
     JournalEncoder,
     JournalEntry,
     PartitionState,
     PlanWritten,
     TickRecord,
-    JournalDecoder,
 )
 
 DAY_TICKS = 86_400

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_worlds import HALVES, started
 
-from autoscaler.live.publisher import feasible, extend_plan
+from autoscaler.live.publisher import extend_plan, feasible
 from autoscaler.model import PartitionLoad, Plan
 from contracts.journal import PlanWritten
 

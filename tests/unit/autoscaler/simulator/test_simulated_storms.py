@@ -11,7 +11,7 @@ from unit.autoscaler.simulator.worlds import decision
 from autoscaler.model import Action, Decision
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import RebalanceSettings, Failure, SimulationSettings
+from autoscaler.simulator.settings import Failure, RebalanceSettings, SimulationSettings
 from contracts.rebalance_protocol import RebalanceProtocol
 
 PARTITIONS = 3

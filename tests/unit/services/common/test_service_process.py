@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.connection import Connection
-from contracts.preflight import TopicNeed, PreflightError, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 
 NOWHERE = Connection(bootstrap_servers="127.0.0.1:1")
 

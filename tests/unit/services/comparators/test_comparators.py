@@ -3,8 +3,8 @@
 import pytest
 
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.progress import ReplicaState
+from contracts.rebalance_protocol import RebalanceProtocol
 from services.comparators.__main__ import ComparatorSettings
 from services.comparators.client import consumer_options
 from services.comparators.replica import Replica

@@ -60,7 +60,7 @@ class Benchmark:
     def measure(self, case: str, tools: Tools) -> Row:
         """Measure one case and return its figures. No process may outlive the call.
 
-        Raises BenchError, NotWithinError.
+        Raises BenchError, WaitTimeoutError.
         """
 
 

@@ -258,7 +258,8 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
             problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
-        (raw[section] if section else raw)[name] = value
+        present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
+        (raw[section] if section else raw).update(present)
         if section != SIMULATION:
             raw[SIMULATION].pop(name, None)  # else its value there would win in a simulation
     return problems
@@ -274,7 +275,8 @@ def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
 
 
 def _matching(key: str) -> list[tuple[str, str]]:
-    found = [(section, name) for section, name in _fields() if key in (_dotted(section, name), name)]
+    former = [(section, name) for section, into in SECTIONS.items() for name in (*into.renamed(), *into.REMOVED)]
+    found = [(section, name) for section, name in _fields() + former if key in (_dotted(section, name), name)]
     return found if len(found) < 2 else [one for one in found if one[0] != SIMULATION]
 
 
@@ -291,7 +293,7 @@ COORDINATING_POLICY: Final = "tail-aware"
 
 _LOAD_KEYS: Final = {
     **{name: name for name in ("topology", "duration_s")},
-    **{name: f"load.{name}" for name in ("workload", "trace", "split", "grouping", "invalid_share", "faults")},
+    **{name: f"load.{name}" for name in ("workload", "trace", "split", "partitioner", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → key in a scenario, for the fields that its rules read."""

@@ -117,7 +117,7 @@ def read_settings(
 
     config: a TOML file below the environment. check: called with settings that are right by themselves.
     """
-    table = table_in(config) if config else {}
+    table = present_names(table_in(config), kind) if config else {}
     known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
     strangers = (key for key in table if key not in known)
     problems = [

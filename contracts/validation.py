@@ -3,10 +3,12 @@
 In a file of a process the names are the keys, and variables of the environment override them.
 """
 
+import logging
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -18,6 +20,7 @@ from contracts.settings import Settings, contradictions, in_seconds, setting_err
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Settings)
 Spelling = Callable[["Field[Any]"], str]  # field → its name where it is written
 BY_NAME: Final[Spelling] = attrgetter("name")
@@ -55,6 +58,7 @@ def check_settings(
     values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelt: Spelling = BY_NAME
 ) -> tuple[dict[str, Any], list[str]]:
     """Return name → value of what is right by itself, defaults included, and a sentence for each mistake."""
+    values = present_names(values, into)
     keys = {spelt(one): one for one in fields(into)}
     types = get_type_hints(into)
     good: dict[str, Any] = {}
@@ -99,8 +103,7 @@ def from_environment(
     Raises InvalidSettingsError naming every bad or missing value by the place where it is.
     """
 
-    def place(one: "Field[Any]") -> str:
-        return variable(one) if environ.get(variable(one)) or not path else f"{path}: {one.name}"
+    environ, table = present_names(environ, into, variable), present_names(table or {}, into)
 
     setting_error = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
     values = {
@@ -119,9 +122,9 @@ def as_text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def variable(one: "Field[Any]") -> str:
-    """Return the name of a field in the environment."""
-    return f"TAILPACK_{one.name.upper()}"
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"TAILPACK_{name.upper()}"
 
 
 def text_in(path: Path) -> str:

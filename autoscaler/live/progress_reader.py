@@ -5,7 +5,6 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from autoscaler.live.kafka import reader_config
@@ -27,8 +26,6 @@ _AT_ONCE: Final = 1000
 _ASK_AGAIN_S: Final = 0.1
 _AWAY_S: Final = 1.0
 """A reader that has not listened for so long cannot say that others were silent: it was busy, or frozen."""
-
-_decoder = msgspec.json.Decoder(Progress)
 
 
 class ProgressReader:

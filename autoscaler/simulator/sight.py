@@ -179,7 +179,7 @@ class LearnedRates:
 
     def of(self, member: Member) -> float | None:
         """Of a replica that is known to differ, events/s; None: as the typical one, or not known."""
-        own = None if self.alike else self._rates.own(member.name)
+        own = None if self.alike else self._rates.own_rate(member.name)
         return None if own is None else self._told * own
 
     def _at_speed(self, number: int) -> float:

@@ -115,7 +115,7 @@ def build_events(scenario: Scenario, trace: Trace | EventTrace | None = None) ->
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**shared_fields(scenario.load, Bursts))
     hot = read_faults(scenario.load.faults, HOT_KEY)
-    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
+    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.partitioner, partitions, hot)
     if isinstance(trace, EventTrace):
         events = partial(trace.chunks, keys=keys.have_effect)
         return SentEvents(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)

@@ -116,6 +116,6 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_a
 
 def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:
     told = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    with pytest.raises(InvalidSettingsError, match=r"TAILPACK_GROUPING.*'ch' does not keep the order of a key"):
-        read_settings({**told, "TAILPACK_GROUPING": "ch"}, ReplicaSettings)
-    assert read_settings({**told, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].grouping is Partitioner.KG
+    with pytest.raises(InvalidSettingsError, match=r"TAILPACK_PARTITIONER.*'ch' does not keep the order of a key"):
+        read_settings({**told, "TAILPACK_PARTITIONER": "ch"}, ReplicaSettings)
+    assert read_settings({**told, "TAILPACK_PARTITIONER": "key"}, ReplicaSettings)[1].partitioner is Partitioner.KG

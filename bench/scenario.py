@@ -15,7 +15,7 @@ from bench.sections import OPTIONS, SECTIONS, SIMULATION_ONLY, STAGES, Chain, He
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
-from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
+from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
 from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
@@ -60,14 +60,14 @@ class Scenario(Heading):
         Raises InvalidSettingsError if the trace has fewer partitions than replicas are requested, for faults that it
         does not support, and for a partitioner that would ignore its table.
         """
-        if problems := trace_problems(trace, self.load.split, self.load.grouping, self.load.faults):
+        if problems := trace_problems(trace, self.load.split, self.load.partitioner, self.load.faults):
             raise InvalidSettingsError([f"{trace.name}: load.{field}: {text}" for field, text in problems])
         scenario = replace(self, duration_s=trace.duration_s)
         if trace.partitions is None:
             return scenario
         load = replace(self.load, split=Split.TABLE)
         if isinstance(trace, EventTrace):  # a partitioner may choose other partitions for its keys
-            split = Split.TABLE if load.grouping is Partitioner.EXPLICIT else Split.EVEN
+            split = Split.TABLE if load.partitioner is Partitioner.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **shared_fields(EACH_SECOND, Bursts))
         scenario = replace(
             scenario,
@@ -104,9 +104,8 @@ class Scenario(Heading):
         """
         payment = self.payment
         if payment.rebalance_protocol in RUNTIMES:
-            payment = replace(
-                payment, runtime=str(payment.rebalance_protocol), rebalance_protocol=RebalanceProtocol.INCREMENTAL
-            )
+            runtime = str(payment.rebalance_protocol)
+            payment = replace(payment, runtime=runtime, rebalance_protocol=RebalanceProtocol.INCREMENTAL)
         live = replace(self, payment=payment)
         if problems := _contradictions(live._values()) + self._only_simulated():
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
@@ -261,7 +260,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
         (raw[section] if section else raw).update(present)
         if section != SIMULATION:
-            raw[SIMULATION].pop(name, None)  # else its value there would win in a simulation
+            raw[SIMULATION].pop(next(iter(present), ""), None)  # else its value there would win in a simulation
     return problems
 
 
@@ -325,7 +324,7 @@ def _enough_partitions(key: str, values: Values) -> str | None:
 
 
 def _key_order_is_possible(values: Values) -> str | None:
-    return splits_keys(values["payment.key_order"], values["load.grouping"])
+    return splits_keys(values["payment.key_order"], values["load.partitioner"])
 
 
 def _grace_is_supported(values: Values) -> str | None:
@@ -367,7 +366,7 @@ def _policy_can_coordinate(values: Values) -> str | None:
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
-    ("load.grouping", _key_order_is_possible),
+    ("load.partitioner", _key_order_is_possible),
     ("load.entry", _orders_have_a_service),
     ("autoscaler.absence_grace_s", _grace_is_supported),
     ("autoscaler.policy", _policy_exists),

@@ -70,7 +70,7 @@ class Load(Bursts):
     key_skew: float = setting(0.0, least=0, most=10)
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
     faults: tuple[str, ...] = setting(())
-    """`burst 120-121 10`: ten times the events in second 120. `hot-key 60-90 0.5`: half of the events have one customer."""
+    """`burst 120-121 10`: ten times the events in second 120. `hot-key 60-90 0.5`: half have one customer."""
     entry: Literal["kafka", "http"] = setting("kafka")
     """How live events enter: as Kafka records, or by POST /orders (pipeline only)."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)
@@ -87,25 +87,27 @@ class Payment(Membership, EventCost):
     """Another runtime that serves the events and assigns partitions itself; plans then only set replica counts."""
     key_order: bool = setting(False)
     """Require order per customer; partitioners that split keys are then rejected."""
+    REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}
     RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation(ServiceShape, ObservationSettings):
-    """Settings of simulated runs. Live runs use `speeds` and `slow_…` too. A key that another section also has overrides
-    that section in a simulation."""
+    """Settings of simulated runs. Live runs use `speeds` and `slow_…` too. In a simulation, a key here overrides the
+    same key of another section."""
 
     split: Split | None = setting(None)
     """Distribution of events over partitions; none: as in [load]."""
     startup_s: float | Literal["gke"] = setting(0.0, "s", least=0)
-    """Time from the request for a replica until it can serve. `gke`: drawn from times measured on GKE, mostly 10–50 s."""
+    """Time from the request for a replica until it serves. `gke`: drawn from times measured on GKE, mostly 10–50 s."""
     pause_s: float | None = setting(None, "s", least=0)
-    """Pause of a partition that moves incrementally; none: `rebalance_time_s`. Other protocols always pause the group for
-    `rebalance_time_s`."""
+    """Pause of a partition that moves incrementally; none: `rebalance_time_s`, for which other protocols pause the
+    whole group."""
     failures_s: tuple[float, ...] = setting((), "s", least=0)
     """Times at which the replica with the most partitions dies."""
     failures_known: bool = setting(True)
     """Whether deaths are detected at once; false: after `session_s`."""
+    REMOVED: ClassVar[Values] = {"whole_batches": False, "planned_overhead_s": 0.0, "assignor": "sticky"}
 
 
 SIMULATION_ONLY: Final = (

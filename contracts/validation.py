@@ -62,7 +62,8 @@ def check_settings(
     keys = {spelt(one): one for one in fields(into)}
     types = get_type_hints(into)
     good: dict[str, Any] = {}
-    problems = [f"{name}: {unknown_name(name, keys)}" for name in values if name not in keys]
+    why = {name: "was removed" if name in into.REMOVED else unknown_name(name, keys) for name in values.keys() - keys}
+    problems = [f"{name}: {why[name]}" for name in values if name in why]
     for key, one in keys.items():
         if key in values:
             value, said = _converted(values[key], one, types[one.name], strict)
@@ -75,9 +76,31 @@ def check_settings(
         else:
             good[one.name] = value
     names = {one.name: key for key, one in keys.items()}
-    return good, problems + [
-        setting_error(names[name], good[name], said) for name, said in contradictions(good, into.rules())
-    ]
+    broken = contradictions(good, into.rules())
+    return good, problems + [setting_error(names[name], good[name], problem) for name, problem in broken]
+
+
+def present_names(
+    values: Mapping[str, Any], into: type[Settings], spelling: Callable[[str], str] = str
+) -> Mapping[str, Any]:
+    """Return `values` by present names, without removed settings that have their former default.
+
+    Logs one warning for each former name. A present name wins over the former one.
+    """
+    found = dict(values)
+    for old, new in ((spelling(old), spelling(new)) for old, new in into.renamed().items()):
+        if old in values:
+            _warn_renamed(old, new)
+            found.setdefault(new, found.pop(old))
+    for name, default in into.REMOVED.items():
+        if name in found and found[name] == default:
+            del found[name]
+    return found
+
+
+@cache
+def _warn_renamed(old: str, new: str) -> None:
+    _log.warning("%s was renamed to %s; the former name works until the next version", old, new)
 
 
 def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
@@ -105,16 +128,17 @@ def from_environment(
 
     environ, table = present_names(environ, into, variable), present_names(table or {}, into)
 
-    setting_error = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
-    values = {
-        k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in setting_error if v is not None
-    }
+    def place(one: "Field[Any]") -> str:
+        return variable(one.name) if environ.get(variable(one.name)) or not path else f"{path}: {one.name}"
+
+    found = ((place(one), environ.get(variable(one.name)) or table.get(one.name)) for one in fields(into))
+    values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in found if v is not None}
     return parse(values, into, strict=False, spelt=place)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process reads these settings."""
-    return {variable(one): as_text(getattr(settings, one.name)) for one in fields(settings)}
+    return {variable(one.name): as_text(getattr(settings, one.name)) for one in fields(settings)}
 
 
 def as_text(value: object) -> str:

@@ -11,16 +11,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
-from contracts.journal import (
-    RECORD,
-    JournalDecoder,
-    JournalEntry,
-    PlanWritten,
-    ReplicaChange,
-    ReplicaChanged,
-    TickRecord,
-)
-from contracts.progress import Progress
+from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.progress import Progress, decode_progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
@@ -171,7 +163,6 @@ class Watcher:
         self._consumer.assign([TopicPartition(name, number, 0) for name, numbers in partitions for number in numbers])
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
-        self._progress = msgspec.json.Decoder(Progress)
 
     def poll(self, timeout_s: float) -> LiveState:
         """Record what arrives within `timeout_s`. It does not raise if the broker is unreachable."""
@@ -189,10 +180,10 @@ class Watcher:
         """Record one Kafka record; skip it if it cannot be decoded."""
         with suppress(*DECODE_ERRORS):
             if topic is Topic.JOURNAL:
-                if entry := self._journal.entry(RECORD.decode(value or b"")):
+                if entry := self._journal.decode(value or b""):
                     self.state.record_entry(entry)
             elif topic is Topic.PROGRESS:
-                self.state.handovers.record_progress(self._progress.decode(value or b""))
+                self.state.handovers.record_progress(decode_progress(value or b""))
             elif topic is Topic.DEAD_LETTERS:
                 self.state.refused.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
             else:

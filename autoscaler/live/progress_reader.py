@@ -11,7 +11,7 @@ from autoscaler.live.kafka import reader_config
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from contracts.progress import Progress, Rebalance
+from contracts.progress import Progress, Rebalance, decode_progress
 from contracts.topics import Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
@@ -131,7 +131,7 @@ class ProgressReader:
             if message.offset() + 1 >= self._unread_below:
                 self._unread_below = 0  # while replicas report all the time, the end itself is never met
             try:
-                report = _decoder.decode(message.value() or b"")
+                report = decode_progress(message.value() or b"")
             except DECODE_ERRORS:
                 continue  # it is no progress report
             self._rounds += report.recent_rebalances

@@ -61,9 +61,7 @@ def decisions(source: Source, query: str) -> Answer:
     """The newest decisions, newest first; ?limit=1 … 100."""
     text = parse_qs(query).get("limit", [str(MAX_DECISIONS)])[-1]
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DECISIONS:
-        return http_error(
-            "400 Bad Request", f"limit must be a whole number from 1 to {MAX_DECISIONS}, not {text[:20]!r}"
-        )
+        return http_error("400 Bad Request", f"limit must be an integer from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
     return _json(source.decisions(int(text)))
 
 

@@ -66,7 +66,7 @@ def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
         duration_us=round(sent.duration_s * 1e6),
         target_us=round(scenario.target.latency_target_s * 1e6),
         late_share=1 - scenario.target.percentile,
-        pause_us=round(settings.rebalance_protocol.pause_s * 1e6),
+        pause_us=round(settings.rebalance.pause_s * 1e6),
         startup_us=round((settings.startup_s or 0.0) * 1e6),
         owners=tuple(names.index(owners[partition]) for partition in range(sent.partitions)),
         replicas=len(names),

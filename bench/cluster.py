@@ -35,7 +35,7 @@ EXTRA_RUN_S: Final = 900.0
 STUCK_TIMEOUT_S: Final = 60.0
 """If a pod waits for an image, a node or a quota, or crashes, the run fails after this time without progress."""
 POLL_INTERVAL_S: Final = 1.0
-REQUEST_TIMEOUT_S: Final = 60.0
+REQUEST_S: Final = 60.0
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
 FIGURES: Final = (
     *("scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
@@ -51,9 +51,7 @@ class ClusterRuns(Benchmark):
     scenarios: Annotated[list[str], Option("Names of scenarios, for example w1 taxi.", positional=True)]
     policy: Annotated[list[str], Option("Policy to run. Repeatable.")] = field(default_factory=lambda: ["tail-aware"])
     seeds: Annotated[int, Option("Runs per scenario and policy, with seeds 1, 2, …", least=1)] = 1
-    duration: Annotated[
-        float, Option("Send only the first part of the load, this long; 0: the whole load.", time=True)
-    ] = 0.0
+    duration: Annotated[float, Option("Send only the first part of the load; 0: the whole load.", time=True)] = 0.0
     context: Annotated[str, Option("Context in the kubeconfig; default: its current one.")] = ""
     overlay: Annotated[str, Option("Kustomize folder that is applied.")] = str(MANIFESTS / "overlays" / "kind")
     image: Annotated[str, Option("Image of services, autoscaler and load.")] = "tailpack:0.1.0"
@@ -98,14 +96,12 @@ class Cluster:
         command = ["kubectl", *(word for pair in target if pair[1] for word in pair), *words]
         try:
             done = subprocess.run(
-                command, input=stdin and stdin.encode(), capture_output=True, check=False, timeout=REQUEST_TIMEOUT_S
+                command, input=stdin and stdin.encode(), capture_output=True, check=False, timeout=REQUEST_S
             )
         except FileNotFoundError:
             raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as error:
-            raise BenchError(
-                f"the cluster did not answer within {REQUEST_TIMEOUT_S:.0f} s: kubectl {words[0]}"
-            ) from error
+            raise BenchError(f"the cluster did not answer within {REQUEST_S:.0f} s: kubectl {words[0]}") from error
         if done.returncode and not may_fail:
             last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             if "localhost:8080" in last_line:  # the default of kubectl without kubeconfig
@@ -212,9 +208,7 @@ def run_on_cluster(scenario: Scenario, cluster: Cluster, folder: Path, announce:
     if scenario.name not in scenario_names():
         raise BenchError(f"{scenario.name}: pods only have the built-in scenarios; see tailpack list scenarios")
     if scenario.payment.runtime:
-        raise BenchError(
-            f"{scenario.name}: payment.runtime = {scenario.payment.runtime!r} is not supported on a cluster"
-        )
+        raise BenchError(f"{scenario.name}: runtime {scenario.payment.runtime!r} is not supported on a cluster")
     with namespace(cluster) as target:
         announce("applying the overlay")
         target.apply(

@@ -101,9 +101,8 @@ def _optima(case: Case, seeds: int) -> list[Job]:
 
     jobs, _ = case.jobs(Contender(policy=CLAIRVOYANT), seeds)
     scenario = jobs[0].read_scenario()
-    return (
-        [] if why_not(scenario, build_events(scenario)) else [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs]
-    )
+    is_possible = not why_not(scenario, build_events(scenario))
+    return [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs] if is_possible else []
 
 
 def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
@@ -143,7 +142,6 @@ def _mean(rows: Sequence[Row], name: str) -> float:
 
 
 def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, is_slo_met: bool) -> dict[str, Interval]:
-    """Return the figures of a contender's runs. best: seed → row of the optimum."""
     known = {name: [row[name] for row in rows if row.get(name) is not None] for name in MEANS}
     spent = [row["replica_minutes"] for row in rows]
     packed = [row.get("packing_replica_minutes") for row in rows]
@@ -189,9 +187,7 @@ COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "changes": lambda line: f"{sum(line.figures[name].mean for name in CHANGES if name in line.figures):.4g}",
     "points more": lambda line: difference(line.more.get("in_sla"), 100, ".3f"),
     "r-m more": lambda line: difference(line.more.get("replica_minutes"), 1, ".2f"),
-    "on the Pareto front": lambda line: (
-        "knows the future" if line.policy in FORESEEING else "yes" if line.on_front else "no"
-    ),
+    "Pareto front": lambda line: "knows the future" if line.policy in FORESEEING else "yes" if line.on_front else "no",
 }
 
 
@@ -225,7 +221,7 @@ METHOD: Final = (
     "All runs are simulated. Intervals contain 95 % of 10,000 bootstrap samples over the seeds. *More* is the "
     "difference from the reference, paired by seed; in brackets if not distinguishable from 0. r-m: replica-minutes."
 )
-SUMMARY: Final = ("policy", "in time, mean", "least case", "cases with 99.9 %", "r-m, mean", "on the Pareto front in")
+SUMMARY: Final = ("policy", "in time, mean", "least case", "cases with 99.9 %", "r-m, mean", "Pareto front in")
 
 
 def _everywhere(cases: Sequence[Sequence[Line]]) -> list[str]:

@@ -125,7 +125,6 @@ class Scenario(Heading):
         }
 
     def _only_simulated(self) -> list[tuple[str, str]]:
-        """Return (key, problem) of the settings that a live run does not support."""
         defaults = {one.name: one.default for one in fields(Simulation)}
         changed = [name for name in SIMULATION_ONLY if getattr(self.simulation, name) != defaults[name]]
         changed += ["startup_s"] if self.simulation.startup_s == "gke" else []
@@ -198,7 +197,6 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
 
 
 def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:
-    """Return the valid stages, and a sentence for each error in the others."""
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
         return (), [f"{STAGES} = {tables!r}: must be a list of sections, [[{STAGES}]]"]
     stages, problems = [], []
@@ -225,7 +223,6 @@ def _make_sections(raw: dict[str, Any]) -> list[str]:
 
 
 def _add_defaults(raw: dict[str, Any], name: str) -> None:
-    """Add defaults that depend on the file's name and the workload."""
     workload, scaling = WORKLOADS.get(str(raw["load"].get("workload"))), raw["autoscaler"]
     raw.setdefault("name", name)
     if workload:
@@ -233,9 +230,7 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
     raw["payment"].setdefault("partitions", (workload and workload.partitions) or DEFAULT_PARTITIONS)
     policy = scaling.setdefault("policy", DEFAULT_POLICY)
     if isinstance(policy, str):
-        scaling["policy"] = (
-            str(Path(policy).absolute()) if FILE in policy else policy.lower()
-        )  # worker processes load it, too
+        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()  # workers load it too
         if count := fixed_count(policy):
             scaling.setdefault("initial_replicas", count)
 
@@ -345,15 +340,12 @@ def _failures_in_time(values: Values) -> str | None:
 
 
 def _stages_fit(values: Values) -> str | None:
-    """Check that names are unique, shares add up to less than 1, and partitions suffice for min_replicas."""
     stages, min_replicas = values[STAGES], values["autoscaler.min_replicas"]
     names = ["payment", *(one.name for one in stages)]
     if duplicates := [name for name in names if names.count(name) > 1]:
         return f"two stages have the name {duplicates[0]}"
     if small := [one for one in stages if one.partitions < min_replicas]:
-        return (
-            f"{small[0].name} has {small[0].partitions} partitions, fewer than autoscaler.min_replicas = {min_replicas}"
-        )
+        return f"{small[0].name} has {small[0].partitions} partitions, but autoscaler.min_replicas = {min_replicas}"
     others = sum(1 / len(names) if one.share is None else one.share for one in stages)
     return None if others < 1 else f"their shares of W add up to {others:g}, which leaves none for payment"
 
@@ -361,8 +353,7 @@ def _stages_fit(values: Values) -> str | None:
 def _policy_can_coordinate(values: Values) -> str | None:
     policy = values["autoscaler.policy"]
     ignored = values[STAGES] and values["chain.coordinated"] and policy != COORDINATING_POLICY
-    hint = f"use {COORDINATING_POLICY}, or --set coordinated=false"
-    return f"{policy} ignores forecasts of previous stages; {hint}" if ignored else None
+    return f"{policy} cannot coordinate; use {COORDINATING_POLICY}, or --set coordinated=false" if ignored else None
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (

@@ -49,8 +49,7 @@ def describe(scenario: Scenario, connection: Connection, command: str) -> RunInf
 def describe_simulated(scenario: Scenario, sent: "SentEvents", drained_us: int, folder: Path) -> RunInfo:
     """Return run.json of a simulated run, named after its folder. Its second 0 is at time 0.
 
-    sent: the events of the scenario, or of the trace that replaces them. drained_us: time at which the last event was
-    done.
+    sent: the events of the scenario, or of a trace. drained_us: time at which the last event was done.
     """
     info = describe(scenario, Connection(bootstrap_servers="simulated"), command())
     load, payment = info.scenario["load"], info.scenario["payment"]

@@ -104,9 +104,7 @@ class Run:
                     self._own_broker.stop()
             self._remove_empty_folders()
         if self._own_broker:
-            shutil.rmtree(
-                self._own_broker.folder, ignore_errors=True
-            )  # its data are in events.parquet and journal.parquet
+            shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # the Parquet files have all its data
         return self.folder
 
     def _fit_load(self) -> None:

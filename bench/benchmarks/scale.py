@@ -30,7 +30,7 @@ from contracts.waiting import WaitTimeoutError, until
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
 START_S, STOP_S, PLAN_S = 60.0, 20.0, 60.0
-MAX_PARALLEL_STARTS: Final = 4
+MAX_STARTING: Final = 4
 """Members that start in parallel; each needs a core for some tenths of a second."""
 DAY_S: Final = 86_400.0
 
@@ -88,9 +88,7 @@ class _Group:
             for name in [f"{REPLICA_PREFIX}-{number}" for number in range(count)]:
                 with defer_stop_signals():
                     self._members[name] = self._launcher.start(name)
-                self._until(
-                    lambda: len(self._members) - len(reports.poll()) < MAX_PARALLEL_STARTS, START_S, "members start"
-                )
+                self._until(lambda: len(self._members) - len(reports.poll()) < MAX_STARTING, START_S, "members start")
             self._until(lambda: len(reports.poll()) == count, START_S, "all members start")
 
     def _end_members(self) -> None:
@@ -171,7 +169,5 @@ class _Mover:
 def _size(text: str) -> tuple[int, int]:
     members, cross, partitions = text.strip().partition("x")
     if not (cross and members.isdigit() and partitions.isdigit() and 0 < int(members) <= int(partitions)):
-        raise ValueError(
-            f"--sizes {text!r}: must be MEMBERSxPARTITIONS, for example 50x1000, with at least one partition per member"
-        )
+        raise ValueError(f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000, with members ≤ partitions")
     return int(members), int(partitions)

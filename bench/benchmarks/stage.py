@@ -32,10 +32,8 @@ MIN_COMMITS: Final = 4
 """If more commits than this were observed (start included), the time before the first is excluded."""
 START_S: Final = 120.0
 STALL_TIMEOUT_S: Final = 60.0
-REQUEST_TIMEOUT_S: Final = 2.0
+REQUEST_S: Final = 2.0
 STOP_S: Final = 20.0
-
-
 READS: Final[dict[str, tuple[Topic, ...]]] = {
     Group.ORDER: (Topic.ORDERS_PLACED, Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),
     Group.PAYMENT: (Topic.PAYMENTS_REQUESTED,),
@@ -81,9 +79,7 @@ class Stage(Benchmark):
 
     def _serve(self, connection: Connection, folder: Path, instances: int, tools: Tools) -> Row:
         orders = self.records or (1_500 if self.quick else 20_000)
-        backlog = list(
-            _orders(connection.namespace, orders, self.partitions)
-        )  # prepared, so that it is sent faster than it is served
+        backlog = list(_orders(connection.namespace, orders, self.partitions))  # in advance, to send it fast
         tools.announce(status=f"{self.name}, {instances} processes, {orders:,} orders")
         with ExitStack() as running:
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
@@ -120,9 +116,7 @@ class Stage(Benchmark):
         group = qualified(connection.namespace, self.name)
         try:
             admin = AdminClient(client_config(connection))
-            found = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)[group].result(
-                2 * REQUEST_TIMEOUT_S
-            )
+            found = admin.describe_consumer_groups([group], request_timeout=REQUEST_S)[group].result(2 * REQUEST_S)
         except (KafkaException, TimeoutError):
             return 0
         if found.state is not ConsumerGroupState.STABLE:
@@ -139,9 +133,7 @@ class Stage(Benchmark):
         if unsent := producer.flush(START_S):
             raise BenchError(f"{self.name}: the broker did not accept {unsent} records within {START_S:.0f} s")
 
-    def _commits(
-        self, connection: Connection, processes: Sequence[Child], start: _Sample, orders: int
-    ) -> list[_Sample]:
+    def _commits(self, connection: Connection, processes: list[Child], start: _Sample, orders: int) -> list[_Sample]:
         """Return samples at the start and at each observed commit, until most of the backlog is committed."""
         inputs = [
             TopicPartition(qualified(connection.namespace, topic), partition)
@@ -155,9 +147,7 @@ class Stage(Benchmark):
         try:
             while commits[-1].done < MEASURED_BACKLOG_SHARE * orders:
                 check(processes)
-                done = sum(max(one.offset, 0) for one in consumer.committed(inputs, REQUEST_TIMEOUT_S)) / len(
-                    READS[self.name]
-                )
+                done = sum(max(one.offset, 0) for one in consumer.committed(inputs, REQUEST_S)) / len(READS[self.name])
                 if done > commits[-1].done:
                     commits.append(_take_sample(processes, done))
                 elif monotonic_s() - commits[-1].at_s > STALL_TIMEOUT_S:

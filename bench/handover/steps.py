@@ -74,11 +74,8 @@ class PlannedSteps:
         After a known death, a plan evicts the replica. After an unknown death its session must time out; a plan then
         confirms the owners that the group has chosen.
         """
-        mine, report, (changes, staying) = (
-            self._group.partitions_of(name),
-            self._observer.reports[name],
-            self._without(name),
-        )
+        mine, report = self._group.partitions_of(name), self._observer.reports[name]
+        changes, staying = self._without(name)
         at_us, moves = self._group.end(name, kill=kind != SIGTERM), None
         if kind == KNOWN_DEATH:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
@@ -107,7 +104,6 @@ class PlannedSteps:
         self._group.handovers += len(moves)
 
     def _without(self, name: str) -> tuple[Mapping[int, str], tuple[str, ...]]:
-        """Return owners and replicas without `name`; its partitions are distributed to the others."""
         staying = tuple(one for one in self._group.replicas if one != name)
         kept = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
         return extend_plan(Plan(staying, kept), self._group.setup.partitions, {}).assignment or {}, staying

@@ -87,7 +87,6 @@ def _window(step: Step, parts: Mapping[int, Events]) -> Window:
 
 
 def _handover(step: Step, mine: Events, hit: int) -> Handover:
-    """Return the handover of the partition whose events are `mine`, by the first event at its new owner."""
     done_us = int(mine["done_us"][hit])
     left_us = max(step.at_us, int(mine["done_us"][hit - 1]) if hit else 0)
     pause_us = done_us - round(SERVICE_TIME_S * 1e6) - max(left_us, int(mine["intended_us"][hit]))

@@ -98,10 +98,7 @@ def run_chain(scenario: Scenario, sent: SentEvents | None = None) -> tuple[list[
 
 
 def _policies(scenarios: Sequence[Scenario]) -> list[Policy]:
-    """Return the policy of each stage, with its share of W and an n-th of the late events, or coordinated as a chain.
-
-    Raises InvalidSettingsError.
-    """
+    """Return the policy of each stage, with its share of W and of late events, or coordinated as a chain."""
     whole = scenarios[0]
     late = (1 - whole.target.percentile) / len(scenarios)
     configs = [

@@ -33,14 +33,13 @@ MAX_EVENTS: Final = 20_000_000
 def why_not(scenario: Scenario, sent: SentEvents) -> str:
     """Return in one sentence why this scenario's optimum cannot be computed; empty if it can."""
     settings = _clairvoyant_settings(scenario)
-    service, rebalance_protocol = settings.service, configured_protocol(scenario)
+    service, protocol = settings.service, configured_protocol(scenario)
     replicas_are_equal = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
         "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
-        "a share group does not assign partitions to owners": rebalance_protocol is RebalanceProtocol.SHARE,
+        "a share group does not assign partitions to owners": protocol is RebalanceProtocol.SHARE,
         "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
-        "each change pauses the whole group at the times of its members' heartbeats": rebalance_protocol
-        is RebalanceProtocol.EAGER,
+        "each change pauses the whole group at its members' heartbeats": protocol is RebalanceProtocol.EAGER,
         "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
         "replicas share a limit, so their queues are not independent": bool(service.shared_limits),

@@ -14,15 +14,9 @@ from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
+from bench.simulation import sent_events
 from bench.simulation.optimum import find_optimum
-from bench.simulation.sent_events import (
-    CLAIRVOYANT,
-    SentEvents,
-    build_events,
-    protocol_of,
-    settings_of,
-    true_service_rate,
-)
+from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, build_events, protocol_of, settings_of
 from contracts.rebalance_protocol import PLAN_PROTOCOLS
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
@@ -128,7 +122,7 @@ def analyse(scenario: Scenario, sent: SentEvents, run: Run, *, wall_s: float) ->
         replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
         packing_replica_minutes=packing_replica_minutes(
             sent.table(),
-            service_rate=true_service_rate(scenario),
+            service_rate=sent_events.true_service_rate(scenario),
             latency_target_s=target.latency_target_s,
             bursts=sent.spacing is Spacing.BURST,
         ),
@@ -180,7 +174,7 @@ def policy_config_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyCo
 def derived_options(scenario: Scenario, sent: SentEvents) -> dict[str, Any]:
     """Return the policy options that are derived from scenario and load; empty for most policies."""
     policy, within_s = scenario.autoscaler.policy, min(1.0, scenario.target.latency_target_s)
-    one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * true_service_rate(scenario), 9)}
+    one_bin = {"bin_events_per_s": round(BIN_SHARE * within_s * sent_events.true_service_rate(scenario), 9)}
     if policy == "paper-optimal":
         return one_bin
     if policy == "overprovisioned":

@@ -48,16 +48,12 @@ def compare(
     ],
     *,
     policies: Annotated[
-        list[str] | None,
-        typer.Option("--policy", help="Policy to compare. Repeatable; default: all policies, or those of the matrix."),
+        list[str] | None, typer.Option("--policy", help="Policy to compare, repeatable; default: all, or the matrix's.")
     ] = None,
     seeds: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000, help="Number of seeds for each case with anything random.  [default: 20]"),
+        int | None, typer.Option(min=1, max=10_000, help="Seeds per case with anything random.  [default: 20]")
     ] = None,
-    axis: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range. Axes:\n\n{AXES}")
-    ] = None,
+    axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
     trace: Trace = None,
     latency: Latency = None,
     percentile: Percentile = None,
@@ -93,10 +89,9 @@ def compare(
         optimum=best or chosen.optimum,
         set={**chosen.set, **settings},
     )
-    warn_live_only_faults(case.job(chosen.contenders()[0]).read_scenario() for case in chosen.cases_at_points())
-    typer.echo(
-        f"compare: {len(chosen.cases_at_points())} cases, {chosen.seeds} seeds for each with anything random", err=True
-    )
+    cases = chosen.cases_at_points()
+    warn_live_only_faults(case.job(chosen.contenders()[0]).read_scenario() for case in cases)
+    typer.echo(f"compare: {len(cases)} cases, {chosen.seeds} seeds for each with anything random", err=True)
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)

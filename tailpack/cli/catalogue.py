@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.settings import DAY_S, Setting, setting_of, words_of
-from tailpack.cli.options import AsJson, check_policy, complete_policy, complete_scenario, lowercase_name, print_json
+from tailpack.cli.options import AsJson, check_policy, complete_policy, complete_scenario, lowercase, print_json
 from tailpack.errors import TailpackError
 
 
@@ -137,7 +137,7 @@ def show_scenario(
     """Show all values of a scenario."""
     from bench.scenario import load_scenario  # noqa: PLC0415
 
-    scenario = load_scenario(lowercase_name(name))
+    scenario = load_scenario(lowercase(name))
     if as_json:
         print_json(scenario)
         return
@@ -146,9 +146,7 @@ def show_scenario(
             typer.echo(f"{'.'.join(filter(None, (key, field)))} = {msgspec.json.encode(one).decode()}")
 
 
-def show_setting(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a setting, or a part of it.")],
-) -> None:
+def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="Name, or a part of it.")]) -> None:
     """Show the settings whose names contain NAME, with default, range and meaning."""
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
     from bench.sections import SECTIONS  # noqa: PLC0415

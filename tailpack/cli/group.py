@@ -22,8 +22,7 @@ def autoscale(
     ] = None,
     *,
     stop_replicas: Annotated[
-        bool,
-        typer.Option("--stop-replicas", help="Stop the replicas that an earlier autoscaler left behind, and exit."),
+        bool, typer.Option("--stop-replicas", help="Stop the replicas of an earlier autoscaler, and exit.")
     ] = False,
 ) -> None:
     """Scale the consumer group of your service, or a chain of groups, until Ctrl-C.

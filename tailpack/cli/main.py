@@ -63,10 +63,7 @@ COMMANDS: Final = (
 GROUPS: Final = {
     # group: (panel, help)
     "topics": (OWN, "Create topics, and print or create the rights (ACLs) on them."),
-    "report": (
-        RUN,
-        "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run RUN_DIR`.",
-    ),
+    "report": (RUN, "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run`."),
     "list": (LIST, "List scenarios or policies."),
     "show": (LIST, "Show one policy, scenario or setting."),
     "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses it while it runs."),
@@ -145,8 +142,7 @@ class RenamedCommand(TyperCommand):
         words = path.split()
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
-        # `--from` remains in words: it is an option of the new command, and needs its folder
-        arguments = args if {"-h", "--help"} & set(args) else [*words, *args]
+        arguments = args if {"-h", "--help"} & set(args) else [*words, *args]  # words may be `--from`, then its folder
         root = self.root.make_context("tailpack", [], resilient_parsing=True)
         return command.make_context(path, arguments, root, **extra)
 

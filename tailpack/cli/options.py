@@ -59,7 +59,7 @@ def _seconds(text: str) -> int:
     return int(seconds)
 
 
-def lowercase_name(name: str) -> str:
+def lowercase(name: str) -> str:
     """Return a name in lower case; a path is returned unchanged."""
     return name if not name or re.search(r"\.(toml|csv|parquet|py)\b|/", name) else name.lower()
 
@@ -68,7 +68,7 @@ Scenario = Annotated[
     str,
     typer.Argument(
         metavar="SCENARIO", help=f"Name or path of a TOML file; {EXAMPLES}.", autocompletion=complete_scenario,
-        callback=lowercase_name,
+        callback=lowercase,
     ),
 ]  # fmt: skip
 Policy = Annotated[
@@ -80,21 +80,14 @@ Policy = Annotated[
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a value of the scenario: startup_s=gke, policy.f_up=0.8."
-    ),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a scenario's value: startup_s=gke, policy.f_up=0.8."),
 ]
 Latency = Annotated[
     str | None,
-    typer.Option(
-        metavar="DURATION",
-        callback=_quantity,
-        help="Latency target (W): 500ms, 2s; a number without unit is in seconds.",
-    ),
+    typer.Option(metavar="DURATION", callback=_quantity, help="Latency target (W): 500ms, 2s; without unit: seconds."),
 ]
 Percentile = Annotated[
-    float | None,
-    typer.Option(min=0, max=100, help="Share of events that must meet the latency target, in percent: 99.9."),
+    float | None, typer.Option(min=0, max=100, help="Share of events that must meet the latency target, %: 99.9.")
 ]
 ServiceTime = Annotated[
     str | None,
@@ -102,16 +95,10 @@ ServiceTime = Annotated[
 ]
 Startup = Annotated[
     str | None,
-    typer.Option(
-        metavar="DURATION", callback=_quantity, help="Time from the request for a replica until it serves: 25s."
-    ),
+    typer.Option(metavar="DURATION", callback=_quantity, help="Time from requesting a replica until it serves: 25s."),
 ]
-Max = Annotated[
-    int | None, typer.Option("--max", min=1, help="Maximum number of replicas; default: one per partition.")
-]
-Seed = Annotated[
-    int | None, typer.Option(help="Seed of the load and of everything random; equal seeds give equal runs.")
-]
+Max = Annotated[int | None, typer.Option("--max", min=1, help="Maximum replica count; default: one per partition.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random; equal seeds give equal runs.")]
 Duration = Annotated[
     int | None,
     typer.Option("--duration", metavar="TIME", parser=_seconds, help="Send only the first part of the load: 90s, 2m."),
@@ -132,16 +119,11 @@ Out = Annotated[Path, typer.Option("--out", help="Folder in which each run gets 
 IntoDocs = Annotated[
     Path | None, typer.Option("--into", help="Folder to which the figures of the docs are written.", callback=_folder)
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, everything else on standard error.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; all other output goes to stderr.")]
 Processes = Annotated[int, typer.Option(min=0, help="Number of worker processes; 0: one per core.")]
 SERVERS: Final = "TAILPACK_BOOTSTRAP_SERVERS"
 Servers = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; default: a broker on this machine."
-    ),
+    str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; default: a local broker.")
 ]
 Address = Annotated[str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port.")]
 Properties = Annotated[
@@ -150,9 +132,7 @@ Properties = Annotated[
 WebUi = Annotated[
     int | None, typer.Option("--web-ui", min=1, max=65535, help="Serve Locust's web page on this port during the run.")
 ]
-LoadWorkers = Annotated[
-    int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that generate the load.")
-]
+LoadWorkers = Annotated[int, typer.Option("--load-workers", min=1, max=100, help="Processes that send the load.")]
 Master = Annotated[str, typer.Option(help="Spark master; local[*] uses all cores.")]
 
 
@@ -174,7 +154,7 @@ def check_folder(folder: Path) -> None:
 
 def match_name(name: str, names: Iterable[str], *, what: str) -> str:
     """Return the name in lower case. Raises TailpackError with the nearest name if it is not one of `names`."""
-    if (lowered := lowercase_name(name)) in (choices := list(names)):
+    if (lowered := lowercase(name)) in (choices := list(names)):
         return lowered
     raise TailpackError(f"{what} {name!r} is {unknown_name(lowered, choices)}")
 
@@ -184,10 +164,10 @@ def check_policy(name: str) -> str:
     from autoscaler.policies.registry import policy_factory  # noqa: PLC0415  numpy only where needed
 
     try:
-        policy_factory(lowercase_name(name))
+        policy_factory(lowercase(name))
     except ValueError as error:
         raise TailpackError(f"policy {error}") from error
-    return lowercase_name(name)
+    return lowercase(name)
 
 
 def load_with_trace(
@@ -208,9 +188,7 @@ def load_with_trace(
     found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=first_s)
     wanted = changes.get("payment.partitions", changes.get("partitions"))
     if wanted is not None and (found.partitions or 0) > wanted:
-        raise InvalidSettingsError(
-            [f"{found.name}: has {found.partitions} partitions, more than --set partitions={wanted}"]
-        )
+        raise InvalidSettingsError([f"{found.name}: {found.partitions} partitions exceed --set partitions={wanted}"])
     return chosen.with_trace(found), found
 
 

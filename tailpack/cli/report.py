@@ -9,20 +9,11 @@ import msgspec
 import typer
 from rich.console import Console
 
+from tailpack import reporting
 from tailpack.cli.options import AsJson, Master
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
-from tailpack.reporting import (
-    ReportInputs,
-    add_other_policies,
-    check_run,
-    exit_status,
-    load_result,
-    make_report,
-    newest_in,
-    print_all,
-    show,
-)
+from tailpack.reporting import ReportInputs, check_run, make_report, print_all
 
 if TYPE_CHECKING:
     from report.page.sheets import Sheet
@@ -56,19 +47,15 @@ def run(
     *,
     events: Annotated[
         str | None,
-        typer.Option(
-            metavar="URI", help="Parquet file or folder with your own events: a path, s3://, gs:// or hdfs://."
-        ),
+        typer.Option(metavar="URI", help="Parquet file or folder of your own: a path, s3://, gs:// or hdfs://."),
     ] = None,
     journal: Annotated[
         str | None, typer.Option(metavar="URI", help="Journal of these events; default: journal.parquet next to them.")
     ] = None,
     latency_target_s: Annotated[
-        float | None, typer.Option(help="Latency target in seconds of events without run.json; a run has its own.")
+        float | None, typer.Option(help="Latency target of your own events, in seconds; a run has its own.")
     ] = None,
-    percentile: Annotated[
-        float | None, typer.Option(help="Share of these events that must be in time; default: 0.999.")
-    ] = None,
+    percentile: Annotated[float | None, typer.Option(help="Share that must be in time; default: 0.999.")] = None,
     master: Master = "local[2]",
     strict: Annotated[
         bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
@@ -76,8 +63,7 @@ def run(
     form: AsFormat = Format.HTML,
     table: OneTable = "",
     others: Annotated[
-        bool | None,
-        typer.Option(help="Also simulate the events under other policies; default: only for a live run."),
+        bool | None, typer.Option(help="Also simulate the events under other policies; default: only for a live run.")
     ] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Show the existing result without computing anything.")] = False,
     as_json: AsJson = False,
@@ -94,11 +80,11 @@ def run(
     inputs = ReportInputs(events, journal, latency_target_s, percentile)
     if kept and inputs != ReportInputs():
         raise TailpackError("--kept cannot be combined with --events, --journal, --latency-target-s or --percentile")
-    source = source or str(newest_in(Path("out")))
+    source = source or str(reporting.newest_in(Path("out")))
     folder = Path(source) if kept else make_report(source, inputs, console, master=master)
-    result = load_result(folder)
+    result = reporting.load_result(folder)
     if not kept and (result.world == "live" if others is None else others and result.world != "unknown"):
-        result = add_other_policies(result, folder, console)
+        result = reporting.add_other_policies(result, folder, console)
     elif kept and form is Format.HTML:
         page.write(result, folder / page.PAGE_FILE)
     if form is Format.MARKDOWN:
@@ -106,10 +92,10 @@ def run(
     elif form is Format.CSV:
         _print_csv(sheets(result), folder, table)
     else:
-        show(result, folder, console, as_json=form is Format.JSON)
+        reporting.show(result, folder, console, as_json=form is Format.JSON)
     page_at, other = folder / page.PAGE_FILE, "tailpack report compare RUN_DIR RUN_DIR"
     next_step(f"open {page_at}", other, as_json=form is not Format.HTML)
-    raise typer.Exit(exit_status(result) if strict else 0)
+    raise typer.Exit(reporting.exit_status(result) if strict else 0)
 
 
 def _requested_format(form: Format, table: str, *, as_json: bool) -> Format:
@@ -136,14 +122,10 @@ def _print_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 
 
 def compare(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="Folders of runs; the first is the reference.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first run is the reference.")],
     *,
     form: Annotated[Format, typer.Option("--format", help="Format of the table.")] = Format.MARKDOWN,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write the table to this file instead of printing it.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="File for the table, instead of printing it.")] = None,
     master: Master = "local[2]",
     as_json: AsJson = False,
 ) -> None:

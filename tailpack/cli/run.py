@@ -100,9 +100,7 @@ def run(
     )  # fmt: skip
 
 
-def _run(
-    name: str, trace: Path | None, changes: dict[str, Any], out: Path, *, as_json: bool, **options: Any
-) -> NoReturn:
+def _run(name: str, trace: Path | None, changes: Any, out: Path, *, as_json: bool, **options: Any) -> NoReturn:
     from report.result import Result  # noqa: PLC0415  modules that measure only where they are needed
     from tailpack.reporting import exit_status, show  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
@@ -123,12 +121,10 @@ def load(
     bootstrap_servers: Address,
     namespace: Namespace,
     client_properties: Properties = "",
-    out: Annotated[Path, typer.Option("--out", help="Folder in which the run gets the folder OUT/NAMESPACE.")] = Path(
+    out: Annotated[Path, typer.Option("--out", help="Folder in which the run gets the folder NAMESPACE.")] = Path(
         "out"
     ),
-    policy: Annotated[
-        str | None, typer.Option(help="Policy that the autoscaler runs; default: the scenario's.")
-    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy of the autoscaler; default: the scenario's.")] = None,
     web_ui: WebUi = None,
     load_workers: LoadWorkers = 1,
     pipeline_partitions: PipelinePartitions = None,
@@ -157,12 +153,9 @@ def record(
     bootstrap_servers: Address,
     topic: Annotated[str, typer.Option(help="Topic to record; it is only read.")],
     out: Annotated[Path, typer.Option("--out", help="New Parquet file for the trace.")],
-    group: Annotated[
-        str, typer.Option(help="Begin at the committed offsets of this consumer group; default: at the first record.")
-    ] = "",
+    group: Annotated[str, typer.Option(help="Begin at this group's commits; default: the first record.")] = "",
     seconds: Annotated[
-        float | None,
-        typer.Option(min=0.1, help="Record new events for this time, in seconds; default: the existing events."),
+        float | None, typer.Option(min=0.1, help="Record new events for this long; default: the existing events.")
     ] = None,
     client_properties: Properties = "",
     as_json: AsJson = False,

@@ -68,13 +68,11 @@ def simulate(
     seed: Seed = None,
     changes: Changes = None,
     best: Annotated[
-        bool,
-        typer.Option("--optimum", help="Also compute the cheapest possible schedule (at most 2 min, cached)."),
+        bool, typer.Option("--optimum", help="Also compute the cheapest possible schedule (at most 2 min, cached).")
     ] = False,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder to which the run is written: every event, and the journal."),
+        Path | None, typer.Option("--out", help="Folder to which the run is written: every event, and the journal.")
     ] = None,
     source: Annotated[
         Path | None,
@@ -139,10 +137,7 @@ def _simulate(chosen: "ScenarioFile", trace: Any, out: Path | None, *, best: boo
 
 def optimum(
     scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO|TRACE", help="A scenario, or the path of a trace, which replaces the load of w1."
-        ),
+        str, typer.Argument(metavar="SCENARIO|TRACE", help="A scenario, or a trace that replaces the load of w1.")
     ],
     *,
     trace: Trace = None,
@@ -181,7 +176,7 @@ def optimum(
         return
     rows = {
         "optimum": found.why or f"{minutes(best)} replica-minutes, {count(found.late)} events late",
-        "simulated": _cost(simulated) if simulated else "no schedule",
+        "simulated": f"{minutes(simulated.replica_minutes)}, {share(simulated.in_sla)} in time" if simulated else "–",
         "lower bound": minutes(found.lower),
         "lower bound if no event is late": minutes(found.lower_none_late),
         "method": found.method,
@@ -314,10 +309,6 @@ def _simulate_chain(scenario: "ScenarioFile", sent: "SentEvents", out: Path | No
         table.add_row(one.stage, *_latency_and_cost(one), str(one.peak_replicas), str(one.plan_changes))
     table.add_row("end to end", *_latency_and_cost(found))
     Console().print(table)
-
-
-def _cost(result: "SimulationResult") -> str:
-    return f"{minutes(result.replica_minutes)} replica-minutes, {share(result.in_sla)} in time"
 
 
 def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:

@@ -23,14 +23,9 @@ def paper(
         str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(NAMES)}; default: all.")
     ] = None,
     *,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Use few seeds and short streams, for a first impression.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use few seeds and short streams, for a preview.")] = False,
     seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000, help="Seeds (default 5; --quick: 2); for landau, streams (default 20; --quick: 3)."
-        ),
+        int | None, typer.Option(min=1, max=1_000, help="Seeds, default 5 (--quick: 2); landau: streams, 20 (3).")
     ] = None,
     out: Out = Path("out/paper"),
     processes: Processes = 0,

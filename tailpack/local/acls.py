@@ -109,10 +109,10 @@ def create(connection: Connection, rights: Rights, users: Mapping[str, str]) -> 
     bindings = []
     for role, right in ((role, right) for role, ones in rights.items() for right in ones):
         pattern = ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL
-        principal = (f"User:{users.get(role, role)}", "*")
+        user = (f"User:{users.get(role, role)}", "*")
         allowed = [AclOperation[one.upper()] for one in right.operations]
         bindings += [
-            AclBinding(right.kind, right.name, pattern, *principal, one, AclPermissionType.ALLOW) for one in allowed
+            AclBinding(right.kind, right.name, pattern, *user, one, AclPermissionType.ALLOW) for one in allowed
         ]
     try:
         admin = AdminClient(connection.librdkafka())  # a variable keeps it alive until the requests are answered

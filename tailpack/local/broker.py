@@ -67,11 +67,7 @@ class Node:
     def process(self) -> psutil.Process | None:
         """Return its process; None if it does not run."""
         state = self.state
-        if (
-            state is None
-            or not (state.pid and state.process_identity)
-            or process_identity(state.pid) != state.process_identity
-        ):
+        if state is None or not (state.pid and state.identity) or process_identity(state.pid) != state.identity:
             return None
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(state.pid)
@@ -104,7 +100,7 @@ class Node:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
             self._started.append(process)
-            self._save(state, pid=process.pid, process_identity=process_identity(process.pid))
+            self._save(state, pid=process.pid, identity=process_identity(process.pid))
 
     def wait_until_ready(self, deadline_s: float) -> None:
         """Wait until it serves clients. deadline_s: time.monotonic(). Raises TailpackError."""
@@ -126,9 +122,8 @@ class Node:
         """Collect the exit status of child processes that have ended."""
         self._started[:] = [process for process in self._started if process.poll() is None]
 
-    def _save(self, state: NodeState, *, pid: int = 0, process_identity: str = "") -> None:
-        state = replace(state, pid=pid, process_identity=process_identity)
-        (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(state))
+    def _save(self, state: NodeState, *, pid: int = 0, identity: str = "") -> None:
+        (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(replace(state, pid=pid, identity=identity)))
 
     def _java(self, jars: Path) -> list[str]:
         settings = f"-Dlog4j2.configurationFile={self.folder.resolve() / 'log4j2.properties'}"

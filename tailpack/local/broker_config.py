@@ -63,9 +63,7 @@ appender.out.layout.pattern = %d %-5p %c{1}: %m%n
 """
 
 
-class NodeState(
-    msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_port": "door", "process_identity": "who"}
-):
+class NodeState(msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_port": "door", "identity": "who"}):
     """Ports and process of a node. All ports are on loopback."""
 
     port: int
@@ -77,7 +75,7 @@ class NodeState(
     """Node → port of its controller, for every node of the cluster."""
     pid: int = 0
     """Process id; 0: not started yet."""
-    process_identity: str = ""
+    identity: str = ""
     """Identity of the process, see contracts.children: a later process may get the same pid."""
 
     @property

@@ -26,7 +26,7 @@ TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spar
 MAX_CONNECTIONS: Final = 8
 ANSWER_TIMEOUT_S: Final = 60
 """Longest time that a repository may take to answer."""
-MIN_JAVA_VERSION: Final = 17
+MIN_JAVA: Final = 17
 INSTALL_HINT: Final = (
     "install one: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17` (macOS)"
 )
@@ -74,9 +74,7 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
         try:
             _fetch(jars, fresh)
             if invalid := _invalid_jars(jars, fresh):
-                raise TailpackError(
-                    f"{invalid[0]}: checksum differs from the lock file; nothing was installed, try again"
-                )
+                raise TailpackError(f"{invalid[0]}: checksum differs from the lock file; nothing installed, try again")
             fresh.chmod(0o755)  # an image is built as root and run as another user
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
@@ -96,7 +94,7 @@ def java() -> str:
     found = shutil.which(candidate)
     if not found:
         where = f"JAVA_HOME={home} has no bin/java" if home else "java is not on the PATH"
-        raise TailpackError(f"Java {MIN_JAVA_VERSION} or newer is required, but {where}; {INSTALL_HINT}")
+        raise TailpackError(f"Java {MIN_JAVA} or newer is required, but {where}; {INSTALL_HINT}")
     try:
         output = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -104,10 +102,8 @@ def java() -> str:
     version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is None:  # macOS ships a stub that only prints a download link
         raise TailpackError(f"{found} is not a working Java; {INSTALL_HINT}")
-    if int(version.group(1)) < MIN_JAVA_VERSION:
-        raise TailpackError(
-            f"Java {MIN_JAVA_VERSION} or newer is required, but {found} is version {version.group(1)}; {INSTALL_HINT}"
-        )
+    if int(version[1]) < MIN_JAVA:
+        raise TailpackError(f"Java {MIN_JAVA} or newer is required, {found} is version {version[1]}; {INSTALL_HINT}")
     return found
 
 

@@ -57,9 +57,8 @@ def create_topics(
         _new(connection.namespace, topic, partitions_of(topic, payment_partitions, pipeline_partitions))
         for topic in Topic
     ]
-    _add_partitions(
-        _create(connection, topics), qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions
-    )
+    admin = _create(connection, topics)
+    _add_partitions(admin, qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
 
 
 def create_control_topics(connection: Connection, scaled: ScaledGroup, partitions: int) -> None:

@@ -19,12 +19,12 @@ from bench.matrix import (
     Contender,
     Job,
     find_axis,
-    finished,
     matrix_names,
     random_parts,
     read_axes,
     read_matrix,
     run,
+    run_jobs,
     sorted_changes,
 )
 from bench.random_scenarios import random_case
@@ -86,7 +86,7 @@ def test_a_job_that_fails_or_ends_its_process_is_a_failed_row_and_the_others_are
 
 
 def test_a_matrix_that_is_stopped_leaves_no_process_behind() -> None:
-    with closing(finished(JOBS, comparison_work.endless, 2)) as found:
+    with closing(run_jobs(JOBS, comparison_work.endless, 2)) as found:
         assert next(found) == (JOBS[0], comparison_work.told(JOBS[0]))
         started = [one.pid for one in multiprocessing.active_children()]
         assert len(started) == 2

@@ -51,7 +51,7 @@ def script(there: dict[str, str], *words: str) -> str:
 
 
 def test_an_image_that_is_not_there_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "STUCK_S", 2.0)
+    monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 2.0)
     with pytest.raises(BenchError, match=r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"):
         run_on_cluster(
             load_scenario("w1"), Cluster(images={"tailpack": "tailpack:nowhere"}), tmp_path / "run", lambda _: None
@@ -99,7 +99,7 @@ def test_brokers_that_do_not_answer_are_named(kubernetes: str, tmp_path: Path) -
 
 
 def test_a_quota_that_is_used_up_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "STUCK_S", 1.0)
+    monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 1.0)
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

@@ -54,8 +54,8 @@ def test_a_key_stands_for_scenario_policy_seed_settings_and_files(tmp_path: Path
 
 def test_the_version_covers_every_file_from_which_a_row_follows() -> None:
     script = (
-        "import sys; from bench.matrix import Job, simulated\n"
-        "simulated(Job(scenario='w1', policy='tail-aware', changes=(('duration_s', 2),)))\n"
+        "import sys; from bench.matrix import Job, simulate_job\n"
+        "simulate_job(Job(scenario='w1', policy='tail-aware', changes=(('duration_s', 2),)))\n"
         "print(*(m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)))"
     )
     said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -133,7 +133,7 @@ def test_a_few_seeds_cover_all_phases() -> None:
 def test_each_matrix_can_be_run(name: str) -> None:
     matrix = read_matrix(name)
     for case in matrix.cases_at_points():
-        for contender in matrix.with_trace(case) if case == matrix.cases_at_points()[0] else matrix.contenders()[:1]:
+        for contender in matrix.contenders_of(case) if case == matrix.cases_at_points()[0] else matrix.contenders()[:1]:
             case.job(contender).read_scenario()
 
 

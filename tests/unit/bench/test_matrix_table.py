@@ -53,7 +53,7 @@ def test_differences_are_taken_seed_by_seed() -> None:
     assert lines(compared("linear", "tail-aware", "algorithm-2"))["linear"].reference == "tail-aware"
 
 
-def test_the_front_leaves_out_policies_that_are_beaten_or_know_the_future() -> None:
+def test_the_pareto_front_excludes_dominated_policies_and_those_that_know_the_future() -> None:
     found = compared("linear", "algorithm-2", "algorithm-1", "clairvoyant")
     assert {row.policy for row in found.rows if row.on_front} == {"linear", "algorithm-2"}
     assert "knows the future" in page(found)
@@ -61,11 +61,11 @@ def test_the_front_leaves_out_policies_that_are_beaten_or_know_the_future() -> N
 
 def test_the_page_has_every_contender_and_the_plot_is_drawn(tmp_path: Path) -> None:
     found = compared()
-    assert "At random: split; 20 seeds" in page(found)
+    assert "Random: split; 20 seeds" in page(found)
     assert all(f"| `{line.policy}` |" in page(found) for line in found.rows)
     axis = Axis(varies="seconds until a replica serves", key="startup_s", values=[0, 5, "gke"])
-    cases_at_points = compared("linear", "algorithm-2", axis=axis)
-    assert page(cases_at_points).count("99 %") == 0 < page(cases_at_points).count("\n| gke |")
-    for name, one in (("cases", found), ("axis", cases_at_points)):
+    over_axis = compared("linear", "algorithm-2", axis=axis)
+    assert page(over_axis).count("99 %") == 0 < page(over_axis).count("\n| gke |")
+    for name, one in (("cases", found), ("axis", over_axis)):
         draw(one, tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").stat().st_size > 5_000

@@ -1,4 +1,4 @@
-"""A world whose times are known leaves the folder of a live run: measuring finds the times, replaying finds the run."""
+"""A simulated environment with known times writes the folder of a live run; replay measures these times again."""
 
 import shutil
 from pathlib import Path
@@ -63,12 +63,12 @@ def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:
 @pytest.mark.parametrize(
     ("spoil", "problem"),
     [
-        (lambda folder: (folder / "run.json").unlink(), "holds no run.json; not the folder of a run"),
-        (lambda folder: change(folder, interrupted=True), "the run was interrupted"),
+        (lambda folder: (folder / "run.json").unlink(), "run.json is missing"),
+        (lambda folder: change(folder, interrupted=True), "interrupted"),
         (lambda folder: recorded_runs.write_columns(folder / "journal.parquet", {"other": ["x"]}), "entry"),
     ],
 )
-def test_a_run_that_cannot_be_replayed_is_one_line(folder, tmp_path, spoil, problem) -> None:
+def test_a_run_that_cannot_be_simulated_again_raises_one_line(folder, tmp_path, spoil, problem) -> None:
     broken = shutil.copytree(folder, tmp_path / "run")
     spoil(broken)
     with pytest.raises(InvalidSettingsError, match=problem) as wrong:
@@ -81,7 +81,7 @@ def change(folder, **values):
     msgspec.structs.replace(RunInfo.load(folder), **values).save(folder)
 
 
-def test_other_policies_are_tried_on_the_events_of_a_live_or_a_simulated_run(folder: Path, tmp_path: Path) -> None:
+def test_other_policies_are_simulated_on_the_events_of_a_live_or_simulated_run(folder: Path, tmp_path: Path) -> None:
     found = simulate_other_policies(folder)
     assert [one.policy for one in found] == [policy for policy in OTHER_POLICIES if policy != "algorithm-2"]
     assert found[0].replica_minutes == max(one.replica_minutes for one in found), "overprovisioned"

@@ -88,7 +88,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(folder: Path) -> None:
 
 def test_a_missing_or_invalid_result_is_reported_with_kept(folder: Path) -> None:
     (folder / "result.json").write_text('{"run": 7}')
-    with pytest.raises(TailpackError, match="result.json"):
+    with pytest.raises(TailpackError, match=r"result\.json"):
         run(folder, "--kept")
     (folder / "result.json").unlink()
     with pytest.raises(TailpackError, match=r"no result\.json; leave out --kept"):

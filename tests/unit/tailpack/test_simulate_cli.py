@@ -68,7 +68,7 @@ def test_an_event_trace_sets_the_partitions_and_rejects_fewer(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("at_s,partition\n0.1,0\n0.2,11\n")
     assert "12 partitions" in run("w1", "--trace", trace).stderr
-    with pytest.raises(InvalidSettingsError, match="12 partitions .*--set partitions=5"):
+    with pytest.raises(InvalidSettingsError, match=r"12 partitions .*--set partitions=5"):
         run("w1", "--trace", trace, "--set", "partitions=5")
 
 

@@ -66,5 +66,7 @@ def test_a_service_that_ends_is_restarted_but_the_generator_is_not(stack: Stack,
         stack.children[-1].start()
     stack.load_parts = stack.children[1:2]
     wait_for(lambda: all(child.exit_status is not None for child in stack.children), "both ends")
-    assert stack.supervise(0.0) == ["order ended (exit status 1: it said nothing); starting it again in 0.5 s"]
+    (event,) = stack.supervise(0.0)
+    assert "order" in event
+    assert "0.5 s" in event
     stack.stop()

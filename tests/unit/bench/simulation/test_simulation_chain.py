@@ -80,5 +80,5 @@ def test_a_chain_is_rejected_by_the_simulation_of_one_group_the_optimum_and_a_li
         run_scenario(chain())
     with pytest.raises(InvalidSettingsError, match="stages"):
         find_optimum(chain(coordinated=False), build_events(chain()))
-    with pytest.raises(InvalidSettingsError, match="stages.*tailpack autoscale"):
+    with pytest.raises(InvalidSettingsError, match=r"stages.*tailpack autoscale"):
         chain().for_live()

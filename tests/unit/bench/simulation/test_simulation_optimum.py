@@ -55,7 +55,7 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
         duration_us=seconds * 1_000_000,
         target_us=TARGET_US,
         late_share=0.001,
-        pause_us=round(world.rebalance_protocol.pause_s * 1e6),
+        pause_us=round(world.rebalance.pause_s * 1e6),
         startup_us=round((world.startup_s or 0) * 1e6),
         **({"owners": (0, 0, 0), "replicas": 1, "most_replicas": 3} | changes),
     )

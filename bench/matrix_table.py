@@ -10,8 +10,8 @@ import msgspec
 
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
 from bench.simulation.sent_events import CLAIRVOYANT
-from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
-from report.run_info import FORESEEING
+from report.measures import PairedDifference, Interval, bootstrap_interval, paired_difference, pareto_front
+from report.run_info import CLAIRVOYANT_POLICIES
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
@@ -53,7 +53,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Lowest share in time of all seeds."""
     lost: int
     reference: str
-    more: dict[str, Against]
+    more: dict[str, PairedDifference]
     """Paired difference from the reference for each of DIFFERENCES; empty for the reference itself."""
     on_front: bool
     """Whether no other contender of the case is better in share in time or cost and at least equal in the other."""
@@ -111,7 +111,7 @@ def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequen
     results = {name: some for name, some in results.items() if not any(FAILED in row for row in some)}
     reference = next((name for name in REFERENCES if name in [one.label for one, *_ in entries]), entries[0][0].label)
     best = {job.seed: rows[job] for job in optima if rows[job].get("optimum_replica_minutes")}
-    ranked = [one.label for one, *_ in entries if one.label in results and one.policy not in FORESEEING]
+    ranked = [one.label for one, *_ in entries if one.label in results and one.policy not in CLAIRVOYANT_POLICIES]
     points = [(_mean(results[name], "in_sla"), _mean(results[name], "replica_minutes")) for name in ranked]
     front = {ranked[at] for at in pareto_front(points)}
     for one, jobs, random in entries:
@@ -155,13 +155,13 @@ def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, is_slo_met: bool) 
     return {name: bootstrap_interval(values) for name, values in known.items() if values}
 
 
-def _difference(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: bool) -> Against:
+def _difference(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: bool) -> PairedDifference:
     found = paired_difference([row[name] for row in rows], [row[name] for row in others])
     known = len(rows) > 1 or not random
     return msgspec.structs.replace(found, distinguishable=known and found.distinguishable)
 
 
-def interval(value: Interval | Against | None, times: float, how: str) -> str:
+def interval(value: Interval | PairedDifference | None, times: float, how: str) -> str:
     """Return `mean (low to high)`, multiplied by `times`; only the mean if all runs are equal."""
     if value is None:
         return "–"
@@ -169,7 +169,7 @@ def interval(value: Interval | Against | None, times: float, how: str) -> str:
     return mean if low == mean == high else f"{mean} ({low} to {high})"
 
 
-def difference(value: Against | None, times: float, how: str) -> str:
+def difference(value: PairedDifference | None, times: float, how: str) -> str:
     """Return a difference with its interval; in brackets if it is not distinguishable from 0."""
     shown = interval(value, times, "+" + how)
     return shown if value is None or value.distinguishable or not value.mean else f"[{shown}]"
@@ -187,7 +187,9 @@ COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "changes": lambda line: f"{sum(line.figures[name].mean for name in CHANGES if name in line.figures):.4g}",
     "points more": lambda line: difference(line.more.get("in_sla"), 100, ".3f"),
     "r-m more": lambda line: difference(line.more.get("replica_minutes"), 1, ".2f"),
-    "Pareto front": lambda line: "knows the future" if line.policy in FORESEEING else "yes" if line.on_front else "no",
+    "Pareto front": lambda line: (
+        "knows the future" if line.policy in CLAIRVOYANT_POLICIES else "yes" if line.on_front else "no"
+    ),
 }
 
 

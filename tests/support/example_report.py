@@ -17,6 +17,7 @@ from report.result import (
     Effects,
     Failure,
     Lateness,
+    PlanDecision,
     Provenance,
     Result,
     Series,

@@ -17,6 +17,7 @@ from report.result import (
     Integrity,
     LateEpisode,
     Lateness,
+    PlanDecision,
     Provenance,
     RebalanceRecord,
     Rebalances,

@@ -10,7 +10,7 @@ import msgspec
 
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
 from bench.simulation.sent_events import CLAIRVOYANT
-from report.measures import PairedDifference, Interval, bootstrap_interval, paired_difference, pareto_front
+from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import CLAIRVOYANT_POLICIES
 from report.wording import minutes, share
 

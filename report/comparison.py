@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from contracts.validation import InvalidSettingsError
-from report.measures import PairedDifference, Interval, bootstrap_interval, paired_difference
+from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
 from report.run_info import RUN_FILE, RunInfo
 from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from contracts.journal import JournalEntry, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from report.result import PlanDecision, Failure
+from report.result import Failure, PlanDecision
 
 MICROSECONDS: Final = 1_000_000
 OPEN: Final = sys.maxsize

@@ -17,7 +17,7 @@ from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
 from report.run_info import EVENTS, JOURNAL, RunInfo
-from report.stored import TEXT_COLUMNS, SUCCESS_FILE, INTEGER_COLUMNS, BOOLEAN_COLUMNS
+from report.stored import BOOLEAN_COLUMNS, INTEGER_COLUMNS, SUCCESS_FILE, TEXT_COLUMNS
 
 BLOCK: Final = 5_000
 """Entries of the journal in memory as text; with many partitions each entry has kilobytes."""

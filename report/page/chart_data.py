@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from report.causes import cause_title
-from report.result import PlanDecision, HeatMap, LateEpisode, Result
+from report.result import HeatMap, LateEpisode, PlanDecision, Result
 from report.wording import duration
 
 Values = Sequence[float | None]

@@ -12,7 +12,6 @@ from example_parts import breakdowns, cost, heat, integrity, rebalances, tail
 
 from report.page.page import write
 from report.result import (
-    PlanDecision,
     Distribution,
     Effects,
     Failure,

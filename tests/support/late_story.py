@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.stored import COLUMN_OF, CUSTOMER_COLUMN, TEXT_COLUMNS, INTEGER_COLUMNS, BOOLEAN_COLUMNS, StoredRows
+from report.stored import BOOLEAN_COLUMNS, COLUMN_OF, CUSTOMER_COLUMN, INTEGER_COLUMNS, TEXT_COLUMNS, StoredRows
 from report.terms import Terms
 
 STARTED_US: Final = 1_700_000_000_000_000

@@ -15,7 +15,7 @@ from bench.simulation.sent_events import build_events, settings_of
 from contracts.journal import PlanWritten
 from report.measures import in_sla_share, replica_minutes
 from report.run_info import RunInfo
-from report.stored import TEXT_COLUMNS, INTEGER_COLUMNS, BOOLEAN_COLUMNS
+from report.stored import BOOLEAN_COLUMNS, INTEGER_COLUMNS, TEXT_COLUMNS
 
 STARTED_US = 1_795_265_911_000_000
 PAUSE_US = 30_000

@@ -10,7 +10,6 @@ from report.result import (
     Breakdowns,
     CauseOfLateness,
     Cost,
-    PlanDecision,
     Distribution,
     Effects,
     HeatMap,

@@ -88,8 +88,8 @@ def test_events_keep_their_own_times_live_and_simulated(tmp_path: Path) -> None:
     sent = build_events(scenario, trace)
     assert (sent.events, sent.duration_s, sent.partitions) == (3, 3, 5)
     live = scenario.with_trace(trace).for_live().load_spec().schedule()
-    (one,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
-    assert one.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
+    (chunk,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
+    assert chunk.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
     assert live.partition.tolist() == [1, 4, 1]
     assert live.key is not None
     assert live.key[0] == live.key[2] != live.key[1]
@@ -115,7 +115,7 @@ def test_a_partitioner_moves_events_by_their_keys(tmp_path: Path, columns: str) 
     scenario = load_scenario("w1-skew9", {"load.trace": str(path), "partitioner": "kg", "max_replicas": 5})
     trace = read_trace(path, 9)
     live = scenario.with_trace(trace).for_live().load_spec().schedule()
-    simulated = joined(list(build_events(scenario).chunks()))
+    simulated = join_schedules(list(build_events(scenario).chunks()))
     assert live.partition.tolist() == simulated.partition.tolist()
     owners = {}
     for key, partition in zip(live.key.tolist(), live.partition.tolist(), strict=True):

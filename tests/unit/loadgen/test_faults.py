@@ -18,7 +18,7 @@ def scenario_with(*faults: str):
 
 
 def test_a_burst_multiplies_its_seconds_live_and_simulated() -> None:
-    plain, burst = asked(), asked("burst 3-5 10")
+    plain, burst = scenario_with(), scenario_with("burst 3-5 10")
     before, after = build_events(plain).table().sum(axis=1), build_events(burst).table().sum(axis=1)
     assert (after == np.where((np.arange(15) >= 3) & (np.arange(15) < 5), 10 * before, before)).all()
     assert len(burst.load_spec().schedule()) == after.sum()
@@ -96,6 +96,6 @@ def test_a_fault_that_contradicts_the_trace_is_refused_live_and_simulated(
 ) -> None:
     (tmp_path / "mine.csv").write_text(columns)
     scenario = load_scenario("w1", {"faults": [fault], "load.trace": str(tmp_path / "mine.csv")})
-    for send in (build_events, lambda one: one.load_spec().schedule()):
-        with pytest.raises(InvalidSettingsError, match=f"mine.csv: (load.)?faults: {said}"):
+    for send in (build_events, lambda scenario: scenario.load_spec().schedule()):
+        with pytest.raises(InvalidSettingsError, match=f"mine.csv: (load.)?faults: {problem}"):
             send(scenario)

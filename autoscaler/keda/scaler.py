@@ -28,7 +28,7 @@ that KEDA sends, such as the trigger's metadata, are ignored by protobuf."""
 METRIC: Final = "tailpack-planned-replicas"
 TARGET: Final = 1
 """Of the metric for each replica, so that the HPA wants ⌈metric⌉ replicas."""
-BEYOND: Final = 0.01
+TOLERANCE_MARGIN: Final = 0.01
 """The metric has three decimals; the HPA acts above 1 + tolerance, not at it."""
 
 
@@ -54,7 +54,7 @@ def _messages() -> dict[str, Any]:
 MESSAGE: Final = _messages()
 
 
-def metric(plan: PlanRecord, tolerance: float) -> float:
+def metric_value(plan: PlanRecord, tolerance: float) -> float:
     """Return the value for which the HPA brings as many replicas as the plan wants, or a few more, never fewer.
 
     The HPA compares the metric with the count it has, and does nothing within the tolerance: from 10 replicas on, one
@@ -67,7 +67,7 @@ def metric(plan: PlanRecord, tolerance: float) -> float:
     serving = len(plan.replicas)
     if plan.count <= serving or not serving:
         return float(plan.count)
-    return max(float(plan.count), round(serving * (1 + tolerance) + BEYOND, 3))
+    return max(float(plan.count), round(serving * (1 + tolerance) + TOLERANCE_MARGIN, 3))
 
 
 class Scaler:
@@ -127,14 +127,14 @@ class Scaler:
         if plan is None:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "no plan is known yet; the replicas stay as they are")
             raise AssertionError("abort raises")
-        value = metric(plan, self._tolerance)
+        value = metric_value(plan, self._tolerance)
         self._on_answer(value)
         name = request.metricName or METRIC
         answer = MESSAGE["MetricValue"](metricName=name, metricValue=round(value), metricValueFloat=value)
         return MESSAGE["GetMetricsResponse"](metricValues=[answer])
 
 
-def listening(scaler: Scaler, host: str, port: int) -> tuple[grpc.aio.Server, int]:
+def bind_server(scaler: Scaler, host: str, port: int) -> tuple[grpc.aio.Server, int]:
     """Return a server that is bound and not started, and its port (0: any that is free). Raises PortTakenError."""
     server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))  # a second one on the port is an error
     server.add_generic_rpc_handlers((scaler.handlers(),))

@@ -23,11 +23,11 @@ from autoscaler.live.loop import STEP_S, Loop, warm_up_policy
 from autoscaler.live.metrics import LAST_TICK, LEADING, PLAN_ADOPTION, REBALANCE_TIME, TICK, Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
-from autoscaler.live.progress_reader import ProgressReader, Uptake
+from autoscaler.live.problems import PERSISTENT_TICKS, Problems
+from autoscaler.live.progress_reader import PlanAdoption, ProgressReader
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
+from autoscaler.live.replicas import STOP_MARGIN_S, ReplicaScaler, Timeouts
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
@@ -40,24 +40,24 @@ from contracts.waiting import NotWithinError, until
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
 """At a clean stop, beyond the longest that a replica has before SIGKILL."""
-STOPPED_BY_OTHERS_S: Final = 45.0
+EXTERNAL_STOP_S: Final = 45.0
 """Beyond that, where KEDA and the HPA stop replicas: they look every 15 s, and after 30 s a pod is deleted directly."""
-TICKS_MISSED: Final = 3
+MAX_MISSED_TICKS: Final = 3
 """After so many intervals without a tick the health page says so."""
 
 
 def policy_from(settings: AutoscalerSettings) -> Policy:
     """Return the policy inside its guards. Raises ValueError."""
-    return asked_of(settings).policy()
+    return policy_config_of(settings).policy()
 
 
-def asked_of(settings: AutoscalerSettings) -> Asked:
+def policy_config_of(settings: AutoscalerSettings) -> Asked:
     """Return the policy that the settings ask for. Raises ValueError."""
     return Asked(settings, settings, settings, settings.options(), bool(settings.runtime))
 
 
 def launcher_from(
-    settings: AutoscalerSettings, environ: Mapping[str, str], why_not: Callable[[], str] = str
+    settings: AutoscalerSettings, environ: Mapping[str, str], why_not_leading: Callable[[], str] = str
 ) -> Launcher:
     """Return what starts replicas. They are not held to a number of partitions: the topic may have grown since.
 
@@ -67,7 +67,7 @@ def launcher_from(
         with of_extra("kubernetes"):
             from autoscaler.live.launchers.api import api_from  # noqa: PLC0415
             from autoscaler.live.launchers.kubernetes import KubernetesLauncher  # noqa: PLC0415
-        return KubernetesLauncher(api_from(settings), why_not, by_plan=settings.launcher == "keda")
+        return KubernetesLauncher(api_from(settings), why_not_leading, by_plan=settings.launcher == "keda")
     command = shlex.split(settings.replica_command) or python_module(settings.replica_module)
     environ = {
         **environ,
@@ -101,43 +101,43 @@ class LiveAutoscaler:
         settings, connection, policy = config.settings, config.connection, config.policy
         self._settings, self._stop, self._launcher = settings, stop, launcher
         self._metrics = Metrics()
-        self._troubles = Troubles(warn, self._metrics.flag)
+        self._problems = Problems(warn, self._metrics.set_condition)
         source = Source(
             last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  made below, as the next ones
             plan=lambda: self._group.page(),  # noqa: PLW0108
             decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
             registry=self._metrics.registry,
-            tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
-            troubles=lambda: self._troubles.now,
-            unwell=lambda: self._troubles.unwell,
-            targets=lambda: self._reports.pages(),  # noqa: PLW0108
+            tick_limit_s=MAX_MISSED_TICKS * settings.decision_interval_s,
+            problems=lambda: self._problems.now,
+            unhealthy_reason=lambda: self._problems.unhealthy_reason,
+            targets=lambda: self._reports.metric_addresses(),  # noqa: PLW0108
         )
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
-        self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
+        self._journal = JournalTopic(connection, self._metrics, partial(self._problems.report, "journal"))
         self._reports = ProgressReader(connection)
-        ours, others_s = not settings.runtime, STOPPED_BY_OTHERS_S if settings.launcher == "keda" else 0.0
+        ours, others_s = not settings.runtime, EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
             launcher,
             self._journal.record,
-            patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
+            timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
             joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
             obeys_plans=ours,
         )
         group = settings.group_in(connection.namespace)
-        self._metrics.about(group, policy.name, settings)
+        self._metrics.set_group(group, policy.name, settings)
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
         if not settings.payment_partitions:
-            self._offsets.count()
+            self._offsets.count_partitions()
         publisher = Publisher(
             PlanLog(connection, group),
             self._scaler,
             self._journal.record,
             steady_s,
-            uptake=Uptake(
+            adoption=PlanAdoption(
                 settings.taken_within_s if ours else math.inf, steady_s, self._metrics[PLAN_ADOPTION].observe
             ),
-            trouble=partial(self._troubles.tell, "plans"),
+            report_problem=partial(self._problems.report, "plans"),
             grace_s=settings.absence_grace_s,
         )
         rates = ServiceRates(settings.service_rate)
@@ -154,20 +154,22 @@ class LiveAutoscaler:
                 latency_target_s=settings.latency_target_s,
                 warn=warn,
             ),
-            trouble=self._troubles.tell,
+            report_problem=self._problems.report,
         )
-        self._decisions = LiveJournal(self._journal.record, self._group.status, policy.name, self._troubles)
+        self._decisions = LiveJournal(self._journal.record, self._group.status, policy.name, self._problems)
         self._controller = Controller(self._group, policy, self._decisions)
-        lasting = round(LASTING * settings.decision_interval_s / STEP_S)
-        step = partial(self._troubles.survived, "advance", self._group.advance, fatal=FencedError, unwell_after=lasting)
+        lasting = round(PERSISTENT_TICKS * settings.decision_interval_s / STEP_S)
+        step = partial(
+            self._problems.run_step, "advance", self._group.advance, fatal=FencedError, unhealthy_after=lasting
+        )
         self._loop = Loop(
             self._tick,
             step,
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=stop,
-            urgent=partial(self._troubles.asked, "watch", self._controller.urgent, fatal=FencedError),
-            stepped=self._clock_stepped,
+            urgent=partial(self._problems.query, "watch", self._controller.urgent, fatal=FencedError),
+            on_clock_jump=self._report_clock_jump,
         )
 
     def run(self) -> None:
@@ -205,13 +207,15 @@ class LiveAutoscaler:
         self._offsets.close()
         return self._journal.close()
 
-    def _clock_stepped(self, by_s: float) -> None:
+    def _report_clock_jump(self, by_s: float) -> None:
         said = f"the wall clock was set by {by_s:+.1f} s; nothing that is decided rests on it" if by_s else ""
-        self._troubles.tell("clock", said)
+        self._problems.report("clock", said)
 
     def _tick(self) -> None:
         with self._metrics[TICK].time():
-            failed = self._troubles.survived("tick", self._controller.tick, fatal=FencedError, unwell_after=LASTING)
+            failed = self._problems.run_step(
+                "tick", self._controller.tick, fatal=FencedError, unhealthy_after=PERSISTENT_TICKS
+            )
         if failed:
             self._decisions.record_hold(NotReadyError(failed))
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)

@@ -6,11 +6,11 @@ from typing import Any, Final
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
+from autoscaler.live.problems import PERSISTENT_TICKS, first_few
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import REPAIR, Publisher, extend_plan
+from autoscaler.live.publisher import ACTION_REPAIR, Publisher, extend_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.troubles import LASTING, first_few
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
@@ -40,7 +40,7 @@ class LiveGroup:
         scaler: ReplicaScaler,
         service_rates: ServiceRates,
         rebalance_time: RebalanceTime,
-        trouble: Callable[..., None],
+        report_problem: Callable[..., None],
         clock: Callable[[], float] = steady_s,
     ) -> None:
         self._settings, self._loads, self._reports = settings, loads, reports
@@ -50,7 +50,7 @@ class LiveGroup:
         """Replica → μ as learned, events/s; of one that has served nothing, as of the others."""
         self._latencies: dict[str, tuple[int, ...]] = {}
         """Replica → its events by what they took (`Progress.latencies`), of each that counts them."""
-        self._trouble, self._clock = trouble, clock
+        self._report_problem, self._clock = report_problem, clock
         self._blind_s = clock()
         """When the brokers last did not answer, or not all of them, or too many replicas were silent."""
         self._silent: dict[str, float] = {}
@@ -83,7 +83,7 @@ class LiveGroup:
     def start(self, initial: tuple[str, ...]) -> None:
         """Take over: adopt what runs, keep the plan in force; without any, make one for the `initial` replicas."""
         self._scaler.adopt(self._reports.poll())
-        plan, reason = self._first_plan(initial, self._loads.count())
+        plan, reason = self._first_plan(initial, self._loads.count_partitions())
         if self._settings.runtime:
             plan = Plan(plan.replicas, None)
         self._publisher.want(plan, "start", reason)
@@ -113,10 +113,10 @@ class LiveGroup:
             at_s, partitions = self._loads.read()
         except NotReadyError as missing:
             self._blind_s = self._clock()
-            self._trouble("offsets", f"nothing can be decided: {missing.missing}", after=LASTING)
+            self._report_problem("offsets", f"nothing can be decided: {missing.missing}", after=PERSISTENT_TICKS)
             raise
-        self._trouble("offsets", self._loads.unknown)
-        if self._loads.unknown:
+        self._report_problem("offsets", self._loads.missing_data)
+        if self._loads.missing_data:
             self._blind_s = self._clock()
         if self._publisher.in_force is None or self._publisher.intent is None:
             raise NotReadyError("plan: none is in force yet")
@@ -142,7 +142,7 @@ class LiveGroup:
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:
-        ready, silent_s = self._scaler.ready(name), self._silent.get(name, 0.0)
+        ready, silent_s = self._scaler.is_ready(name), self._silent.get(name, 0.0)
         return Replica(name, ready, self._service_rates.own(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -161,11 +161,11 @@ class LiveGroup:
         Raises FencedError when another controller has taken over.
         """
         self._loads.sample(self._clock())
-        self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
+        self._scaler.reconcile(self._reports.poll(), reports_unavailable=self._too_many_are_silent())
         self._listen()
         planned = (one for one in self._reports.take_rebalances() if one.kind is RoundKind.PLAN)
         self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
-        self._trouble("launcher", self._scaler.launcher.trouble)
+        self._report_problem("launcher", self._scaler.launcher.problem)
         self._kill_hung()
         if self._publisher.intent is None:
             return
@@ -181,7 +181,7 @@ class LiveGroup:
         names = self._scaler.requested
         return GroupStatus(
             requested_replicas=len(names),
-            ready_replicas=sum(self._scaler.ready(name) for name in names),
+            ready_replicas=sum(self._scaler.is_ready(name) for name in names),
             planned_replicas=0 if self._publisher.intent is None else self._publisher.intent.plan.count,
             epoch=0 if self._publisher.in_force is None else self._publisher.in_force.epoch,
             service_rate=self._service_rates.service_rate,
@@ -192,7 +192,7 @@ class LiveGroup:
         if wanted.assignment is not None and len(wanted.assignment) < now:
             grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"
             reason = f"{grew}; the new ones go to the least loaded"
-            self._publisher.want(extend_plan(wanted, now, self._loads.rates()), REPAIR, reason)
+            self._publisher.want(extend_plan(wanted, now, self._loads.rates()), ACTION_REPAIR, reason)
 
     def _listen(self) -> None:
         """Find the silent replicas, and the problems that the others report, such as a partition cut off."""
@@ -202,13 +202,13 @@ class LiveGroup:
             self._blind_s = self._clock()
         listed = first_few(self._silent, ", ")
         of_many = "; with so many silent, none is taken for hung" if self._too_many_are_silent() else ""
-        self._trouble("reports", f"no report from {listed} of {len(ages)} replicas{of_many}" if listed else "")
+        self._report_problem("reports", f"no report from {listed} of {len(ages)} replicas{of_many}" if listed else "")
         heard = (self._reports.newest(name) for name in self._ready() if name not in self._silent)
         told = [f"{one.replica}: {why}" for one in heard if one is not None for why in one.unwell]
-        self._trouble("replicas", first_few(told, "; "))
+        self._report_problem("replicas", first_few(told, "; "))
 
     def _ready(self) -> list[str]:
-        return [name for name in self._scaler.requested if self._scaler.ready(name)]
+        return [name for name in self._scaler.requested if self._scaler.is_ready(name)]
 
     def _too_many_are_silent(self) -> bool:
         """Return whether the cause is rather on the way to us than in replicas: most are silent, or the only one is."""
@@ -235,12 +235,12 @@ class LiveGroup:
         others = (self._reports.newest(one) for one in self._ready() if one not in self._silent)
         taken = {partition for report in others if report is not None for partition in report.partitions}
         own = [one for one, owner in self._publisher.in_force.assignment.items() if owner == name and one not in taken]
-        return any(self._loads.advanced(partition, HUNG_AFTER_S) for partition in own)
+        return any(self._loads.has_advanced(partition, HUNG_AFTER_S) for partition in own)
 
     def _learn(self, replicas: Sequence[str]) -> None:
         """Learn μ from reports. A replica that returns under an old name is another one."""
         self._service_rates.keep(replicas)
-        newest = (self._reports.newest(name) for name in replicas if self._scaler.ready(name))
+        newest = (self._reports.newest(name) for name in replicas if self._scaler.is_ready(name))
         reports = [report for report in newest if report is not None]
         self._latencies = {report.replica: report.latencies for report in reports if report.latencies}
         for report in reports:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from contracts.progress import Progress
 from contracts.waiting import NotWithinError, until
 
-LOOK_S: Final = 0.02
+POLL_S: Final = 0.02
 
 
 class LauncherError(Exception):
@@ -33,10 +33,10 @@ def of_extra(extra: str) -> Iterator[None]:
 class Exit:
     """How an instance ended, or why it never ran."""
 
-    how: str
-    clean: bool
+    description: str
+    is_clean: bool
     """By itself, with status 0; or unknown."""
-    known: bool = True
+    is_status_known: bool = True
     """The exit status was seen."""
 
 
@@ -44,20 +44,20 @@ class Instance(Protocol):
     """One start of one replica: a process, a pod. Ended for good once `exit` says so."""
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """What an operator would look for: `pid 4711`."""
 
     @property
-    def pending(self) -> str:
+    def pending_reason(self) -> str:
         """Why it does not run yet although nothing is wrong, such as an image that is being pulled; empty: it runs."""
 
     def exit(self) -> Exit | None:
         """Return how it ended; None while it runs, or may."""
 
-    def wrote(self, report: Progress) -> bool:
+    def is_source_of(self, report: Progress) -> bool:
         """Tell whether a report is of this instance, and of no earlier or later one of that name."""
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM: it drains and leaves. One that has ended ignores it; one that does not run yet never will."""
 
     def kill(self) -> None:
@@ -78,7 +78,7 @@ class Launcher(Protocol):
     """Starts replicas, one instance for a name at a time."""
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """The problem that keeps it from its work now, one sentence; empty: none."""
 
     @property
@@ -88,7 +88,7 @@ class Launcher(Protocol):
     def start(self, name: str) -> Instance:
         """Begin to start `name`. Raises OSError when it is known at once that it cannot; then nothing runs."""
 
-    def remember(self, name: str, incarnation: str) -> None:
+    def save_incarnation(self, name: str, incarnation: str) -> None:
         """Keep for a later autoscaler how the instance under `name` reports itself. Raises OSError."""
 
     def forget(self, name: str) -> None:
@@ -114,10 +114,10 @@ def stop_orphans(launcher: Launcher, patience_s: float) -> tuple[list[str], list
 
     def wait() -> None:
         with suppress(NotWithinError):
-            until(lambda: all(one.exit() for one in running.values()), patience_s, "their end", LOOK_S)
+            until(lambda: all(one.exit() for one in running.values()), patience_s, "their end", POLL_S)
 
     for instance in running.values():
-        instance.ask_to_stop()
+        instance.terminate()
     wait()
     killed = [name for name, instance in running.items() if instance.exit() is None]
     for name in killed:

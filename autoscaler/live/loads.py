@@ -17,15 +17,15 @@ from contracts.clock import wall_ahead_s
 
 SLOT_S: Final = 0.1
 """Resolution. A burst and an even stream of one second differ clearly."""
-SAMPLES: Final = 4
+SAMPLES_PER_SLOT: Final = 4
 """Readings in a slot: they say when in it a burst came. Forty questions a second cost the broker little."""
-UNKNOWN: Final = -1
-ENDS_PER_S: Final = 20_000
+UNKNOWN_OFFSET: Final = -1
+MAX_ENDS_PER_S: Final = 20_000
 """End offsets asked for between two ticks: of more than 500 partitions there are fewer samples."""
-ASKING: Final = 1 / 3
+MAX_QUERY_TIME_SHARE: Final = 1 / 3
 """Share of the time that asking may take: brokers far away are asked less often, and all else goes on."""
-SAME_S: Final = 1e-6
-KEPT: Final = 10_000
+TIME_TOLERANCE_S: Final = 1e-6
+MAX_READINGS: Final = 10_000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 
 
@@ -35,16 +35,18 @@ class ArrivalSamples:
     def __init__(self) -> None:
         self.ahead_s = 0.0
         """By how much the wall clock, on whose beat slots lie, is ahead of the clock of the readings."""
-        self._readings: deque[tuple[float, tuple[int, ...]]] = deque(maxlen=KEPT)
+        self._readings: deque[tuple[float, tuple[int, ...]]] = deque(maxlen=MAX_READINGS)
 
     def note(self, at_s: float, ends: Sequence[int | None]) -> None:
         """Take in one reading. One that goes back, or counts other partitions, makes those before it worthless."""
-        known = tuple(UNKNOWN if end is None else end for end in ends)
+        known = tuple(UNKNOWN_OFFSET if end is None else end for end in ends)
         if self._readings:
             last_s, last = self._readings[-1]
             if at_s <= last_s:
                 return
-            if len(last) != len(known) or any(UNKNOWN < now < before for now, before in zip(known, last, strict=True)):
+            if len(last) != len(known) or any(
+                UNKNOWN_OFFSET < now < before for now, before in zip(known, last, strict=True)
+            ):
                 self._readings.clear()
         self._readings.append((at_s, known))
 
@@ -53,11 +55,11 @@ class ArrivalSamples:
         """When the last reading was; −∞ before any."""
         return self._readings[-1][0] if self._readings else -inf
 
-    def ended_since(self, at_s: float) -> bool:
+    def has_slot_ended_since(self, at_s: float) -> bool:
         """Tell whether a slot has ended between that time and the last reading."""
         return self.newest_s > at_s and (at_s == -inf or self._slot(self.newest_s) > self._slot(at_s))
 
-    def due(self, now_s: float) -> bool:
+    def is_due(self, now_s: float) -> bool:
         """Tell whether a sample of a slot has ended since the last reading."""
         return not self._readings or self._sample(now_s) > self._sample(self._readings[-1][0])
 
@@ -78,14 +80,16 @@ class ArrivalSamples:
         offsets_s, events, places = list[float](), list[int](), list[int]()
         for (at_s, after), (since_s, before) in pairwise(reversed(self._readings)):
             slot = max(self._slot(since_s) + 1, self._slot(at_s))
-            if slot < first or at_s <= until_s - interval_s + SAME_S:
+            if slot < first or at_s <= until_s - interval_s + TIME_TOLERANCE_S:
                 break
-            if UNKNOWN in before or UNKNOWN in after:
-                unknown |= {number for number, both in enumerate(zip(before, after, strict=True)) if UNKNOWN in both}
+            if UNKNOWN_OFFSET in before or UNKNOWN_OFFSET in after:
+                unknown |= {
+                    number for number, both in enumerate(zip(before, after, strict=True)) if UNKNOWN_OFFSET in both
+                }
             place = min(slot - first, slots - 1)
-            counts[place] += (came := np.subtract(after, before))
+            counts[place] += (arrived := np.subtract(after, before))
             offsets_s.append(since_s - until_s + (slots - place) * SLOT_S)
-            events.append(int(came.sum()))
+            events.append(int(arrived.sum()))
             places.append(place)
         for partition in unknown:
             counts[:, partition] = 0
@@ -101,11 +105,11 @@ class ArrivalSamples:
         return floor((at_s + self.ahead_s) / SLOT_S - 0.5)
 
     def _sample(self, at_s: float) -> int:
-        return floor((at_s + self.ahead_s) / SLOT_S * SAMPLES)
+        return floor((at_s + self.ahead_s) / SLOT_S * SAMPLES_PER_SLOT)
 
 
 @dataclass(slots=True)
-class _Known:
+class _PartitionState:
     """The newest that is known of a partition, and when it was read."""
 
     end: int | None = None
@@ -123,13 +127,13 @@ class LoadReader:
     def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
         self._offsets = offsets
         self._ahead_s = ahead_s
-        self._sample_s = self._asked_s = -inf
-        self._known: list[_Known] = []
+        self._sample_s = self._reported_until_s = -inf
+        self._known: list[_PartitionState] = []
         self._samples = ArrivalSamples()
         self._last_s = -inf
         self.recent: RecentArrivals | None = None
         """How events lay in the interval that the last `read` closed; None where that is not known."""
-        self.unknown = ""
+        self.missing_data = ""
         """What the last `read` could not read, in words; empty: nothing."""
 
     @property
@@ -137,36 +141,36 @@ class LoadReader:
         """How many partitions the topic has, as last seen; those of which nothing else is known yet included."""
         return self._offsets.partitions
 
-    def count(self) -> int:
+    def count_partitions(self) -> int:
         """Ask how many partitions the topic has; without an answer, what was known before stands."""
         with suppress(NotReadyError):
-            return self._offsets.count()
+            return self._offsets.count_partitions()
         return self.partitions
 
     def rates(self) -> Mapping[int, float]:
         """Return λ of the partitions for which it is known, events/s."""
         return {number: one.rate for number, one in enumerate(self._known) if one.rate is not None}
 
-    def advanced(self, partition: int, within_s: float) -> bool:
+    def has_advanced(self, partition: int, within_s: float) -> bool:
         """Return whether the group was seen to commit further in that partition in the last so many seconds."""
         return partition < len(self._known) and self._last_s - self._known[partition].advanced_s <= within_s
 
     def arrivals(self) -> RecentArrivals | None:
         """Return how events lay since the last `read`; None where no slot has ended since then or was last asked."""
         newest_s = self._samples.newest_s
-        if not self._samples.ended_since(max(self._asked_s, self._last_s)):
+        if not self._samples.has_slot_ended_since(max(self._reported_until_s, self._last_s)):
             return None
-        self._asked_s = newest_s
+        self._reported_until_s = newest_s
         return self._samples.recent(newest_s, newest_s - self._last_s, {})
 
     def sample(self, now_s: float) -> None:
         """Look at the end offsets between two ticks, where that is due. What cannot be read is left out."""
-        if self._samples.due(now_s) and now_s >= self._sample_s:
+        if self._samples.is_due(now_s) and now_s >= self._sample_s:
             at_s = now_s
             with suppress(NotReadyError):
-                at_s, ends = self._offsets.ends()
+                at_s, ends = self._offsets.read_ends()
                 self._samples.note(at_s, ends)
-            self._sample_s = now_s + max(self.partitions / ENDS_PER_S, (at_s - now_s) / ASKING)
+            self._sample_s = now_s + max(self.partitions / MAX_ENDS_PER_S, (at_s - now_s) / MAX_QUERY_TIME_SHARE)
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         """Return when the end offsets were read (seconds, by the offsets' clock), and the load of every partition.
@@ -178,13 +182,13 @@ class LoadReader:
         self._samples.ahead_s = self._ahead_s()
         self._samples.note(at_s, [one.end for one in partitions])
         del self._known[len(partitions) :]
-        self._known += [_Known(end_s=at_s, done_s=at_s) for _ in range(len(partitions) - len(self._known))]
+        self._known += [_PartitionState(end_s=at_s, done_s=at_s) for _ in range(len(partitions) - len(self._known))]
         for known, one in zip(self._known, partitions, strict=True):
             _learn(known, one, at_s)
         last_s, self._last_s, self.recent = self._last_s, at_s, None
-        missing = [one.why for one in partitions if one.why]
+        missing = [one.problem for one in partitions if one.problem]
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        self.unknown = f"{missing[0]}{more}; planned for the worst" if missing else ""
+        self.missing_data = f"{missing[0]}{more}; planned for the worst" if missing else ""
         single = [n for n, known in enumerate(self._known) if known.rate is None and partitions[n].end is not None]
         if single:
             listed = ", ".join(map(str, single[:5])) + (", …" if len(single) > 5 else "")
@@ -197,7 +201,7 @@ class LoadReader:
         return at_s, tuple(_load(number, known, at_s, typical) for number, known in enumerate(self._known))
 
 
-def _learn(known: _Known, now: PartitionOffsets, at_s: float) -> None:
+def _learn(known: _PartitionState, now: PartitionOffsets, at_s: float) -> None:
     """Take in one reading."""
     if now.end is not None:
         if known.end is None or now.end < known.end:
@@ -205,15 +209,15 @@ def _learn(known: _Known, now: PartitionOffsets, at_s: float) -> None:
         elif at_s > known.end_s:
             known.rate, known.end_s = (now.end - known.end) / (at_s - known.end_s), at_s
         known.end = now.end
-    if now.done is not None:
-        if known.done is not None and now.done > known.done:
+    if now.committed is not None:
+        if known.done is not None and now.committed > known.done:
             known.advanced_s = at_s
-        known.done, known.done_s = now.done, at_s
+        known.done, known.done_s = now.committed, at_s
     elif known.done is None and now.beginning is not None:
         known.done = now.beginning  # the worst: nothing was ever served
 
 
-def _load(number: int, known: _Known, at_s: float, typical: float) -> PartitionLoad:
+def _load(number: int, known: _PartitionState, at_s: float, typical: float) -> PartitionLoad:
     """Return the load of a partition; where it is not known now, the worst. typical: λ where it never was."""
     rate = typical if known.rate is None else known.rate
     if known.end is not None and known.done is not None and known.end_s == known.done_s == at_s:

@@ -16,12 +16,12 @@ from contracts.clock import steady_s, wall_ahead_s
 STEP_S: Final = 0.02
 """Pause between two steps between ticks: a replica that dies or asks to be drained waits for so long, and for the
 writing of the plan, until the others take over."""
-STEPPED_S: Final = 0.25
+MIN_CLOCK_JUMP_S: Final = 0.25
 """A wall clock that moves so far between two ticks was set; one that is kept in time moves by thousandths."""
 SLOT_S: Final = 0.1
-SURGE: Final = 3.0
+SURGE_FACTOR: Final = 3.0
 """Arrivals at the peak, over what one replica serves: enough for starts, moves and stops."""
-LONGEST: Final = 60
+MAX_WARM_UP_TICKS: Final = 60
 
 
 def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:
@@ -51,11 +51,11 @@ class Loop:
         offset_s: float,
         stop: Event,
         urgent: Callable[[], bool] = lambda: False,
-        stepped: Callable[[float], None] = lambda by_s: None,
+        on_clock_jump: Callable[[float], None] = lambda by_s: None,
         clock: Callable[[], float] = steady_s,
         ahead_s: Callable[[], float] = wall_ahead_s,
     ) -> None:
-        self._tick, self._advance, self._urgent, self._stepped = tick, advance, urgent, stepped
+        self._tick, self._advance, self._urgent, self._on_clock_jump = tick, advance, urgent, on_clock_jump
         self._interval_s, self._offset_s, self._stop = interval_s, offset_s, stop
         self._clock, self._read_ahead_s = clock, ahead_s
         self._ahead_s, self._last_tick_s = ahead_s(), clock()
@@ -68,7 +68,7 @@ class Loop:
             if self._clock() >= due_s:
                 ahead_s = self._read_ahead_s()
                 by_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
-                self._stepped(by_s if abs(by_s) >= STEPPED_S else 0.0)
+                self._on_clock_jump(by_s if abs(by_s) >= MIN_CLOCK_JUMP_S else 0.0)
                 self._tick_now()
                 following_s = self._beat_after(due_s + self._interval_s / 2)
                 due_s = following_s if following_s > self._last_tick_s else self._beat_after(self._last_tick_s)
@@ -98,13 +98,13 @@ def warm_up_policy(
     It ends when the policy has wanted more replicas and fewer, after a minute of intervals, when `done` returns true,
     and when the policy fails: that is told at the first tick, where it matters.
     """
-    plan, seen = Plan((f"{REPLICA_PREFIX}-0",), None), set[Action]()
+    plan, actions = Plan((f"{REPLICA_PREFIX}-0",), None), set[Action]()
     weights = np.arange(1, partitions + 1) / (partitions * (partitions + 1) / 2)  # some partitions get more than others
     slots = np.zeros((max(1, round(interval_s / SLOT_S)), partitions), np.int64)
-    for tick in range(LONGEST):
-        if done() or {Action.UP, Action.DOWN} <= seen:
+    for tick in range(MAX_WARM_UP_TICKS):
+        if done() or {Action.UP, Action.DOWN} <= actions:
             return
-        arriving = 0 if Action.UP in seen else min(SURGE, tick / 4) * service_rate * interval_s
+        arriving = 0 if Action.UP in actions else min(SURGE_FACTOR, tick / 4) * service_rate * interval_s
         slots[-1] = np.floor(arriving * weights)  # they have just arrived
         loads = enumerate(slots[-1].tolist())
         observation = GroupObservation(
@@ -122,5 +122,5 @@ def warm_up_policy(
             return
         if decision.fault:
             return
-        seen.add(decision.action)
+        actions.add(decision.action)
         plan = decision.plan

@@ -36,7 +36,7 @@ PREDICTED: Final = gauge(
     "ratio",
     "Share of the events looked at that the last decision expects in time; NaN: its policy does not predict",
 )
-BLIND: Final = counter(
+TICKS_WITHOUT_DATA: Final = counter(
     "tailpack_ticks_without_data_total", "ticks", "Ticks without a decision because an observation was missing"
 )
 PLANS: Final = counter(
@@ -47,7 +47,7 @@ PLANS: Final = counter(
 )
 CHANGES: Final = counter("tailpack_replica_changes_total", "changes", "Changes in the life of replicas", "change")
 REBALANCE_TIME: Final = gauge("tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that policies assume")
-TROUBLE: Final = gauge("tailpack_condition", "", "1 while the component has a problem; /healthz has the reason", "what")
+CONDITION: Final = gauge("tailpack_condition", "", "1: this component has a problem; /healthz has the reason", "type")
 JOURNAL_BYTES: Final = counter("tailpack_journal_bytes_total", "bytes", "Size of the journal's records, uncompressed")
 JOURNAL_LOST: Final = counter(
     "tailpack_journal_lost_total", "records", "Records that could not be written to the journal"
@@ -65,13 +65,13 @@ LAST_TICK: Final = gauge(
     "tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, in seconds since the epoch"
 )
 
-TROUBLES: Final = (
+CONDITIONS: Final = (
     *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "watch", "clock"),
 )
 """Components that may have a problem; each is shown from the start, so that a query sees the change to 1."""
 
 
-class Shown:
+class MetricSet:
     """What a process shows: each metric by its declaration, in a registry of their own."""
 
     def __init__(self, declared: Iterable[object]) -> None:
@@ -84,28 +84,28 @@ class Shown:
         return self._made[declared]
 
 
-class Metrics(Shown):
+class Metrics(MetricSet):
     """The autoscaler's metrics."""
 
     def __init__(self) -> None:
         super().__init__(globals().values())
-        self._known: dict[int, tuple[int, float, str | None]] = {}
+        self._partition_values: dict[int, tuple[int, float, str | None]] = {}
         """Partition → its values: to set one again costs ten times as much as to compare it."""
         self[PREDICTED].set(float("nan"))
-        for what in TROUBLES:
-            self.flag(what, False)
+        for what in CONDITIONS:
+            self.set_condition(what, False)
 
-    def about(self, group: str, policy: str, target: Target) -> None:
+    def set_group(self, group: str, policy: str, target: Target) -> None:
         """Say what is scaled, by whom and for what."""
         self[INFO].labels(group, policy).set(1)
         self[TARGET].set(target.latency_target_s)
         self[BUDGET].set(1 - target.percentile)
 
-    def flag(self, what: str, is_in_trouble: bool) -> None:
+    def set_condition(self, what: str, is_in_trouble: bool) -> None:
         """Show whether something is in trouble."""
-        self[TROUBLE].labels(what).set(is_in_trouble)
+        self[CONDITION].labels(what).set(is_in_trouble)
 
-    def note(self, entry: JournalEntry) -> None:
+    def count_entry(self, entry: JournalEntry) -> None:
         """Count what the journal records."""
         match entry:
             case TickRecord():
@@ -119,11 +119,11 @@ class Metrics(Shown):
     def _tick(self, tick: TickRecord) -> None:
         self[DECISIONS].labels(tick.action).inc()
         if tick.missing is not None:
-            self[BLIND].inc()
+            self[TICKS_WITHOUT_DATA].inc()
         for seen in tick.partitions:
-            before = self._known.get(seen.partition, (None, None, None))
+            before = self._partition_values.get(seen.partition, (None, None, None))
             if before != (now := (seen.lag, seen.arrival_rate, seen.owner)):
-                self._known[seen.partition] = now
+                self._partition_values[seen.partition] = now
                 name = str(seen.partition)
                 self[LAG].labels(name).set(seen.lag)
                 self[RATE].labels(name).set(seen.arrival_rate)

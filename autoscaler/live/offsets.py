@@ -25,17 +25,17 @@ from contracts.topics import ScaledGroup
 EARLIEST: Final = -2
 """In place of a timestamp, Kafka's protocol takes this for the beginning of a partition, and LATEST for its end."""
 LATEST: Final = -1
-RECONNECT_AFTER: Final = 3
+FAILURES_BEFORE_RECONNECT: Final = 3
 """Failed readings in a row before the client is made anew; then twice as many, and again: a login may take longer than
 the readings do, and a client that is closed within it never gets in."""
-MOST_PATIENCE: Final = 16 * RECONNECT_AFTER
+MAX_FAILURES_BEFORE_RECONNECT: Final = 16 * FAILURES_BEFORE_RECONNECT
 COUNT_EVERY_S: Final = 2.0
 """How often the number of partitions is looked at: topics grow rarely, and the question costs a millisecond."""
 BEGINNINGS_EVERY_S: Final = 10.0
 """How often the beginnings of partitions are asked for: logs are cut rarely. Where one ends before it, at once."""
 MIN_WAIT_S: Final = 0.05
 NO_LEADER: Final = -1
-AT_ONCE: Final = 500
+PARTITIONS_PER_REQUEST: Final = 500
 """Partitions in a question. librdkafka's work grows with the square of their number: it takes half a second to ask for
 ten thousand at once, and a tenth of that for twenty times five hundred."""
 
@@ -45,11 +45,11 @@ class PartitionOffsets:
     """Of one partition, as far as they are known."""
 
     end: int | None
-    done: int | None
+    committed: int | None
     """Up to here the group has committed, or nothing is stored. A group that has not committed yet starts at the
     beginning (its reset is `earliest`), so that is a known state."""
     beginning: int | None = None
-    why: str = ""
+    problem: str = ""
 
 
 class OffsetReader:
@@ -71,7 +71,7 @@ class OffsetReader:
     ) -> None:
         self._connect, self._clock, self._deadline_s = connect, clock, deadline_s
         self._consumer: Consumer | None = None
-        self._failures, self._patience = 0, RECONNECT_AFTER
+        self._failures, self._failures_allowed = 0, FAILURES_BEFORE_RECONNECT
         self._topic, self._least = topic, partitions
         self._counted_s = self._begun_s = -math.inf
         self.partitions = partitions
@@ -95,20 +95,22 @@ class OffsetReader:
         """
         try:
             if self._clock() - self._counted_s >= COUNT_EVERY_S:
-                self.count()
+                self.count_partitions()
             at_s, found = self._ask(self._connected())
             if all(one.end is None for one in found):
-                raise NotReadyError(next((one.why for one in found if one.why), f"{self._topic} has no partitions"))
+                raise NotReadyError(
+                    next((one.problem for one in found if one.problem), f"{self._topic} has no partitions")
+                )
         except NotReadyError:
             self._failed()
             raise
-        if any(one.why for one in found):
+        if any(one.problem for one in found):
             self._failed()
         else:
-            self._failures, self._patience = 0, RECONNECT_AFTER
+            self._failures, self._failures_allowed = 0, FAILURES_BEFORE_RECONNECT
         return at_s, found
 
-    def ends(self) -> tuple[float, tuple[int | None, ...]]:
+    def read_ends(self) -> tuple[float, tuple[int | None, ...]]:
         """Ask for the end offsets only: when they arrived (seconds, by the clock), and each partition's where known.
 
         Only who answered the last `read` is asked: nobody waits for the others ten times a second.
@@ -124,7 +126,7 @@ class OffsetReader:
             raise NotReadyError(f"end offsets of {self._topic}: none is known")
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
-    def count(self) -> int:
+    def count_partitions(self) -> int:
         """Ask how many partitions the topic has, and who leads them; return how many. Raises NotReadyError."""
         try:
             described = self._connected().list_topics(self._topic, timeout=self._deadline_s / 2).topics[self._topic]
@@ -154,8 +156,8 @@ class OffsetReader:
     def _failed(self) -> None:
         self._counted_s = self._begun_s = -math.inf
         self._failures += 1
-        if self._failures == self._patience:
-            self._failures, self._patience = 0, min(2 * self._patience, MOST_PATIENCE)
+        if self._failures == self._failures_allowed:
+            self._failures, self._failures_allowed = 0, min(2 * self._failures_allowed, MAX_FAILURES_BEFORE_RECONNECT)
             self.close()
 
     def _ask(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:
@@ -168,7 +170,7 @@ class OffsetReader:
             committed = dict.fromkeys(every, missing.missing)
         if self._clock() - self._begun_s >= BEGINNINGS_EVERY_S:
             self._beginnings, self._begun_s = {}, self._clock()
-        ends: dict[int, int | str] = {}
+        read_ends: dict[int, int | str] = {}
         answering = set()
         for leader in sorted(self._leaders, key=lambda one: (one not in self._answering, one)):
             led = self._leaders[leader]
@@ -177,13 +179,13 @@ class OffsetReader:
             try:
                 if not self._beginnings.keys() >= set(led):
                     self._beginnings |= self._asked(consumer.offsets_for_times, led, EARLIEST, "beginning", left_s)
-                ends |= self._asked(consumer.offsets_for_times, led, LATEST, "end", left_s)
+                read_ends |= self._asked(consumer.offsets_for_times, led, LATEST, "end", left_s)
                 answering.add(leader)
             except NotReadyError as missing:
-                ends |= dict.fromkeys(led, missing.missing)
+                read_ends |= dict.fromkeys(led, missing.missing)
         self._answering = frozenset(answering)
         at_s, begun = self._clock(), self._beginnings
-        return at_s, tuple(self._partition(n, begun.get(n), ends.get(n), committed.get(n)) for n in every)
+        return at_s, tuple(self._partition(n, begun.get(n), read_ends.get(n), committed.get(n)) for n in every)
 
     def _asked(
         self, ask: Callable[..., list[TopicPartition]], numbers: Sequence[int], at: int, what: str, timeout_s: float
@@ -195,11 +197,14 @@ class OffsetReader:
         give_up_s = self._clock() + timeout_s
         found: dict[int, int | str] = {}
         try:
-            for first in range(0, len(numbers), AT_ONCE):
-                places = [TopicPartition(self._topic, number, at) for number in numbers[first : first + AT_ONCE]]
+            for first in range(0, len(numbers), PARTITIONS_PER_REQUEST):
+                places = [
+                    TopicPartition(self._topic, number, at)
+                    for number in numbers[first : first + PARTITIONS_PER_REQUEST]
+                ]
                 for one in ask(places, timeout=max(MIN_WAIT_S, give_up_s - self._clock())):
-                    why = one.error and f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
-                    found[one.partition] = why or one.offset
+                    problem = one.error and f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
+                    found[one.partition] = problem or one.offset
         except KafkaException as failed:
             raise NotReadyError(f"{what} offsets of {self._topic}: {failed.args[0].str()}") from failed
         return found
@@ -209,14 +214,18 @@ class OffsetReader:
     ) -> PartitionOffsets:
         """Turn the client's markers for "none" into types; what makes no sense is unknown."""
         name = f"{self._topic}/{number}"
-        why = next((one for one in (end, beginning, committed) if isinstance(one, str)), "")
+        problem = next((one for one in (end, beginning, committed) if isinstance(one, str)), "")
         if end is None:
-            why = why or f"end offset of {name}: it has no leader"
-        start, last, done = (one if isinstance(one, int) else None for one in (beginning, end, committed))
+            problem = problem or f"end offset of {name}: it has no leader"
+        start, last, committed = (one if isinstance(one, int) else None for one in (beginning, end, committed))
         if start is not None and last is not None and (start < 0 or last < start):
-            why, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
-        if done is not None and done != OFFSET_INVALID and (done < 0 or (last is not None and done > last)):
-            why, done = f"lag of {name}: committed offset {done}, end {last}", None
-        if done is not None:
-            done = start if done == OFFSET_INVALID else max(done, start or 0)
-        return PartitionOffsets(last, done, start, why)
+            problem, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
+        if (
+            committed is not None
+            and committed != OFFSET_INVALID
+            and (committed < 0 or (last is not None and committed > last))
+        ):
+            problem, committed = f"lag of {name}: committed offset {committed}, end {last}", None
+        if committed is not None:
+            committed = start if committed == OFFSET_INVALID else max(committed, start or 0)
+        return PartitionOffsets(last, committed, start, problem)

@@ -19,13 +19,13 @@ from contracts.waiting import NotWithinError, until
 
 STALE_AFTER_S: Final = 2.0
 """Reports come every 250 ms; eight missing ones are no accident."""
-LONGEST_PAUSE_S: Final = 60.0
+MAX_REPEAT_PAUSE_S: Final = 60.0
 """Between two repetitions of a plan that a member does not take: each one costs the group a rebalance."""
-_TAIL: Final = 2000
+_TAIL_REPORTS: Final = 2000
 """Reports to read back at the start: two minutes of four replicas. Older ones say nothing about the present."""
-_AT_ONCE: Final = 1000
-_ASK_AGAIN_S: Final = 0.1
-_AWAY_S: Final = 1.0
+_BATCH_REPORTS: Final = 1000
+_RETRY_S: Final = 0.1
+_MAX_POLL_GAP_S: Final = 1.0
 """A reader that has not listened for so long cannot say that others were silent: it was busy, or frozen."""
 
 _decoder = msgspec.json.Decoder(Progress)
@@ -41,15 +41,15 @@ class ProgressReader:
         place = TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0)
         self._clock = clock
         self._newest: dict[str, Progress] = {}
-        self._heard_s: dict[str, float] = {}
+        self._arrived_s: dict[str, float] = {}
         """When the newest report of each replica arrived, by the time that was spent listening."""
         self._polled_s = clock()
-        self._away_s = 0.0
+        self._missed_s = 0.0
         self._rounds: list[Round] = []
-        self._lateness = Lateness(clock)
+        self._late_events = LateEventCounter(clock)
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         low, high = self._watermarks(place, deadline_s)
-        self._consumer.assign([TopicPartition(place.topic, 0, max(low, high - _TAIL))])
+        self._consumer.assign([TopicPartition(place.topic, 0, max(low, high - _TAIL_REPORTS))])
         self._unread_below = high
         with suppress(NotWithinError):  # decisions shall not rest on half the past
             until(
@@ -71,7 +71,7 @@ class ProgressReader:
                 return None
 
         try:
-            return until(asked, deadline_s, "a leader of the topic", _ASK_AGAIN_S) or (0, 0)
+            return until(asked, deadline_s, "a leader of the topic", _RETRY_S) or (0, 0)
         except NotWithinError:
             raise failures[-1] from None
 
@@ -87,7 +87,7 @@ class ProgressReader:
 
     def take_late_events(self) -> dict[str, int]:
         """Return replica → events finished too late since the last call, of all that have reported since."""
-        return self._lateness.take()
+        return self._late_events.take()
 
     def newest(self, replica: str) -> Progress | None:
         """Return the newest report of `replica`, however old."""
@@ -98,8 +98,8 @@ class ProgressReader:
 
         Counted from the arrival of its newest report, while the reader listened: other clocks' stamps say nothing here.
         """
-        heard_s = self._heard_s.get(replica)
-        return float("inf") if heard_s is None else self._listened_s() - heard_s
+        arrived_s = self._arrived_s.get(replica)
+        return float("inf") if arrived_s is None else self._listening_time_s() - arrived_s
 
     def highest_epoch(self) -> int:
         """Return the newest plan epoch that any replica has read; 0 without reports."""
@@ -107,26 +107,26 @@ class ProgressReader:
 
     def assigned_epochs(self) -> dict[str, int]:
         """Return replica → plan that its assignment was made from, of those whose newest report is not stale."""
-        return {report.replica: report.assigned_epoch for report in self._fresh()}
+        return {report.replica: report.assigned_epoch for report in self._fresh_reports()}
 
-    def pages(self) -> list[str]:
+    def metric_addresses(self) -> list[str]:
         """Return HOST:PORT of the metrics of each replica that has reported lately. May be called by another thread."""
-        return sorted(report.pages for report in self._fresh() if report.pages)
+        return sorted(report.pages for report in self._fresh_reports() if report.pages)
 
     def close(self) -> None:
         """Leave the brokers."""
         self._consumer.close()
 
-    def _fresh(self) -> list[Progress]:
+    def _fresh_reports(self) -> list[Progress]:
         return [report for name, report in dict(self._newest).items() if self.age_s(name) <= STALE_AFTER_S]
 
-    def _listened_s(self) -> float:
-        return self._clock() - self._away_s
+    def _listening_time_s(self) -> float:
+        return self._clock() - self._missed_s
 
     def _take(self, timeout_s: float) -> bool:
         passed_s = self._clock() - self._polled_s
-        self._away_s += passed_s if passed_s > _AWAY_S else 0.0
-        for message in self._consumer.consume(_AT_ONCE, timeout_s):
+        self._missed_s += passed_s if passed_s > _MAX_POLL_GAP_S else 0.0
+        for message in self._consumer.consume(_BATCH_REPORTS, timeout_s):
             if message.error() is not None:
                 if message.error().code() == KafkaError._PARTITION_EOF:
                     self._unread_below = 0
@@ -138,14 +138,14 @@ class ProgressReader:
             except UNDECODABLE:
                 continue  # it is no progress report
             self._rounds += report.rounds
-            self._lateness.hear(report)
+            self._late_events.record_report(report)
             self._newest[report.replica] = report
-            self._heard_s[report.replica] = self._listened_s()
+            self._arrived_s[report.replica] = self._listening_time_s()
         self._polled_s = self._clock()
         return self._unread_below == 0
 
 
-class Lateness:
+class LateEventCounter:
     """Late events as replicas report them, from one observation to the next.
 
     It takes in every report: by the next observation a name may be another process, or a replica may have left.
@@ -153,20 +153,20 @@ class Lateness:
 
     def __init__(self, clock: Callable[[], float] = steady_s) -> None:
         self._clock = clock
-        self._heard: dict[str, tuple[str, int]] = {}
+        self._counted: dict[str, tuple[str, int]] = {}
         self._new: dict[str, int] = {}
         self._observed_s: float | None = None
 
-    def hear(self, report: Progress) -> None:
+    def record_report(self, report: Progress) -> None:
         """Take in one report."""
         if report.late is None:
             return
-        incarnation, before = self._heard.get(report.replica, ("", 0))
+        incarnation, before = self._counted.get(report.replica, ("", 0))
         if incarnation != report.incarnation:
             # One that has worked for no longer than since the last observation began since then.
             is_new = self._observed_s is not None and report.busy_us / 1e6 <= self._clock() - self._observed_s
             before = 0 if is_new else report.late
-        self._heard[report.replica] = report.incarnation, report.late
+        self._counted[report.replica] = report.incarnation, report.late
         self._new[report.replica] = self._new.get(report.replica, 0) + max(0, report.late - before)
 
     def take(self) -> dict[str, int]:
@@ -181,17 +181,17 @@ class Lateness:
         return new
 
 
-class Uptake:
+class PlanAdoption:
     """Whether members take the newest plan: each of their reports names the plan of its assignment.
 
     within_s: for so long a member may stay on an older plan. took: called with the seconds from the moment a plan was
     written until every member served by it.
     """
 
-    def __init__(self, within_s: float, clock: Callable[[], float], took: Callable[[float], None]) -> None:
+    def __init__(self, within_s: float, clock: Callable[[], float], on_adopted: Callable[[float], None]) -> None:
         self._within_s = within_s
         self._clock = clock
-        self._took = took
+        self._on_adopted = on_adopted
         self._epoch = 0
         self._since_s: float | None = None
         """When the newest plan was written; None once all have taken it, and for one that was found."""
@@ -215,11 +215,11 @@ class Uptake:
         if not self.late:
             self._pause_s, self._repeat_at_s = self._within_s, 0.0
         if self._since_s is not None and not behind and epochs.keys() >= set(plan.replicas):
-            self._took(now_s - self._since_s)
+            self._on_adopted(now_s - self._since_s)
             self._since_s = None
 
     @property
-    def repeat_is_due(self) -> bool:
+    def is_repeat_due(self) -> bool:
         """Whether the plan should be written again now."""
         return bool(self.late) and self._clock() >= self._repeat_at_s
 
@@ -228,9 +228,9 @@ class Uptake:
         self._epoch, self._since_s = plan.epoch, self._clock()
         if self.late:
             self._repeat_at_s = self._clock() + self._pause_s
-            self._pause_s = min(2 * self._pause_s, max(LONGEST_PAUSE_S, self._within_s))
+            self._pause_s = min(2 * self._pause_s, max(MAX_REPEAT_PAUSE_S, self._within_s))
 
-    def why_late(self) -> str:
+    def describe_laggards(self) -> str:
         """Return which members are late; empty when none is."""
         stays = ", ".join(f"{name} (serves by {self._behind[name][0]})" for name in self.late)
         return f"plan {self._epoch} is not taken within {self._within_s:g} s by {stays}" if stays else ""

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
-from autoscaler.live.progress_reader import Uptake
+from autoscaler.live.progress_reader import PlanAdoption
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
 from autoscaler.packing.owners import moved, spread_by_count
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
-REPAIR: Final = "repair"
+ACTION_REPAIR: Final = "repair"
 """Action of a plan that no policy asked for: a replica died, could not start, or is back."""
-COUNT: Final = "count"
+ACTION_COUNT: Final = "count"
 """Action of a plan that repeats the one before, with another count of replicas that others bring."""
-REPEAT: Final = "repeat"
+ACTION_REPEAT: Final = "repeat"
 """Action of a plan that repeats the one before, because a member did not take that."""
 _WRITE_AGAIN_S: Final = 0.5
 
@@ -28,11 +28,11 @@ class Intent:
     plan: Plan
     action: str
     reason: str
-    carried_out: bool = False
+    was_in_force: bool = False
     """It was in force, whole."""
 
 
-class _Due(NamedTuple):
+class _DuePlan(NamedTuple):
     """A plan that is to be written now."""
 
     plan: Plan
@@ -40,7 +40,7 @@ class _Due(NamedTuple):
     reason: str
     evictions: tuple[Eviction, ...]
     grace_s: float
-    whole: bool = False
+    is_complete: bool = False
     """It is the intent, not what is feasible of it."""
 
 
@@ -59,12 +59,12 @@ class Publisher:
         record: Callable[[JournalEntry], None],
         clock: Callable[[], float],
         *,
-        uptake: Uptake,
-        trouble: Callable[[str], None],
+        adoption: PlanAdoption,
+        report_problem: Callable[[str], None],
         grace_s: float = 0.0,
     ) -> None:
         self._log, self._scaler, self._record, self._clock = log, scaler, record, clock
-        self._uptake, self._trouble, self._grace_s = uptake, trouble, grace_s
+        self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
         self.intent: Intent | None = None
         """What the group is on its way to; equal to the plan in force once it has got there."""
@@ -78,21 +78,23 @@ class Publisher:
         """From now on work towards `plan`; that replaces what was wanted before."""
         self.intent = Intent(plan, action, reason)
 
-    def publish_if_due(self, epoch_seen: int, epochs: Mapping[str, int]) -> None:
+    def publish_if_due(self, highest_epoch: int, epochs: Mapping[str, int]) -> None:
         """Write the wanted plan once all its replicas could join; if one of them is absent, what is feasible.
 
         epoch_seen: the highest that a replica has reported; epochs grow beyond it. epochs: member → plan that its
         assignment was made from, of those who have reported lately. Raises FencedError.
         """
-        self._uptake.look(self.in_force, {name: epoch for name, epoch in epochs.items() if self._scaler.ready(name)})
-        self._trouble(self._unwritten or self._uptake.why_late())
+        self._adoption.look(
+            self.in_force, {name: epoch for name, epoch in epochs.items() if self._scaler.is_ready(name)}
+        )
+        self._report_problem(self._unwritten or self._adoption.describe_laggards())
         intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:
             return
         due = self._due(intent) or self._recount(intent) or self._repetition()
         if due is None:
             return
-        self._log.stay_above(epoch_seen)
+        self._log.stay_above(highest_epoch)
         plan, wanted = due.plan, self._scaler.launcher.wanted
         try:
             written = self._log.write(
@@ -104,8 +106,8 @@ class Publisher:
             return
         self._unwritten = ""
         self._scaler.evictions[:] = [one for one in self._scaler.evictions if one not in due.evictions]
-        self.intent = replace(intent, carried_out=intent.carried_out or due.whole)
-        self._uptake.written(written)
+        self.intent = replace(intent, was_in_force=intent.was_in_force or due.is_complete)
+        self._adoption.written(written)
         self._record(
             PlanWritten(
                 at_us=written.at_us,
@@ -118,26 +120,26 @@ class Publisher:
             )
         )
 
-    def _due(self, intent: Intent) -> _Due | None:
+    def _due(self, intent: Intent) -> _DuePlan | None:
         """Return the plan that brings the group nearer to `intent`, None when there is nothing to write now."""
         names = intent.plan.replicas
-        able = {name for name in names if self._scaler.ready(name)}
+        able = {name for name in names if self._scaler.is_ready(name)}
         awaited = [name for name in names if self._awaited(name)] if able else []
         evictions = tuple(self._scaler.evictions)
         complete = len(able) == intent.plan.count
-        urgent = bool(evictions) or any(self._scaler.absent(name) for name in names)
-        plan = feasible(intent.plan, able.union(awaited)) if complete or urgent else None
+        urgent = bool(evictions) or any(self._scaler.is_absent(name) for name in names)
+        plan = feasible_plan(intent.plan, able.union(awaited)) if complete or urgent else None
         found = self.in_force
         said = found and (set(found.replicas), found.assignment)
         if plan is None or (not evictions and said == (set(plan.replicas), plan.assignment)):
             return None
         grace_s = self._grace_s if awaited else 0.0
-        if complete and not intent.carried_out:
-            return _Due(plan, intent.action, intent.reason, evictions, grace_s, whole=True)
+        if complete and not intent.was_in_force:
+            return _DuePlan(plan, intent.action, intent.reason, evictions, grace_s, is_complete=True)
         reason = _why_partial(intent.plan, plan.replicas, awaited, evictions)
-        return _Due(plan, REPAIR, reason, evictions, grace_s, whole=complete)
+        return _DuePlan(plan, ACTION_REPAIR, reason, evictions, grace_s, is_complete=complete)
 
-    def _recount(self, intent: Intent) -> _Due | None:
+    def _recount(self, intent: Intent) -> _DuePlan | None:
         """Return the plan in force with a new count, where others bring replicas by it.
 
         Before the first plan: what is feasible, as soon as one replica runs.
@@ -146,18 +148,18 @@ class Publisher:
         if found is not None:
             plan = Plan(found.replicas, found.assignment) if found.count != max(wanted, len(found.replicas)) else None
         else:
-            plan = feasible(intent.plan, {name for name in intent.plan.replicas if self._scaler.ready(name)})
+            plan = feasible_plan(intent.plan, {name for name in intent.plan.replicas if self._scaler.is_ready(name)})
         if not wanted or plan is None:
             return None
         evictions, grace_s = (found.evictions, found.grace_s) if found else ((), 0.0)
-        return _Due(plan, COUNT, f"{wanted} replicas are wanted", evictions, grace_s)
+        return _DuePlan(plan, ACTION_COUNT, f"{wanted} replicas are wanted", evictions, grace_s)
 
-    def _repetition(self) -> _Due | None:
+    def _repetition(self) -> _DuePlan | None:
         found = self.in_force
-        if found is None or not self._uptake.repeat_is_due:
+        if found is None or not self._adoption.is_repeat_due:
             return None
-        reason = f"{self._uptake.why_late()}: written again"
-        return _Due(Plan(found.replicas, found.assignment), REPEAT, reason, found.evictions, found.grace_s)
+        reason = f"{self._adoption.describe_laggards()}: written again"
+        return _DuePlan(Plan(found.replicas, found.assignment), ACTION_REPEAT, reason, found.evictions, found.grace_s)
 
     def _awaited(self, name: str) -> bool:
         died_s = self._scaler.died_s(name)
@@ -165,7 +167,7 @@ class Publisher:
         return named and died_s is not None and self._clock() - died_s < self._grace_s
 
 
-def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
+def feasible_plan(wanted: Plan, able: Collection[str]) -> Plan | None:
     """Return `wanted` without the replicas that could not join now; None when none could.
 
     A plan never names a replica that could not join. Partitions of those that are missing go, one by one, to the

@@ -15,14 +15,14 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, StartupConfig, asked_of, launcher_from, policy_from
+from autoscaler.live.composition import LiveAutoscaler, StartupConfig, launcher_from, policy_config_of, policy_from
 from autoscaler.live.kafka import check
 from autoscaler.live.launcher import LauncherError, of_extra, stop_orphans
 from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
+from autoscaler.live.problems import exit_status_of
 from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.troubles import status_of
 from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
@@ -31,8 +31,8 @@ from contracts.preflight import NotThereError
 from contracts.validation import InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")
-AS_ONE: Final = TailAware.name
-BEHIND_S: Final = 0.05
+CHAIN_POLICY: Final = TailAware.name
+STAGE_OFFSET_S: Final = 0.05
 """A stage decides so long after the one before it, whose tick it looks at."""
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
@@ -45,29 +45,29 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
     configs: TOML files, one for each group; the environment goes first. Of several, each group reads the output of the
     one before it, and they are scaled as one. only_stop: stop the replicas that an earlier autoscaler left, and end.
     """
-    return status_of(log, lambda: _autoscale(configs, only_stop=only_stop))
+    return exit_status_of(log, lambda: _autoscale(configs, only_stop=only_stop))
 
 
 def _autoscale(configs: Sequence[Path], *, only_stop: bool) -> int:
     signals: list[int] = []
     stop = Event()
 
-    def asked_to_stop(number: int, _frame: object) -> None:
+    def on_signal(number: int, _frame: object) -> None:
         signals.append(number)
         stop.set()
 
     told = read_chain(configs, os.environ) if len(configs) > 1 else [read(next(iter(configs), None), os.environ)]
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, asked_to_stop)
+            signal.signal(number, on_signal)
         with ExitStack() as claimed:
             for one in told:
-                claimed.enter_context(only_one(Path(one.settings.state_dir)))
+                claimed.enter_context(lock_state_dir(Path(one.settings.state_dir)))
             if only_stop:
                 return max(map(_stop, told))
             return _run(told[0], stop, signals) if len(told) == 1 else _run_all(told, stop, signals)
     except LauncherError as failed:
-        return _say(str(failed), EXIT_NO_LAUNCHER)
+        return _log_error(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
         if not failed.filename:  # it is about no file
             raise
@@ -75,7 +75,7 @@ def _autoscale(configs: Sequence[Path], *, only_stop: bool) -> int:
 
 
 @contextmanager
-def only_one(state_dir: Path) -> Iterator[None]:
+def lock_state_dir(state_dir: Path) -> Iterator[None]:
     """Claim the folder for this process until it ends, however it ends. Raises InvalidSettingsError or OSError."""
     state_dir.mkdir(parents=True, exist_ok=True)
     handle = os.open(state_dir, os.O_RDONLY)  # the folder itself: no file is left behind
@@ -117,15 +117,15 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Star
     for what, values in (own | {"namespace": [one.connection.namespace for one in told]}).items():
         problems += [f"{what} = {one!r}: each group needs its own" for one in {*values} if values.count(one) > 1]
     problems += [
-        f"policy = {one.settings.policy!r}: {AS_ONE} alone looks upstream; scale the others by files of their own"
+        f"policy = {one.settings.policy!r}: {CHAIN_POLICY} alone looks upstream; scale the others by files of their own"
         for one in told
-        if one.settings.policy != AS_ONE
+        if one.settings.policy != CHAIN_POLICY
     ]
     if problems:
         raise InvalidSettingsError(problems)
     chain: list[StartupConfig] = []
-    for one, policy in zip(told, chained_policies([asked_of(one.settings) for one in told]), strict=True):
-        offset_s = (told[0].settings.tick_offset_s + len(chain) * BEHIND_S) % one.settings.decision_interval_s
+    for one, policy in zip(told, chained_policies([policy_config_of(one.settings) for one in told]), strict=True):
+        offset_s = (told[0].settings.tick_offset_s + len(chain) * STAGE_OFFSET_S) % one.settings.decision_interval_s
         chain.append(replace(one, policy=policy, settings=replace(one.settings, tick_offset_s=offset_s)))
     return chain
 
@@ -161,30 +161,30 @@ def _run(told: StartupConfig, stop: Event, signals: list[int]) -> int:
     if not stand_by(leadership, settings, stop):
         return 0
     try:
-        status = _lead(told, stop, signals, lambda: leadership.why_not)
+        status = _lead(told, stop, signals, lambda: leadership.why_not_leading)
     finally:
         leadership.end()
-    return _say(f"{losses[0]}; this one ends, its replicas stay", EXIT_FENCED) if losses else status
+    return _log_error(f"{losses[0]}; this one ends, its replicas stay", EXIT_FENCED) if losses else status
 
 
-def _lead(told: StartupConfig, stop: Event, signals: list[int], why_not: Callable[[], str] = str) -> int:
+def _lead(told: StartupConfig, stop: Event, signals: list[int], why_not_leading: Callable[[], str] = str) -> int:
     settings, connection = told.settings, told.connection
     try:
         check(connection, settings, follows_plans=not settings.runtime)
-        launcher = launcher_from(settings, told.environ, why_not)
+        launcher = launcher_from(settings, told.environ, why_not_leading)
         autoscaler = LiveAutoscaler(told, launcher, stop, warn=log.warning)
     except NotThereError as missing:
-        return _say(str(missing), EXIT_NO_KAFKA)
+        return _log_error(str(missing), EXIT_NO_KAFKA)
     except (KafkaException, PlanNotWrittenError, FencedError, NotReadyError) as failed:
         why = failed.args[0].str() if isinstance(failed, KafkaException) else failed
-        return _say(f"cannot start on {connection.bootstrap_servers}: {why}", EXIT_NO_KAFKA)
+        return _log_error(f"cannot start on {connection.bootstrap_servers}: {why}", EXIT_NO_KAFKA)
     try:
         autoscaler.run()
         if signal.SIGINT in signals:
             autoscaler.stop_replicas()
         return 0
     except FencedError as fenced:
-        return _say(f"{fenced}; this one ends, its replicas stay", EXIT_FENCED)
+        return _log_error(f"{fenced}; this one ends, its replicas stay", EXIT_FENCED)
     finally:
         if lost := autoscaler.close():
             log.error(f"{lost} journal records did not reach {connection.bootstrap_servers}")
@@ -197,6 +197,6 @@ def _stop(told: StartupConfig) -> int:
     return 0
 
 
-def _say(line: str, code: int) -> int:
+def _log_error(line: str, code: int) -> int:
     log.error(line)
     return code

@@ -26,34 +26,37 @@ class Source:
     registry: CollectorRegistry
     tick_limit_s: float
     decisions: Callable[[int], list[Any]] = lambda _: []
-    troubles: Callable[[], Mapping[str, str]] = dict
-    unwell: Callable[[], str] = str
+    problems: Callable[[], Mapping[str, str]] = dict
+    unhealthy_reason: Callable[[], str] = str
     """The problem that keeps the autoscaler from its work; empty: there is none."""
-    unready: Callable[[], str] = str
+    not_ready_reason: Callable[[], str] = str
     """The same, for a problem that a restart does not fix."""
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
 
 
-def health(source: Source, *, of_life: bool = False) -> Answer:
+def health(source: Source, *, is_liveness: bool = False) -> Answer:
     """200 while the last tick is recent and the policy decides: a controller that does neither protects nobody.
 
     A controller that copes with a problem is `degraded`, and names it: a restart fixes nothing.
     of_life: a problem outside of it, for which it cannot lead, makes it no less alive.
     """
     ticks, age_s = source.last_tick()
-    troubles, why = dict(source.troubles()), source.unwell() or ("" if of_life else source.unready())
+    problems, why = (
+        dict(source.problems()),
+        source.unhealthy_reason() or ("" if is_liveness else source.not_ready_reason()),
+    )
     if ticks == 0:
         why = "no tick yet"
     elif age_s > source.tick_limit_s:
         why = "the last tick is too long ago"
     body: dict[str, Any] = {
-        "status": why or ("degraded" if troubles else "ok"),
+        "status": why or ("degraded" if problems else "ok"),
         "ticks": ticks,
         "last_tick_age_s": round(age_s, 3),
         "limit_s": source.tick_limit_s,
     }
-    body |= {"troubles": troubles} if troubles else {}
+    body |= {"problems": problems} if problems else {}
     return Answer(msgspec.json.encode(body), "503 Service Unavailable" if why else "200 OK")
 
 
@@ -75,7 +78,10 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
         "200 while ticks are recent and the policy decides, else 503; what is wrong",
         lambda source, query: health(source),
     ),
-    "/livez": ("the same, but 200 where a restart fixes nothing", lambda source, query: health(source, of_life=True)),
+    "/livez": (
+        "the same, but 200 where a restart fixes nothing",
+        lambda source, query: health(source, is_liveness=True),
+    ),
     "/plan": ("plan in force and plan wanted", lambda source, query: _json(source.plan())),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
     "/targets": (

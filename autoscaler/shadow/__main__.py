@@ -15,21 +15,21 @@ from threading import Event
 from typing import Any
 
 from autoscaler.controller import Controller
-from autoscaler.live.composition import TICKS_MISSED
-from autoscaler.live.journal import KEPT, LiveJournal
+from autoscaler.live.composition import MAX_MISSED_TICKS
+from autoscaler.live.journal import MAX_RECENT_DECISIONS, LiveJournal
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
-from autoscaler.live.metrics import Shown
+from autoscaler.live.metrics import MetricSet
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.troubles import LASTING, Troubles, status_of
+from autoscaler.live.problems import PERSISTENT_TICKS, Problems, exit_status_of
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from autoscaler.shadow import settings as declared
-from autoscaler.shadow.seen import CommittedRates, MemberReader
+from autoscaler.shadow.measurements import CommittedRates, MemberReader
 from autoscaler.shadow.settings import ShadowSettings
-from autoscaler.shadow.would_be import WouldBeGroup
+from autoscaler.shadow.shadow_group import ShadowGroup
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
@@ -53,7 +53,7 @@ def main(config: Path | None = None) -> int:
         sys.stdout.write(f"{shadow.summary()}\n")
         return 0
 
-    return status_of(log, run)
+    return exit_status_of(log, run)
 
 
 class Shadow:
@@ -65,23 +65,23 @@ class Shadow:
         self._settings = settings
         topic, name = settings.topic_in(connection.namespace), settings.group_in(connection.namespace)
         self._name = f"{name} on {topic}"
-        self._shown = Shown(vars(declared).values())
-        flags = self._shown[declared.TROUBLE]
-        self._troubles = Troubles(log.warning, lambda what, is_so: flags.labels(what).set(is_so))
+        self._shown = MetricSet(vars(declared).values())
+        flags = self._shown[declared.CONDITION]
+        self._problems = Problems(log.warning, lambda what, is_so: flags.labels(what).set(is_so))
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s)
         self._loads = LoadReader(self._offsets)
         self._members = MemberReader(connection, name, topic)
-        self._group = WouldBeGroup(
+        self._group = ShadowGroup(
             self._loads,
-            self._members.look,
+            self._members.read,
             CommittedRates(settings.member_rate),
             prefix=REPLICA_PREFIX,
             startup_s=settings.member_startup_s,
             rebalance_time_s=settings.rebalance_time_s,
             latency_target_s=settings.latency_target_s,
         )
-        self._recent: deque[TickRecord] = deque(maxlen=KEPT)
-        journal = LiveJournal(self._record, self._group.status, policy.name, self._troubles)
+        self._recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
+        journal = LiveJournal(self._record, self._group.status, policy.name, self._problems)
         self._controller = Controller(self._group, policy, journal)
         self._loop = Loop(
             self._tick,
@@ -89,7 +89,7 @@ class Shadow:
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=self.stop,
-            urgent=partial(self._troubles.asked, "watch", self._controller.urgent, fatal=MemoryError),
+            urgent=partial(self._problems.query, "watch", self._controller.urgent, fatal=MemoryError),
         )
 
     def run(self) -> None:
@@ -99,9 +99,9 @@ class Shadow:
             plan=self._page,
             decisions=lambda limit: list(self._recent)[: -limit - 1 : -1],
             registry=self._shown.registry,
-            tick_limit_s=TICKS_MISSED * self._settings.decision_interval_s,
-            troubles=lambda: self._troubles.now,
-            unwell=lambda: self._troubles.unwell,
+            tick_limit_s=MAX_MISSED_TICKS * self._settings.decision_interval_s,
+            problems=lambda: self._problems.now,
+            unhealthy_reason=lambda: self._problems.unhealthy_reason,
         )
         try:
             with serving(source, self._settings) as begin:
@@ -112,11 +112,11 @@ class Shadow:
 
     def summary(self) -> str:
         """Say in one line what was and what would have been."""
-        minutes = self._group.watched_s / 60
+        minutes = self._group.compared_s / 60
         if not minutes:
-            why = "; ".join(self._troubles.now.values()) or "too short"
+            why = "; ".join(self._problems.now.values()) or "too short"
             return f"{self._name}: nothing was compared: {why}"
-        was, would = self._group.actual, self._group.would_be
+        was, would = self._group.actual, self._group.shadow
         saved = (was.replica_s - would.replica_s) / 60
         share = f", {saved / (was.replica_s / 60):+.0%}" if was.replica_s else ""
         return (
@@ -126,11 +126,11 @@ class Shadow:
         )
 
     def _tick(self) -> None:
-        self._troubles.survived("tick", self._controller.tick, fatal=MemoryError, unwell_after=LASTING)
-        self._troubles.tell("members", self._members.trouble)
-        self._shown[declared.WATCHED].set(self._group.watched_s)
+        self._problems.run_step("tick", self._controller.tick, fatal=MemoryError, unhealthy_after=PERSISTENT_TICKS)
+        self._problems.report("members", self._members.problem)
+        self._shown[declared.COMPARED].set(self._group.compared_s)
         self._shown[declared.SERVICE_RATE].set(self._group.status().service_rate)
-        for of, account in (("group", self._group.actual), ("would_be", self._group.would_be)):
+        for of, account in (("group", self._group.actual), ("would_be", self._group.shadow)):
             self._shown[declared.REPLICAS].labels(of).set(account.replicas)
             self._shown[declared.LAG].labels(of).set(account.lag_s)
             self._shown[declared.MINUTES].labels(of).set(account.replica_s / 60)
@@ -140,7 +140,9 @@ class Shadow:
         assert isinstance(entry, TickRecord)
         self._recent.append(entry)
         self._shown[declared.DECISIONS].labels(entry.action).inc()
-        self._troubles.tell("comparison", f"waits for the {entry.missing}" if entry.missing else "", after=LASTING)
+        self._problems.report(
+            "comparison", f"waits for the {entry.missing}" if entry.missing else "", after=PERSISTENT_TICKS
+        )
 
     def _page(self) -> dict[str, Any]:
         plan = self._group.plan

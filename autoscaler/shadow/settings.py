@@ -1,4 +1,4 @@
-"""Settings and metrics of the shadow. Label `of`: `group`, the group as it is; `would_be`, as it would have been."""
+"""Settings and metrics of the shadow. Label `of`: `group`, the group as it is; `shadow`, as it would have been."""
 
 from dataclasses import dataclass
 
@@ -16,11 +16,11 @@ MINUTES = gauge(
 LATE = gauge(
     "tailpack_shadow_late_seconds", "seconds", "Time in which the oldest waiting event was beyond the target", "of"
 )
-WATCHED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the comparison")
+COMPARED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the comparison")
 SERVICE_RATE = gauge(
     "tailpack_shadow_service_rate_events_per_second", "events/s", "Service rate of a busy member, learned or configured"
 )
-TROUBLE = gauge("tailpack_shadow_condition", "", "1 while the component has a problem; /healthz has the reason", "what")
+CONDITION = gauge("tailpack_shadow_condition", "", "1: this component has a problem; /healthz has the reason", "type")
 DECISIONS = counter("tailpack_shadow_decisions_total", "decisions", "Decisions that were not carried out", "action")
 
 

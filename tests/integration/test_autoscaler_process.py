@@ -149,7 +149,7 @@ def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Pa
 
 def trouble(autoscaler: Autoscaler, where: str) -> str | None:
     """What the health page says of that trouble; there may be others on a busy machine."""
-    said: str | None = autoscaler.get("/healthz").get("troubles", {}).get(where)
+    said: str | None = autoscaler.get("/healthz").get("problems", {}).get(where)
     return said
 
 

@@ -13,8 +13,8 @@ from autoscaler.live.launcher import LauncherError
 from autoscaler.live.launchers.pods import Pod, Raw
 from autoscaler.live.settings import KubernetesSettings, kubeconfig
 
-CONNECT_S: Final = 1.0
-ANSWER_S: Final = 3.0
+CONNECT_TIMEOUT_S: Final = 1.0
+READ_TIMEOUT_S: Final = 3.0
 WATCH_S: Final = 8.0
 """A watch is renewed at least so often; a frozen server sends no end of file, and is noticed then."""
 MERGE: Final = "application/merge-patch+json"
@@ -24,9 +24,9 @@ IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespac
 class ApiError(LauncherError):
     """The API server refuses, or does not answer: one sentence with what to do."""
 
-    def __init__(self, sentence: str, status: int = 0, wait_s: float = 0.0) -> None:
+    def __init__(self, sentence: str, status: int = 0, retry_after_s: float = 0.0) -> None:
         super().__init__(sentence)
-        self.status, self.wait_s = status, wait_s
+        self.status, self.retry_after_s = status, retry_after_s
 
 
 class Api:
@@ -53,27 +53,27 @@ class Api:
         self._leases = client.CoordinationV1Api(api)
         self._selector = ""
 
-    def look(self) -> Raw:
+    def read_deployment(self) -> Raw:
         """Return the Deployment."""
-        found = self._ask(self._apps.read_namespaced_deployment, self.deployment)
+        found = self._request_json(self._apps.read_namespaced_deployment, self.deployment)
         labels: Mapping[str, str] = found["spec"]["selector"]["matchLabels"]
         self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
         return found
 
-    def pods(self) -> tuple[list[Raw], str]:
+    def list_pods(self) -> tuple[list[Raw], str]:
         """Return all pods, and the version from which a watch goes on."""
-        found = self._ask(self._core.list_namespaced_pod, label_selector=self._selector)
+        found = self._request_json(self._core.list_namespaced_pod, label_selector=self._selector)
         return found["items"], found["metadata"]["resourceVersion"]
 
-    def changes(self, version: str) -> Iterator[tuple[str, Raw]]:
+    def watch_pods(self, version: str) -> Iterator[tuple[str, Raw]]:
         """Yield (kind of change, pod) since that version, until the server ends the watch, as it does by itself."""
-        answer = self._called(
+        answer = self._request(
             self._core.list_namespaced_pod,
             label_selector=self._selector,
             resource_version=version,
             watch=True,
             timeout_seconds=int(WATCH_S),
-            _request_timeout=(CONNECT_S, WATCH_S + ANSWER_S),
+            _request_timeout=(CONNECT_TIMEOUT_S, WATCH_S + READ_TIMEOUT_S),
         )
         try:
             rest = b""
@@ -85,25 +85,25 @@ class Api:
                         raise ApiError(f"the watch ended: {event['object'].get('message')}", 410)
                     yield event["type"], event["object"]
         except HTTPError as silent:
-            raise self._silent() from silent
+            raise self._no_answer_error() from silent
         finally:
             answer.release_conn()
 
-    def annotate(self, pod: Pod, notes: Mapping[str, str], *, open_gate: bool = False) -> Raw:
+    def annotate(self, pod: Pod, annotations: Mapping[str, str], *, open_gate: bool = False) -> Raw:
         """Write annotations, unless the pod has changed meanwhile (409)."""
-        body: Raw = {"metadata": {"annotations": dict(notes), "resourceVersion": pod.version}}
+        body: Raw = {"metadata": {"annotations": dict(annotations), "resourceVersion": pod.version}}
         if open_gate:
             body["spec"] = {"schedulingGates": None}
         try:
-            return self._ask(self._core.patch_namespaced_pod, pod.name, body=body, _content_type=MERGE)
+            return self._request_json(self._core.patch_namespaced_pod, pod.name, body=body, _content_type=MERGE)
         except ApiError as gone:
-            raise ApiError(str(gone), 409 if gone.status == 404 else gone.status, gone.wait_s) from gone
+            raise ApiError(str(gone), 409 if gone.status == 404 else gone.status, gone.retry_after_s) from gone
 
     def delete(self, pod: Pod, *, at_once: bool = True) -> None:
         """Delete that very pod, at once or with the grace that it needs; nothing happens where it has gone."""
         options: Raw = {"preconditions": {"uid": pod.uid}} | ({"gracePeriodSeconds": 0} if at_once else {})
         try:
-            self._ask(self._core.delete_namespaced_pod, pod.name, body=options)
+            self._request_json(self._core.delete_namespaced_pod, pod.name, body=options)
         except ApiError as gone:
             if gone.status not in (404, 409):
                 raise
@@ -111,40 +111,44 @@ class Api:
     def scale(self, replicas: int) -> None:
         """Ask for so many pods."""
         body = {"spec": {"replicas": replicas}}
-        self._ask(self._apps.patch_namespaced_deployment_scale, self.deployment, body=body, _content_type=MERGE)
+        self._request_json(
+            self._apps.patch_namespaced_deployment_scale, self.deployment, body=body, _content_type=MERGE
+        )
 
     def lease(self, name: str, body: Raw | None = None) -> Raw:
         """Return the Lease, changed by `body` unless its version there is not the newest any more (409)."""
         if body is None:
-            return self._ask(self._leases.read_namespaced_lease, name)
-        return self._ask(self._leases.patch_namespaced_lease, name, body=body, _content_type=MERGE)
+            return self._request_json(self._leases.read_namespaced_lease, name)
+        return self._request_json(self._leases.patch_namespaced_lease, name, body=body, _content_type=MERGE)
 
-    def _ask(self, call: Callable[..., Any], *words: str, **more: Any) -> Raw:
-        answer = self._called(call, *words, **more)
+    def _request_json(self, call: Callable[..., Any], *words: str, **more: Any) -> Raw:
+        answer = self._request(call, *words, **more)
         try:
             return json.loads(answer.read())  # type: ignore[no-any-return]
         except (HTTPError, ValueError) as silent:
-            raise self._silent() from silent
+            raise self._no_answer_error() from silent
         finally:
             answer.release_conn()
 
-    def _called(self, call: Callable[..., Any], *words: str, **more: Any) -> Any:
+    def _request(self, call: Callable[..., Any], *words: str, **more: Any) -> Any:
         """Return the answer, unread. Raises ApiError."""
-        more = {"_request_timeout": (CONNECT_S, ANSWER_S)} | more
+        more = {"_request_timeout": (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)} | more
         try:
             answer: Any = call(*words, self.namespace, _preload_content=False, **more)
         except ApiException as refused:
-            raise self._refused(refused.status, refused.body, refused.headers) from refused
+            raise self._refusal_error(refused.status, refused.body, refused.headers) from refused
         except HTTPError as silent:
-            raise self._silent() from silent
+            raise self._no_answer_error() from silent
         if not 200 <= answer.status < 300:
-            raise self._refused(answer.status, answer.read(), answer.headers)
+            raise self._refusal_error(answer.status, answer.read(), answer.headers)
         return answer
 
-    def _silent(self) -> ApiError:
-        return ApiError(f"the API server at {self._host} does not answer within {ANSWER_S:g} s; replicas serve on")
+    def _no_answer_error(self) -> ApiError:
+        return ApiError(
+            f"the API server at {self._host} does not answer within {READ_TIMEOUT_S:g} s; replicas serve on"
+        )
 
-    def _refused(self, status: int | None, body: Any, headers: Any) -> ApiError:
+    def _refusal_error(self, status: int | None, body: Any, headers: Any) -> ApiError:
         try:
             said = json.loads(body)["message"]
         except (TypeError, ValueError, KeyError):
@@ -156,8 +160,10 @@ class Api:
             "…_DEPLOYMENT or …_LEASE",
         }
         wait = str((headers or {}).get("Retry-After", ""))
-        wait_s = float(wait) if wait.isdigit() else 0.0
-        return ApiError(f"Kubernetes refuses ({status}): {said}{advice.get(status or 0, '')}", status or 0, wait_s)
+        retry_after_s = float(wait) if wait.isdigit() else 0.0
+        return ApiError(
+            f"Kubernetes refuses ({status}): {said}{advice.get(status or 0, '')}", status or 0, retry_after_s
+        )
 
 
 def api_from(told: KubernetesSettings) -> Api:

@@ -15,8 +15,8 @@ REPLICA: Final = "tailpack/replica"
 """Annotation: the name under which plans know the pod. The container reads it as it starts."""
 REPORTS_AS: Final = "tailpack/reports-as"
 """Annotation: restarts of the container until the incarnation that follows, by which it reports itself."""
-COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-CHEAPEST: Final = "-1000"
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+LOWEST_DELETION_COST: Final = "-1000"
 GATE: Final = "tailpack/unnamed"
 """Scheduling gate of the pod template: no container starts before its pod has a name."""
 STUCK_REASONS: Final = (
@@ -33,22 +33,22 @@ class Pod:
     uid: str
     version: str
     created: str
-    notes: Mapping[str, str]
-    gated: bool
-    leaves: bool
+    annotations: Mapping[str, str]
+    is_gated: bool
+    is_terminating: bool
     """It is being deleted, or has failed: the ReplicaSet does not count it any more."""
     ready: bool
     started: int
     """How many times its container has ended: the number of the container that runs, or shall run next."""
     running: bool
-    waits: str
+    waiting_reason: str
     exit: Exit | None
-    last_words: str
+    last_log_line: str
 
     @property
     def replica(self) -> str:
         """Its name in plans; empty before it has one."""
-        return "" if self.gated else self.notes.get(REPLICA, "")
+        return "" if self.is_gated else self.annotations.get(REPLICA, "")
 
 
 def pod_of(raw: Raw) -> Pod:
@@ -66,15 +66,15 @@ def pod_of(raw: Raw) -> Pod:
         uid=about["uid"],
         version=about["resourceVersion"],
         created=about["creationTimestamp"],
-        notes=about.get("annotations", {}),
-        gated=any(one["name"] == GATE for one in raw["spec"].get("schedulingGates", [])),
-        leaves=failed or "deletionTimestamp" in about,
+        annotations=about.get("annotations", {}),
+        is_gated=any(one["name"] == GATE for one in raw["spec"].get("schedulingGates", [])),
+        is_terminating=failed or "deletionTimestamp" in about,
         ready=conditions.get("Ready", {}).get("status") == "True",
         started=container.get("restartCount", 0) + ((bool(ended) and "running" not in state) or failed),
         running="running" in state,
-        waits=": ".join(filter(None, (waiting.get("reason", "no container yet"), waiting.get("message", "")))),
+        waiting_reason=": ".join(filter(None, (waiting.get("reason", "no container yet"), waiting.get("message", "")))),
         exit=_exit_of(ended or {}, status) if ended or failed else None,
-        last_words=last_line((ended or {}).get("message") or status.get("message", "")),
+        last_log_line=last_line((ended or {}).get("message") or status.get("message", "")),
     )
 
 
@@ -91,7 +91,7 @@ def _exit_of(ended: Raw, status: Raw) -> Exit:
     code = ended.get("exitCode", 1)
     why = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
     how = how_it_ended(code if code < 128 else 128 - code)
-    return Exit(f"{how}: {why}" if why else how, clean=code == 0 and not why)
+    return Exit(f"{how}: {why}" if why else how, is_clean=code == 0 and not why)
 
 
 @dataclass(slots=True, eq=False)
@@ -99,15 +99,15 @@ class PodInstance:
     """One container that ran, runs or shall run in a pod of ours. Changed under its launcher's lock alone."""
 
     replica: str
-    changed: Callable[[], None]
+    on_change: Callable[[], None]
     pod: Pod | None = None
     """Newest known state; None: none was created yet."""
     started: int = 0
     """Which start of that pod's container it is."""
     incarnation: str = ""
-    why_none: str = ""
-    asked: bool = False
-    killed: bool = False
+    no_pod_reason: str = ""
+    stop_requested: bool = False
+    kill_requested: bool = False
     released_s: float = 0.0
     """When fewer pods were requested on its account; 0: not yet."""
     _ended: Exit | None = None
@@ -116,56 +116,58 @@ class PodInstance:
         self.started = self.pod.started if self.pod else 0
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """The pod's name."""
         return f"pod {self.pod.name}" if self.pod else "a pod to come"
 
     @property
-    def pending(self) -> str:
+    def pending_reason(self) -> str:
         """Why it does not run: there is no pod, no node for it, no image yet."""
         if self._ended is not None or (self.pod is not None and self.pod.running):
             return ""
-        none = f"no pod yet: {self.why_none}" if self.why_none else "no pod yet"
-        return f"{self.where}: {self.pod.waits}" if self.pod else none
+        none = f"no pod yet: {self.no_pod_reason}" if self.no_pod_reason else "no pod yet"
+        return f"{self.description}: {self.pod.waiting_reason}" if self.pod else none
 
     @property
-    def last_words(self) -> str:
+    def last_log_line(self) -> str:
         """The last line that it wrote, once it has ended."""
-        return self.pod.last_words if self.pod and self._ended else ""
+        return self.pod.last_log_line if self.pod and self._ended else ""
 
     def exit(self) -> Exit | None:
         """Return how its container ended, or that its pod was deleted."""
         return self._ended
 
-    def wrote(self, report: Progress) -> bool:
+    def is_source_of(self, report: Progress) -> bool:
         """Compare the name of the pod; of a container that ended in a living pod, the known incarnation."""
         ours = self.pod is not None and report.host == self.pod.name[:63]
         return ours and (self._ended is None or report.incarnation == self.incarnation)
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         """Have its pod deleted with the grace that it needs."""
-        self.asked = True
-        self.changed()
+        self.stop_requested = True
+        self.on_change()
 
     def kill(self) -> None:
         """Have its pod deleted at once."""
-        self.killed = True
-        self.changed()
+        self.kill_requested = True
+        self.on_change()
 
-    def see(self, pod: Pod, *, gone: bool) -> None:
+    def observe(self, pod: Pod, *, gone: bool) -> None:
         """Take in a newer state of its pod."""
         self.pod = pod
         if self._ended is None and (gone or pod.started > self.started):
-            self._ended = (pod.exit if pod.started > self.started else None) or Exit("its pod was deleted", clean=False)
+            self._ended = (pod.exit if pod.started > self.started else None) or Exit(
+                "its pod was deleted", is_clean=False
+            )
 
-    def never_ran(self) -> None:
+    def cancel(self) -> None:
         """Note that it is not wanted any more, and has no pod."""
-        self._ended = Exit("had no pod yet", clean=True)
+        self._ended = Exit("had no pod yet", is_clean=True)
 
     @property
-    def stuck(self) -> str:
+    def stuck_reason(self) -> str:
         """Why it will not run without a repair; empty: it will."""
-        stuck = self.pod.waits.startswith(STUCK_REASONS) if self.pod else bool(self.why_none)
+        stuck_reason = self.pod.waiting_reason.startswith(STUCK_REASONS) if self.pod else bool(self.no_pod_reason)
         ended = self.pod.exit if self.pod else None
-        how = f"; it ended with {ended.how}: {self.pod.last_words}" if self.pod and ended else ""
-        return f"{self.pending}{how}" if stuck and self.pending else ""
+        how = f"; it ended with {ended.description}: {self.pod.last_log_line}" if self.pod and ended else ""
+        return f"{self.pending_reason}{how}" if stuck_reason and self.pending_reason else ""

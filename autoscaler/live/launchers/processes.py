@@ -24,7 +24,7 @@ class ReplicaProcess:
     only the presence can be seen.
     """
 
-    pending = ""
+    pending_reason = ""
 
     def __init__(self, pid: int, who: str, child: "subprocess.Popen[bytes] | None" = None) -> None:
         self.pid = pid
@@ -33,7 +33,7 @@ class ReplicaProcess:
         self._child = child
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """Its pid."""
         return f"pid {self.pid}"
 
@@ -41,15 +41,15 @@ class ReplicaProcess:
         """Return how it ended; None while it runs."""
         if self._child is None:
             how = "gone; exit status unknown, because an earlier autoscaler started it"
-            return None if self._runs() else Exit(how, clean=True, known=False)
+            return None if self._runs() else Exit(how, is_clean=True, is_status_known=False)
         status = self._child.poll()
-        return None if status is None else Exit(how_it_ended(status), clean=status == 0)
+        return None if status is None else Exit(how_it_ended(status), is_clean=status == 0)
 
-    def wrote(self, report: Progress) -> bool:
+    def is_source_of(self, report: Progress) -> bool:
         """Tell it by its pid; the scaler knows earlier ones of that pid by their incarnation."""
         return report.pid == self.pid
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM."""
         self._signal(signal.SIGTERM)
 
@@ -83,7 +83,7 @@ class ProcessLauncher:
     Only to find the processes that others have started, command and environ are not needed.
     """
 
-    trouble = ""
+    problem = ""
     wanted = 0
 
     def __init__(self, state_dir: Path, command: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> None:
@@ -100,14 +100,14 @@ class ProcessLauncher:
         child = start(self._command, self._environ | own, self._log(name))
         process = self._known[name] = ReplicaProcess(child.pid, identity(child.pid), child)
         try:
-            self.remember(name, "")
+            self.save_incarnation(name, "")
         except OSError:  # a full disk: an unknown replica would serve under a name that another one gets
             child.kill()
             child.wait()
             raise
         return process
 
-    def remember(self, name: str, incarnation: str) -> None:
+    def save_incarnation(self, name: str, incarnation: str) -> None:
         """Write the pid file; a reader never sees half of it."""
         process = self._known[name]
         entry = PidFile(pid=process.pid, who=process.who, incarnation=incarnation)

@@ -44,7 +44,7 @@ def test_a_replica_that_cannot_be_written_down_does_not_run(
     def full(name: str, incarnation: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(launcher, "remember", full)
+    monkeypatch.setattr(launcher, "save_incarnation", full)
     with pytest.raises(OSError, match="No space left"):
         launcher.start("payment-0")
     children = psutil.Process().children()

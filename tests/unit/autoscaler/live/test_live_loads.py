@@ -22,7 +22,7 @@ class Readings:
     def partitions(self) -> int:
         return len(self.readings[0][1])
 
-    def count(self) -> int:
+    def count_partitions(self) -> int:
         if self.unanswered:
             raise NotReadyError("no broker")
         return 7
@@ -30,7 +30,7 @@ class Readings:
     def read(self) -> "Reading":
         return self.readings.pop(0)
 
-    def ends(self) -> tuple[float, tuple[int, ...]]:
+    def read_ends(self) -> tuple[float, tuple[int, ...]]:
         if self.unanswered:
             raise NotReadyError("no broker")
         return self.sampled.pop(0)
@@ -45,7 +45,7 @@ Reading = tuple[float, tuple[PartitionOffsets, ...]]
 
 
 def reading(at_s: float, *ends: int | None) -> Reading:
-    return (at_s, tuple(PartitionOffsets(end, done=0, beginning=0) for end in ends))
+    return (at_s, tuple(PartitionOffsets(end, committed=0, beginning=0) for end in ends))
 
 
 def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:
@@ -111,7 +111,7 @@ def sampled(events_at, readings, partitions=1):
     """events_at: times of the events of partition 0; the others get none."""
     samples = ArrivalSamples()
     for at_s in readings:
-        if samples.due(at_s):
+        if samples.is_due(at_s):
             samples.note(at_s, [sum(event <= at_s for event in events_at), *[0] * (partitions - 1)])
     return samples
 
@@ -161,10 +161,10 @@ def test_a_partition_without_a_leader_is_planned_for_the_worst_and_does_not_hide
         loads.read()
     assert known(loads) == [(40, 20, 0), (50, 30, 0)]
     assert known(loads) == [(40, 140 + 40 - 130, 1), (50, 20, 0)], "as many as before came"
-    assert loads.unknown == "it has no leader; planned for the worst"
+    assert loads.missing_data == "it has no leader; planned for the worst"
     assert known(loads) == [(40, 140 + 160 - 130, 4), (50, 0, 0)], "and none was served since"
     assert known(loads) == [(40, 0, 0), (50, 50, 0)], "over all the time that was not seen"
-    assert loads.unknown == ""
+    assert loads.missing_data == ""
 
 
 def test_commits_that_cannot_be_read_count_for_nothing_served_since():
@@ -177,7 +177,7 @@ def test_commits_that_cannot_be_read_count_for_nothing_served_since():
         loads.read()
     assert known(loads) == [(40, 100, 1)], "all that is stored may wait"
     assert known(loads) == [(10, 5, 0)]
-    assert loads.advanced(0, within_s=1) is True
+    assert loads.has_advanced(0, within_s=1) is True
     assert known(loads) == [(10, 15, 1)]
 
 
@@ -192,8 +192,8 @@ def test_a_partition_that_was_never_read_is_taken_to_be_like_the_others():
 def test_what_lay_in_an_unknown_time_is_taken_to_have_come_at_once_and_no_gap_becomes_a_burst():
     samples = ArrivalSamples()
     for tenth in range(25):
-        unknown = 5 <= tenth < 18
-        samples.note(10.06 + tenth / 10, [4 * tenth, None if unknown else 10 * tenth])
+        is_unknown = 5 <= tenth < 18
+        samples.note(10.06 + tenth / 10, [4 * tenth, None if is_unknown else 10 * tenth])
     counts = samples.recent(12.46, 1.0, {0: 40.0, 1: 100.0}).counts
     assert counts[:, 0].tolist() == [4] * 10
     assert counts[:, 1].tolist() == [0] * 9 + [100], "the 130 that had come unseen are no burst"

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_worlds import HALVES, started
 
-from autoscaler.live.publisher import extend_plan, feasible
+from autoscaler.live.publisher import extend_plan, feasible_plan
 from autoscaler.model import PartitionLoad, Plan
 from contracts.journal import PlanWritten
 
@@ -52,7 +52,7 @@ def wanted(draw: st.DrawFn) -> Plan:
 @given(wanted(), st.sets(st.sampled_from([f"payment-{n}" for n in range(6)])))
 def test_a_feasible_plan_names_only_the_able_and_moves_only_what_it_must(plan: Plan, able: set[str]) -> None:
     assert plan.assignment is not None
-    possible = feasible(plan, able)
+    possible = feasible_plan(plan, able)
     if not able & set(plan.replicas):
         assert possible is None
         return

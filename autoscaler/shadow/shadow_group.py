@@ -10,7 +10,7 @@ from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, Re
 from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from autoscaler.shadow.seen import CommittedRates, Floats, LagClock
+from autoscaler.shadow.measurements import CommittedRates, Floats, LagClock
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Account:
         self.late_s += passed_s if self.lag_s > target_s else 0.0
 
 
-class WouldBeGroup:
+class ShadowGroup:
     """Implements autoscaler.ports.ConsumerGroup without a group: plans are carried out on paper.
 
     A plan comes into force once all its replicas have been there for their start-up time. loads: of the real group;
@@ -60,10 +60,10 @@ class WouldBeGroup:
         self._waiting: Floats = np.zeros(0)
         """Lag of each partition, were it ours."""
         self._clock = LagClock()
-        self.actual, self.would_be = Account(), Account()
+        self.actual, self.shadow = Account(), Account()
 
     @property
-    def watched_s(self) -> float:
+    def compared_s(self) -> float:
         """For how long both were compared, seconds."""
         return self._at_s - self._began_s if self._at_s is not None and self.plan.count else 0.0
 
@@ -76,9 +76,9 @@ class WouldBeGroup:
         passed_s = at_s - (at_s if self._at_s is None else self._at_s)
         arrived = np.array([one.arrival_rate for one in partitions]) * passed_s
         self._ends, self._at_s = self._ends + arrived, at_s
-        self._clock.note(at_s, self._ends)
-        if owned is not None and not self._loads.unknown:
-            self._rates.note(at_s, owned, self._ends - lags, lags)
+        self._clock.observe(at_s, self._ends)
+        if owned is not None and not self._loads.missing_data:
+            self._rates.observe(at_s, owned, self._ends - lags, lags)
         rate = self._rates.service_rate
         if not owned or rate is None:
             self._waiting = lags  # until both are known, the one group is the other
@@ -89,10 +89,10 @@ class WouldBeGroup:
             self.plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)
             self._ready_s, self._began_s, passed_s = dict.fromkeys(self.plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
-        self.actual.replicas, self.would_be.replicas = len(owned), self.plan.count
-        self.actual.lag_s = self._clock.worst_s(self._ends - lags)
-        self.would_be.lag_s = self._clock.worst_s(self._ends - self._waiting)
-        for one in (self.actual, self.would_be):
+        self.actual.replicas, self.shadow.replicas = len(owned), self.plan.count
+        self.actual.lag_s = self._clock.oldest_age_s(self._ends - lags)
+        self.shadow.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
+        for one in (self.actual, self.shadow):
             one.book(passed_s, self._target_s)
         return self._observed(at_s, partitions, rate)
 

@@ -28,7 +28,7 @@ class Controller:
         try:
             observation = self.group.observe()
         except NotReadyError as missing:
-            self.journal.record_hold(missing)  # never guess
+            self.journal.record_not_ready(missing)  # never guess
             return
         decision = self.policy.decide(observation)
         if decision.action is not Action.HOLD:

@@ -67,7 +67,7 @@ BURSTS: Final = 0.25
 """Share of slots that hold half as many events as the fullest; where there are more, events come evenly."""
 
 
-def soonest_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64], slots: NDArray[np.int64]) -> float:
+def begin_offset_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64], slots: NDArray[np.int64]) -> float:
     """Return `RecentArrivals.begin_s` of so many events at each offset from the start of their slots; 0 of none."""
     if not events.any():
         return 0.0
@@ -127,13 +127,13 @@ class GroupObservation:
     says."""
     late_upstream: float = 0.0
     """Events that stages before this one took for late since the tick before, of the same promise."""
-    late_of_others: Mapping[str, int] = field(default_factory=dict)
+    late_of_removed_replicas: Mapping[str, int] = field(default_factory=dict)
     """Replica → `Replica.late` of those that are being removed, or are gone, and have reported since the observation
     before."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
-        object.__setattr__(self, "late_of_others", MappingProxyType(dict(self.late_of_others)))
+        object.__setattr__(self, "late_of_removed_replicas", MappingProxyType(dict(self.late_of_removed_replicas)))
 
     @property
     def requested_replicas(self) -> int:

@@ -72,5 +72,5 @@ class Journal(Protocol):
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with what it was made from."""
 
-    def record_hold(self, missing: NotReadyError) -> None:
+    def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""

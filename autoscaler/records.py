@@ -19,7 +19,7 @@ class GroupStatus:
     service_rate: float
 
 
-def decided(observation: GroupObservation, decision: Decision, *, epoch: int, **when: Any) -> TickRecord:
+def decision_record(observation: GroupObservation, decision: Decision, *, epoch: int, **when: Any) -> TickRecord:
     """Return the record of a decision with what it was made from.
 
     epoch: of the plan in force afterwards. when: at_us, tick and policy of the record.
@@ -47,7 +47,7 @@ def decided(observation: GroupObservation, decision: Decision, *, epoch: int, **
     )
 
 
-def held(missing: str, status: GroupStatus, **when: Any) -> TickRecord:
+def not_ready_record(missing: str, status: GroupStatus, **when: Any) -> TickRecord:
     """Return the record of a tick at which nothing was decided. missing: the number that was unknown, in words."""
     why: dict[str, Any] = {"action": Action.HOLD.value, "reason": "not everything is known", "missing": missing}
     return TickRecord(**when, **why, **asdict(status), partitions=())

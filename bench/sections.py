@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from autoscaler.policies.settings import Guards, Scaling
-from autoscaler.simulator.settings import Observing, ServiceShape
+from autoscaler.simulator.settings import ObservationSettings, ServiceShape
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.membership import TAKES_TIME, Membership, Work
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
@@ -91,7 +91,7 @@ class Payment(Membership, Work):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulation(ServiceShape, Observing):
+class Simulation(ServiceShape, ObservationSettings):
     """What only a simulated run can choose, or must be told; live replicas differ as speeds and slow_… say, too. Where
     it repeats another section's key, it wins there."""
 

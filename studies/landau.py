@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.packing.one_dimension import Packer
-from autoscaler.packing.packers import AS_THEY_COME, PACKERS
+from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
 from bench.matrix import Job, Row
 from loadgen.shapes import LANDAU_MAX, walk_loads
 from report.measures import bootstrap_interval, pareto_front
@@ -17,7 +17,7 @@ from studies.verdict import Found, Statement, judged, verdict
 
 PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
 TABLE: Final = "Twelve packing algorithms: Rscore, CBS"
-EXISTING: Final = (*AS_THEY_COME, "nfd", "ffd", "bfd", "wfd")
+EXISTING: Final = (*ARRIVAL_ORDER_PACKERS, "nfd", "ffd", "bfd", "wfd")
 THE_TWELVE: Final = (*EXISTING, "mwf", "mbf", "mwfp", "mbfp")
 """Every iteration's least number of consumers, which CBS refers to, is taken over these."""
 ALWAYS_ON_FRONT: Final = ("mbf", "mbfp", "mwf")
@@ -93,7 +93,7 @@ def packed(job: Job) -> Row:
     # 1: the seed of all studies; it keeps the streams those of the printed results
     seed = (1, told["partitions"], told["delta"], job.seed)
     stream = random_walk(partitions=told["partitions"], iterations=told["iterations"], delta=told["delta"], seed=seed)
-    courses = {name: pack_all(PACKERS[name], stream, as_they_come=name in AS_THEY_COME) for name in THE_TWELVE}
+    courses = {name: pack_all(PACKERS[name], stream, as_they_come=name in ARRIVAL_ORDER_PACKERS) for name in THE_TWELVE}
     counts = {name: consumers(course) for name, course in courses.items()}
     least = np.min(list(counts.values()), axis=0)
     return {

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.model import Decision, GroupObservation, Plan
-from autoscaler.policies.planning import change, counted_plan
+from autoscaler.policies.planning import change, plan_for_count
 from bench.matrix import Job, Row, simulated
 
 SAME_COUNTS: Final = "its counts, placed by the group's assignor"
@@ -51,7 +51,7 @@ class Replayed:
         """Return the count of this time."""
         due = [replicas for at_s, replicas in self.counts if at_s <= observation.at_s]
         count = due[-1] if due else observation.requested_replicas
-        plan = counted_plan(observation, count, self.replica_prefix)
+        plan = plan_for_count(observation, count, self.replica_prefix)
         if self.chance is not None:
             plan = equal_counts(observation, plan, self.chance)
         return change(observation, plan, "the count of another run")

@@ -26,19 +26,19 @@ class RebalanceTime:
         self._warn = warn
         self._warned = False
         self._pauses_s = deque[float](maxlen=REMEMBERED)
-        self.seen = 0
+        self.pause_count = 0
 
     def observe(self, pauses_s: Iterable[float]) -> None:
         """Take in the pauses that replicas report of partitions that a plan gave them; 0: it was not measured."""
         for pause_s in pauses_s:
             if pause_s > 0:
                 self._pauses_s.append(pause_s)
-                self.seen += 1
+                self.pause_count += 1
 
     @property
     def learned_s(self) -> float | None:
         """The p99 of the pauses remembered, of few the longest; None: too few were seen."""
-        if self.seen < ENOUGH:
+        if self.pause_count < ENOUGH:
             return None
         rank = math.ceil((len(self._pauses_s) + 1) * QUANTILE - 1e-9)
         return sorted(self._pauses_s)[min(rank, len(self._pauses_s)) - 1]

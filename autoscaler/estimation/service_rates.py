@@ -116,7 +116,7 @@ class ServiceRates:
         seen = work.seen if work else 0
         return RateEstimate(math.exp(-log_s), math.exp(-log_s - error), math.exp(-log_s + error), seen)
 
-    def own(self, replica: str) -> float | None:
+    def own_rate(self, replica: str) -> float | None:
         """Return μ of a replica that is known to differ from the typical one; None of any other.
 
         Known: the whole interval of its estimate lies outside those that are alike.

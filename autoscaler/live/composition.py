@@ -29,7 +29,7 @@ from autoscaler.live.publisher import Publisher
 from autoscaler.live.replicas import STOP_MARGIN_S, ReplicaScaler, Timeouts
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
-from autoscaler.policies.registry import Asked
+from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.clock import steady_s
@@ -53,7 +53,7 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 
 def policy_config_of(settings: AutoscalerSettings) -> Asked:
     """Return the policy that the settings ask for. Raises ValueError."""
-    return Asked(settings, settings, settings, settings.options(), bool(settings.runtime))
+    return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime))
 
 
 def launcher_from(
@@ -217,6 +217,6 @@ class LiveAutoscaler:
                 "tick", self._controller.tick, fatal=FencedError, unhealthy_after=PERSISTENT_TICKS
             )
         if failed:
-            self._decisions.record_hold(NotReadyError(failed))
+            self._decisions.record_not_ready(NotReadyError(failed))
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

@@ -65,7 +65,11 @@ class LiveGroup:
     def page(self) -> dict[str, Any]:
         """Return the data of the page about the plan."""
         intent, learned = self._publisher.intent, self._rebalance_time
-        pauses = {"planned_for_s": learned.planned_s(), "learned_s": learned.learned_s, "pauses_seen": learned.seen}
+        pauses = {
+            "planned_for_s": learned.planned_s(),
+            "learned_s": learned.learned_s,
+            "pauses_seen": learned.pause_count,
+        }
         wanted = intent and {
             "replicas": intent.plan.replicas,
             "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),
@@ -138,7 +142,7 @@ class LiveGroup:
             commit_age_s=self._settings.commit_age_s,
             stops_all=not self._settings.runtime and self._settings.delivery is Delivery.EAGER,
             recent=self._loads.recent,
-            late_of_others=late,
+            late_of_removed_replicas=late,
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:

@@ -13,7 +13,7 @@ from autoscaler.live.metrics import JOURNAL_BYTES, JOURNAL_LOST, Metrics
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
-from autoscaler.records import GroupStatus, decided, held
+from autoscaler.records import GroupStatus, decision_record, not_ready_record
 from contracts.clock import steady_s, wall_ahead_s
 from contracts.connection import Connection
 from contracts.journal import Folder, JournalEntry, TickRecord
@@ -118,7 +118,7 @@ class LiveJournal:
         self._problems.report("policy", decision.fault, unhealthy_after=PERSISTENT_TICKS)
         self._record_tick(observation.at_s, partial(decided, observation, decision, epoch=self._status().epoch))
 
-    def record_hold(self, missing: NotReadyError) -> None:
+    def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""
         self._record_tick(self._clock(), partial(held, missing.missing, self._status()))
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.live.offsets import OffsetReader, PartitionOffsets
-from autoscaler.model import PartitionLoad, RecentArrivals, soonest_s
+from autoscaler.model import PartitionLoad, RecentArrivals, begin_offset_s
 from autoscaler.ports import NotReadyError
 from contracts.clock import wall_ahead_s
 
@@ -94,7 +94,7 @@ class ArrivalSamples:
         for partition in unknown:
             counts[:, partition] = 0
             counts[-1, partition] = round(rates.get(partition, 0.0) * interval_s)
-        begin_s = 0.0 if unknown else soonest_s(np.array(offsets_s), np.array(events), np.array(places))
+        begin_s = 0.0 if unknown else begin_offset_s(np.array(offsets_s), np.array(events), np.array(places))
         return RecentArrivals(SLOT_S, counts, begin_s)
 
     def _slot(self, at_s: float) -> int:

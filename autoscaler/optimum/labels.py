@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NOBODY, Ints
+from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NONE, Ints
 
 DOMINATED: Final = -1
 
@@ -98,9 +98,9 @@ def keep_label(then: Labels, state: int, made: Labels, end_us: int, event_us: in
 @compiled
 def best_label(now: Labels) -> tuple[int, int]:
     """Return state and way of the label of least value; NOBODY where there is none."""
-    best, best_way = NOBODY, 0
+    best, best_way = NONE, 0
     for state in range(len(now.ways)):
         for way in range(now.ways[state]):
-            if best == NOBODY or now.value[state, way] < now.value[best, best_way]:
+            if best == NONE or now.value[state, way] < now.value[best, best_way]:
                 best, best_way = state, way
     return best, best_way

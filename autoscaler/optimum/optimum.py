@@ -29,7 +29,7 @@ RATHER_LATE_US: Final = 60_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class OptimumProblem:
     """What is to be served, by what rules."""
 
     times_us: Ints
@@ -72,7 +72,7 @@ Judge = Callable[[Schedule], tuple[int, int]]
 """Carries a schedule out; returns replica-µs and late events."""
 
 
-def optimum(question: Question, judge: Judge | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
+def optimum(question: OptimumProblem, judge: Judge | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
     """Return the least cost and the schedule that has it; beyond EXACT partitions only what nothing costs less than.
 
     judge: by whose account; None: by the search's own. prices: how many are tried for the lower end.
@@ -103,11 +103,11 @@ def optimum(question: Question, judge: Judge | None = None, *, prices: int = 2) 
     return found, plans
 
 
-def _allowed(question: Question) -> int:
+def _allowed(question: OptimumProblem) -> int:
     return int(question.late_share * len(question.times_us) + 1e-6)
 
 
-def _of_all(question: Question) -> tuple[int, int, Schedule]:
+def _of_all(question: OptimumProblem) -> tuple[int, int, Schedule]:
     """Return cost (replica-µs), late events and plans of the cheapest schedule of all placements.
 
     None of its events is late if that can be.
@@ -128,7 +128,7 @@ def _of_all(question: Question) -> tuple[int, int, Schedule]:
     return value - prices.late_us * late, late, plans_of(steps, question.owners, question.replicas, question.startup_us)
 
 
-def _lower(question: Question, prices: int) -> int:
+def _lower(question: OptimumProblem, prices: int) -> int:
     """Return what no schedule that keeps the promise is below.
 
     For any price the cheapest schedule with late events paid costs at most what one that keeps the promise costs, its
@@ -145,7 +145,7 @@ def _lower(question: Question, prices: int) -> int:
     return best
 
 
-def _least(question: Question, late_us: int) -> tuple[int, int]:
+def _least(question: OptimumProblem, late_us: int) -> tuple[int, int]:
     """Return the least value of any schedule, and how many are late; late_us 0: none is, and -1 if that cannot be."""
     states = _states(question)
     prices, initial = _prices(question, late_us), _initial(question, states)
@@ -153,7 +153,7 @@ def _least(question: Question, late_us: int) -> tuple[int, int]:
     return value, late
 
 
-def _volume_us(question: Question, allowed: int) -> int:
+def _volume_us(question: OptimumProblem, allowed: int) -> int:
     """Return replica-µs that every schedule needs, of which at most `allowed` events are late, for the work alone.
 
     Between two ticks replicas cost at least what must be served between them: events that come after the one and are
@@ -172,13 +172,13 @@ def _volume_us(question: Question, allowed: int) -> int:
     return best_us - int(np.sort(question.takes_us)[::-1][:allowed].sum())
 
 
-def _load(question: Question) -> Load:
+def _load(question: OptimumProblem) -> Load:
     order = np.argsort(question.partition, kind="stable")
     first = np.searchsorted(question.partition[order], np.arange(question.partitions + 1))
     return Load(order, question.times_us[order], question.takes_us[order], first)
 
 
-def _prices(question: Question, late_us: int) -> Prices:
+def _prices(question: OptimumProblem, late_us: int) -> Prices:
     interval_us = int(np.diff(question.ticks_us).min(initial=question.duration_us))
     return Prices(
         until_us=question.duration_us,
@@ -190,7 +190,7 @@ def _prices(question: Question, late_us: int) -> Prices:
     )
 
 
-def _states(question: Question) -> States:
+def _states(question: OptimumProblem) -> States:
     """Return all placements; where a start-up costs, each also with replicas that stay without any partition."""
     rows = []
     most = min(question.most_replicas, max(question.partitions, question.least_replicas, question.replicas))
@@ -209,14 +209,14 @@ def _placements(items: int) -> Iterator[tuple[int, ...]]:
     yield from ways
 
 
-def _initial(question: Question, states: States) -> int:
+def _initial(question: OptimumProblem, states: States) -> int:
     bins: dict[int, int] = {}
     placement = np.array([bins.setdefault(owner, len(bins)) for owner in question.owners], np.int64)
     here = (states.member == placement).all(axis=1) & (states.replicas >= min(question.replicas, len(placement)))
     return int(np.flatnonzero(here)[0])
 
 
-def _unsearched(question: Question, began_s: float) -> Optimum:
+def _unsearched(question: OptimumProblem, began_s: float) -> Optimum:
     events = len(question.times_us) and len(question.ticks_us)
     replicas = question.least_replicas if len(question.ticks_us) else question.replicas
     least = replicas * question.duration_us / MINUTE_US
@@ -231,7 +231,7 @@ def _unsearched(question: Question, began_s: float) -> Optimum:
     )
 
 
-def _method(question: Question, *, proven: bool, late: int) -> str:
+def _method(question: OptimumProblem, *, proven: bool, late: int) -> str:
     what = "least with none late, proven" if proven else "best schedule found" + (f", {late} late" if late else "")
     return (
         f"dynamic programming over every placement at {len(question.ticks_us)} ticks: {what}; "

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, count, islice
 from typing import Final
 
-from autoscaler.optimum.serving import NOBODY
+from autoscaler.optimum.serving import NONE
 
 PREFIX: Final = "payment"
 
@@ -27,7 +27,7 @@ def plans_of(path: Iterable[Step], first: Sequence[int], replicas: int, startup_
     steps: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
     for at_us, placement, paid, heirs in path:
         bins = max(placement) + 1
-        taken = [holding[heir] if heir != NOBODY else "" for heir in heirs[:bins]]
+        taken = [holding[heir] if heir != NONE else "" for heir in heirs[:bins]]
         spare = [*idle, *(name for name in holding if name not in taken)]
         free = chain(spare, (f"{PREFIX}-{number}" for number in fresh))
         holding = [name or next(free) for name in taken]

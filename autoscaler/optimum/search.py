@@ -13,7 +13,7 @@ import numpy as np
 
 from autoscaler.jit import compiled
 from autoscaler.optimum.labels import DOMINATED, Labels, best_label, keep_label, labels_for
-from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NOBODY, Ints, Load, Prices, serve
+from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, NONE, Ints, Load, Prices, serve
 
 
 class States(NamedTuple):
@@ -110,7 +110,7 @@ def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served,
     heirs: takes it. Returns how many are late; -1: there is no way without.
     """
     fewest, most, least_us = -1, 0, 0
-    tried[:] = NOBODY
+    tried[:] = NONE
     place = 0
     while place < bins.many[target]:
         claimed, late, progress, pause_us = 0, 0, 0, 0
@@ -128,7 +128,7 @@ def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served,
                 progress += served.at[mask, old + 1, FOLLOWING, partition]
                 pause_us += max(0, served.at[mask, old + 1, ELIGIBLE, partition] - end_us)
             pause_us += max(0, served.at[mask, old + 1, FREE, 0] - end_us)
-            pause_us += old == NOBODY  # a tie: who has been there stays
+            pause_us += old == NONE  # a tie: who has been there stays
         better = late < fewest or (late == fewest and (progress > most or (progress == most and pause_us < least_us)))
         if late >= 0 and (fewest < 0 or better):
             fewest, most, least_us = late, progress, pause_us
@@ -138,7 +138,7 @@ def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served,
             tried[place] += 1
             if tried[place] < bins.many[state]:
                 break
-            tried[place] = NOBODY
+            tried[place] = NONE
             place += 1
     return fewest
 
@@ -147,7 +147,7 @@ def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served,
 def _hope(bins: _Bins, state: int, target: int, served: _Served, made: Labels, heirs: Ints) -> int:
     """Fill `made` with what is as good for each bin of `target` as any way to inherit; return the least late, or -1."""
     late = 0
-    heirs[:] = NOBODY
+    heirs[:] = NONE
     for one in range(bins.many[target]):
         mask, fewest = bins.mask[target, one], -1
         for old in range(-1, bins.many[state]):
@@ -227,10 +227,10 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     wide = (1 << partitions, partitions + 1)
     served = _Served(np.full(wide, -1), np.zeros(wide, np.int64), np.zeros((*wide, 4, partitions), np.int64))
     before = np.zeros((len(ticks), count, keep), np.int32)
-    inherited = np.full((len(ticks), count, keep, partitions), NOBODY, np.int8)
+    inherited = np.full((len(ticks), count, keep, partitions), NONE, np.int8)
     tried, heirs = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
     path = np.zeros(len(ticks), np.int64)
-    kept = np.full((len(ticks), partitions), NOBODY, np.int64)
+    kept = np.full((len(ticks), partitions), NONE, np.int64)
     if not _begin(world, initial, now):
         return -1, 0, path, kept
 
@@ -270,7 +270,7 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
         now, then = then, now
 
     state, way = best_label(now)
-    if state == NOBODY:
+    if state == NONE:
         return -1, 0, path, kept
     value, late = now.value[state, way], now.late[state, way]
     for tick in range(len(ticks) - 1, -1, -1):

@@ -10,7 +10,7 @@ from autoscaler.jit import compiled
 
 Ints = NDArray[np.int64]
 NEVER: Final = 1 << 60
-NOBODY: Final = -1
+NONE: Final = -1
 FOLLOWING, BUSY, ELIGIBLE, FREE = 0, 1, 2, 3
 """Rows of what a label says: see Labels."""
 
@@ -45,12 +45,12 @@ class Prices(NamedTuple):
 @compiled
 def next_event(load: Load, of: Ints, free_us: int, end_us: int, following: Ints, eligible: Ints) -> tuple[int, int]:
     """Return the partition among `of` whose event a replica starts next, and when; NOBODY: none before `end_us`."""
-    chosen, start_us = NOBODY, end_us
+    chosen, start_us = NONE, end_us
     for partition in of:
         event = following[partition]
         if event < load.first[partition + 1]:
             could_us = max(load.time[event], eligible[partition], free_us)
-            earlier = chosen != NOBODY and could_us == start_us and load.number[event] < load.number[following[chosen]]
+            earlier = chosen != NONE and could_us == start_us and load.number[event] < load.number[following[chosen]]
             if could_us < start_us or earlier:
                 chosen, start_us = partition, could_us
     return chosen, start_us
@@ -73,7 +73,7 @@ def serve(load: Load, prices: Prices, of: Ints, begin_us: int, end_us: int, free
     late, following = 0, at[FOLLOWING]
     while True:
         chosen, start_us = next_event(load, of, free_us, end_us, following, at[ELIGIBLE])
-        if chosen == NOBODY:
+        if chosen == NONE:
             break
         event = following[chosen]
         following[chosen] += 1

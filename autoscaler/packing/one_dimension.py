@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-NOBODY = -1
+NO_OWNER = -1
 """In place of an owner: the partition is new."""
 
 
@@ -46,10 +46,10 @@ class Problem:
             raise ValueError(f"partition {partitions[at]}: load {sizes[at]} must be finite and not negative")
         if min(owners.values(), default=0) < 0:
             raise ValueError("consumers are numbered from 0, an owner below that does not exist")
-        before = np.fromiter((owners.get(partition, NOBODY) for partition in partitions), np.int64, len(partitions))
-        owned = before != NOBODY
+        before = np.fromiter((owners.get(partition, NO_OWNER) for partition in partitions), np.int64, len(partitions))
+        owned = before != NO_OWNER
         numbers = np.union1d(np.arange(len(partitions) + 1), before[owned])
-        ranks = np.where(owned, np.searchsorted(numbers, before), NOBODY)
+        ranks = np.where(owned, np.searchsorted(numbers, before), NO_OWNER)
         return cls(partitions, sizes, ranks, float(capacity), numbers)
 
     def decreasing(self) -> NDArray[np.int64]:
@@ -63,7 +63,7 @@ class Problem:
         """
         decreasing = self.decreasing()
         grouped = decreasing[np.argsort(self.owners[decreasing], kind="stable")]
-        grouped = grouped[np.count_nonzero(self.owners == NOBODY) :]
+        grouped = grouped[np.count_nonzero(self.owners == NO_OWNER) :]
         return grouped, np.searchsorted(self.owners[grouped], np.arange(len(self.numbers) + 1))
 
     def answer(self, chosen: NDArray[np.int64]) -> dict[int, int]:

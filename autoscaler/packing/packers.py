@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from autoscaler.packing.one_dimension import NOBODY, Packer, Problem
+from autoscaler.packing.one_dimension import NO_OWNER, Packer, Problem
 
 Ranks = NDArray[np.int64]
 Loads = NDArray[np.float64]
@@ -149,13 +149,13 @@ class ModifiedAnyFit(Packer):
         into = np.empty_like(problem.owners)
         ranked = self._ranking(problem)
         left = _rebuild(opened, self.rule, ranked, *problem.grouped(), problem.loads, problem.capacity, into)
-        rest = np.concatenate((np.flatnonzero(problem.owners == NOBODY), left))
+        rest = np.concatenate((np.flatnonzero(problem.owners == NO_OWNER), left))
         rest = rest[np.argsort(-problem.loads[rest], kind="stable")]
         place_all(opened, self.rule, rest, problem.loads, problem.owners, problem.capacity, into)
         return into
 
     def _ranking(self, problem: Problem) -> Ranks:
-        owned = problem.owners != NOBODY
+        owned = problem.owners != NO_OWNER
         owners, loads = problem.owners[owned], problem.loads[owned]
         key = np.zeros(len(problem.numbers))
         (np.maximum if self.by_largest else np.add).at(key, owners, loads)
@@ -213,5 +213,5 @@ PACKERS: Final[dict[str, Packer]] = {
     "mwfp": ModifiedAnyFit(WORST, by_largest=True),
     "mbfp": ModifiedAnyFit(BEST, by_largest=True),
 }
-AS_THEY_COME: Final = ("nf", "ff", "bf", "wf")
+ARRIVAL_ORDER_PACKERS: Final = ("nf", "ff", "bf", "wf")
 """Packers that take partitions in the order in which they are shown; the paper shows them in another each time."""

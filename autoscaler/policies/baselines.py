@@ -14,8 +14,8 @@ from autoscaler.policies.planning import (
     Scalings,
     change,
     counted,
-    hold,
     items_of,
+    no_change,
     number,
     plan_for,
     replicas_for,
@@ -69,7 +69,7 @@ class Static:
         if observation.requested_replicas != wanted:
             why = f"static keeps {wanted}"
         if not why:
-            return hold(observation, f"static keeps {wanted}: hold {wanted}")
+            return no_change(observation, f"static keeps {wanted}: hold {wanted}")
         bins = spread(items_of(observation), wanted)
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
@@ -112,7 +112,7 @@ class FirstFit2022:
             so_far = f"{number(since_s)} of {number(self.options.cool_down_s)} s"
             why, wanted = f"{why}, but cooling down, {so_far}", now
         if wanted == now and not unowned(observation):
-            return hold(observation, f"{why}: hold {now}")
+            return no_change(observation, f"{why}: hold {now}")
         if wanted == now:
             why = unowned(observation)
         bins = fewest_partitions(items, wanted)

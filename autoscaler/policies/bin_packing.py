@@ -3,7 +3,7 @@
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, least_loaded_below
-from autoscaler.policies.planning import change, hold, items_of, number, plan_for, unowned
+from autoscaler.policies.planning import change, items_of, no_change, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
 
 
@@ -39,7 +39,7 @@ class BinPacking:
         if why := unowned(observation) or self._violation(observation):
             return self._make_room(observation, why)
         why = f"{_total(items)} need {len(tight)} at f_up {f_up} and no fewer than {now} at f_down {f_down}"
-        return hold(observation, f"{why}: hold {now}")
+        return no_change(observation, f"{why}: hold {now}")
 
     def _make_room(self, observation: GroupObservation, why: str) -> Decision:
         now = observation.requested_replicas
@@ -56,7 +56,9 @@ class BinPacking:
         bins = least_loaded(self._expected(observation), self._capacity(observation, self.settings.f_down))
         if len(bins) >= now and not unowned(observation):
             ahead = number(observation.rebalance_time_s * 1000)
-            return hold(observation, f"{why}, but {len(bins)} are needed after {ahead} ms of rebalancing: hold {now}")
+            return no_change(
+                observation, f"{why}, but {len(bins)} are needed after {ahead} ms of rebalancing: hold {now}"
+            )
         if len(bins) >= now:
             return self._make_room(observation, unowned(observation))
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)

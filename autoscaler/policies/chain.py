@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from autoscaler.model import Decision, GroupObservation, RecentArrivals
-from autoscaler.policies.guards import guarded
-from autoscaler.policies.registry import Asked, make_policy
+from autoscaler.policies.guards import add_guards
+from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
 from autoscaler.ports import Policy, PolicyAround
@@ -78,7 +78,7 @@ class Chained:
             observation,
             # they know when an event came here, not what it had left
             replicas=tuple(replace(one, late=None) for one in observation.replicas),
-            late_of_others={},
+            late_of_removed_replicas={},
             overhead_s=observation.overhead_s + used_s,
             inflow=inflow,
             late_upstream=sum(report.late for report in reports),
@@ -139,7 +139,7 @@ def shared(targets: Sequence[Target]) -> list[Target]:
     return [Target(latency_target_s=w_s, percentile=1 - share) for w_s, share in zip(within_s, late, strict=True)]
 
 
-def chained_policies(asked: Sequence[Asked]) -> list[Policy]:
+def chained_policies(asked: Sequence[PolicyConfig]) -> list[Policy]:
     """Return the policies of a chain's stages, first to last, inside their guards: told of each other, for one promise.
 
     What each stage is asked to promise by itself adds up. Raises ValueError naming what is wrong.
@@ -152,6 +152,6 @@ def chained_policies(asked: Sequence[Asked]) -> list[Policy]:
         inner = make_policy(one.scaling.policy, settings, options=one.options)
         link, within_s = Link(), target.latency_target_s
         chained = None if before is None else Chained(inner, before, within_s=within_s, before_s=before_s)
-        policies.append(Reporting(guarded(chained or inner, settings, limits), link, inner, chained))
+        policies.append(Reporting(add_guards(chained or inner, settings, limits), link, inner, chained))
         before, before_s = link, within_s
     return policies

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.packing.packers import AS_THEY_COME, PACKERS
-from autoscaler.policies.planning import change, hold, number, unowned
+from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
+from autoscaler.policies.planning import change, no_change, number, unowned
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rules, Settings, Values, setting
 
@@ -67,7 +67,7 @@ class Landau:
         why = unowned(observation) or _full(observation, speeds) or (due if since_s >= interval_s - 1e-6 else "")
         if not why:
             why = f"no replica is full, and the next packing is in {number(interval_s - since_s)} s"
-            return hold(observation, f"{why}: hold {observation.requested_replicas}")
+            return no_change(observation, f"{why}: hold {observation.requested_replicas}")
         self._packed_s = observation.at_s
         return change(observation, self._packed(observation, speeds), f"{why}, packed by {self.options.packer}")
 
@@ -92,7 +92,7 @@ class Landau:
         partitions = [load.partition for load in observation.partitions]
         owners = {partition: numbers[owner] for partition, owner in observation.assignment.items() if owner in numbers}
         packer = self.options.packer.lower()
-        order = self._chance.permutation(partitions).tolist() if packer in AS_THEY_COME else None
+        order = self._chance.permutation(partitions).tolist() if packer in ARRIVAL_ORDER_PACKERS else None
         capacity = self.options.fill * observation.service_rate
         chosen = PACKERS[packer](dict(zip(partitions, speeds.tolist(), strict=True)), owners, capacity, order=order)
         names = {consumer: name for name, consumer in numbers.items()}

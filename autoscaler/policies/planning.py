@@ -34,14 +34,14 @@ def plan_for(observation: GroupObservation, bins: Sequence[Bin], prefix: str, *,
     return Plan((*stay, *join), dict(sorted(owners.items())))
 
 
-def counted_plan(observation: GroupObservation, replicas: int, prefix: str) -> Plan:
+def plan_for_count(observation: GroupObservation, replicas: int, prefix: str) -> Plan:
     """Return a plan that states a count only. The newest requested leave first."""
     names = observation.replica_names
     new = islice(fresh_names(prefix, {*names, *observation.assignment.values()}), max(0, replicas - len(names)))
     return Plan((*names[:replicas], *new), None)
 
 
-def hold(observation: GroupObservation, reason: str, *, counts_only: bool = False) -> Decision:
+def no_change(observation: GroupObservation, reason: str, *, counts_only: bool = False) -> Decision:
     """Keep what is in force."""
     assignment = None if counts_only else observation.assignment
     return Decision(Action.HOLD, Plan(observation.replica_names, assignment), reason)
@@ -51,11 +51,11 @@ def counted(observation: GroupObservation, replicas: int, prefix: str, why: str)
     """Return the decision for a count. Where nobody owns a partition yet, the group's assignor places them all."""
     now = observation.requested_replicas
     if replicas != now:
-        return change(observation, counted_plan(observation, replicas, prefix), why)
+        return change(observation, plan_for_count(observation, replicas, prefix), why)
     if observation.assignment:
-        return hold(observation, f"{why}: hold {now}", counts_only=True)
+        return no_change(observation, f"{why}: hold {now}", counts_only=True)
     unplaced = f"nobody owns a partition yet: the group's assignor places all on {now}"
-    return Decision(Action.REASSIGN, counted_plan(observation, now, prefix), unplaced)
+    return Decision(Action.REASSIGN, plan_for_count(observation, now, prefix), unplaced)
 
 
 def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
-from autoscaler.policies.planning import change, hold, number, plan_for, unowned
+from autoscaler.policies.planning import change, no_change, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
 
@@ -47,7 +47,7 @@ class PaperOptimal:
         total = number(sum(item.arrival_rate for item in items))
         why = f"{total} events/s fit {len(bins)} with less than {number(self.options.bin_events_per_s)} events/s each"
         if len(bins) == now and not unowned(observation) and self._holds(observation, items):
-            return hold(observation, f"{why}: hold {now}")
+            return no_change(observation, f"{why}: hold {now}")
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
     def _holds(self, observation: GroupObservation, items: Iterable[Item]) -> bool:
@@ -84,7 +84,7 @@ class Overprovisioned:
         bins = _packed(items, self.options.bin_events_per_s)
         why = f"{len(bins)} for the peak"
         if len(bins) == now and not unowned(observation):
-            return hold(observation, f"{why}: hold {now}")
+            return no_change(observation, f"{why}: hold {now}")
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
 
@@ -118,7 +118,7 @@ class Clairvoyant:
         """Ask for what the schedule has now."""
         reached = bisect_right(self._times_us, round(observation.at_s * 1e6))
         if not reached:
-            return hold(observation, "the schedule has not begun: hold")
+            return no_change(observation, "the schedule has not begun: hold")
         _, replicas, owners = self.options.schedule[reached - 1]
         known = dict(enumerate(owners))
         partitions = sorted(load.partition for load in observation.partitions)

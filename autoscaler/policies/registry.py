@@ -17,7 +17,7 @@ from autoscaler.policies import references
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
 from autoscaler.policies.bin_packing import BinPacking
 from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
-from autoscaler.policies.guards import guarded
+from autoscaler.policies.guards import add_guards
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.landau import Landau, LandauSettings
 from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
@@ -229,11 +229,11 @@ def make_policy(
     except ValueError as refused:
         raise ValueError(f"policy {name}: {refused}") from refused
     policy = factory.build(settings, told)
-    return policy if guards is None else guarded(policy, settings, guards)
+    return policy if guards is None else add_guards(policy, settings, guards)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PolicyConfig:
     """The policy that is asked for. options: what it itself is told. counts_only, fallback: see GuardSettings."""
 
     scaling: Scaling

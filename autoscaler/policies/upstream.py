@@ -17,7 +17,7 @@ from autoscaler.policies.tail_aware.starts import StartUps
 
 Floats = NDArray[np.float64]
 
-NOBODY: Final = ""
+NO_OWNER: Final = ""
 USED: Final = 4
 """Ticks whose longest wait at the stage before counts: what arrives now left it a moment ago."""
 
@@ -99,7 +99,7 @@ class Upstream:
     def _slots(self, report: Report, intervals: int) -> Iterator[tuple[float, float]]:
         """Yield for each slot how many events leave, and how long the last that arrived by then will have waited, s."""
         seen, plan = report.observation, report.decision.plan
-        names = list(dict.fromkeys([*seen.replica_names, *plan.replicas])) or [NOBODY]
+        names = list(dict.fromkeys([*seen.replica_names, *plan.replicas])) or [NO_OWNER]
         index = {name: number for number, name in enumerate(names)}
         rates = np.array(self._rates(seen, names))
         ready_s = np.array([self._ready_s(name, seen.at_s) for name in names])

@@ -23,7 +23,7 @@ from autoscaler.live.metrics import MetricSet
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems, exit_status_of
 from autoscaler.live.web import Source, serving
-from autoscaler.policies.registry import Asked
+from autoscaler.policies.registry import PolicyConfig
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from autoscaler.shadow import settings as declared
@@ -42,7 +42,7 @@ def main(config: Path | None = None) -> int:
     policies: list[Policy] = []
 
     def make(told: ShadowSettings) -> None:
-        policies.append(told.made(lambda: Asked(told, told, told, told.options()).policy()))
+        policies.append(told.made(lambda: PolicyConfig(told, told, told, told.options()).policy()))
 
     def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)

@@ -17,7 +17,9 @@ from autoscaler.simulator.run import Run
 Numbers = NDArray[np.int64]
 
 
-def passed_on(run: Run, cause: Numbers, *, branching: float, partitions: int, seed: int) -> tuple[Workload, Numbers]:
+def next_workload(
+    run: Run, cause: Numbers, *, branching: float, partitions: int, seed: int
+) -> tuple[Workload, Numbers]:
     """Return what `run` sends to the stage behind it, and for each of these events which of the first stage caused it.
 
     Each event causes ⌊branching⌋ events when it is finished, and one more at random for the rest of it. Each of them

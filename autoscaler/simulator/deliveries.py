@@ -7,9 +7,9 @@ from functools import partial
 
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Heartbeats
-from autoscaler.simulator.engine import NOBODY, Engine
+from autoscaler.simulator.engine import NO_OWNER, Engine
 from autoscaler.simulator.pool import Pool
-from autoscaler.simulator.settings import DeliverySettings
+from autoscaler.simulator.settings import RebalanceSettings
 from contracts.delivery import Delivery
 
 Timing = Callable[[int, int], int]
@@ -43,7 +43,7 @@ class Owners:
         """Take note of a death: what `replica` served is free when it is evicted."""
         self._evicted_us[replica] = evicted_us
         for partition in self._held_by(replica):
-            self._holder[partition] = NOBODY
+            self._holder[partition] = NO_OWNER
             self._free_us[partition] = evicted_us
 
     def _held_by(self, replica: int) -> list[int]:
@@ -53,7 +53,7 @@ class Owners:
         owner = self._holder[partition]
         free_us = self._engine.in_service_until_us(partition)
         self._engine.detach(partition)
-        self._holder[partition] = NOBODY
+        self._holder[partition] = NO_OWNER
         self._free_us[partition] = free_us
         self._busy_us[owner] = max(free_us, self._busy_us.get(owner, 0))
 
@@ -112,7 +112,7 @@ class Handovers(Owners):
         self._moves.pop(partition, None)
         if to == owner or self._evicted_us.get(to, now_us + 1) <= now_us:
             return
-        if owner == NOBODY:
+        if owner == NO_OWNER:
             self._pause(partition, to)
             return
         move = self._moves[partition] = _Move(partition, to)
@@ -248,7 +248,7 @@ class CooperativeSticky(Rounds):
 
     def _take_away(self) -> None:
         holder, owners = self._holder, self._dealt.owners
-        moved = [partition for partition, owner in enumerate(owners) if holder[partition] not in (owner, NOBODY)]
+        moved = [partition for partition, owner in enumerate(owners) if holder[partition] not in (owner, NO_OWNER)]
         members = self._dealt.members.union(holder[partition] for partition in moved)
         self._start_free()
         for partition in moved:
@@ -262,12 +262,12 @@ class CooperativeSticky(Rounds):
         """End the second round. Who kept what a newer plan moves has not been asked yet: that takes further rounds."""
         self._start_free()
         pairs = zip(self._holder, self._dealt.owners, strict=True)
-        owners = tuple(owner if holder == NOBODY else holder for holder, owner in pairs)
-        self._dealt = _Deal(owners, self._dealt.members.union(self._holder) - {NOBODY})
+        owners = tuple(owner if holder == NO_OWNER else holder for holder, owner in pairs)
+        self._dealt = _Deal(owners, self._dealt.members.union(self._holder) - {NO_OWNER})
         self._go_on()
 
     def _start_free(self) -> None:
-        for partition in self._held_by(NOBODY):
+        for partition in self._held_by(NO_OWNER):
             self._attach(partition, self._dealt.owners[partition])
 
 
@@ -310,7 +310,7 @@ members: all replicas that belong to the group then, owners or not.
 """
 
 
-def make_delivery(settings: DeliverySettings, engine: Engine, agenda: Agenda, seed: int) -> PlanDelivery:
+def make_delivery(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> PlanDelivery:
     """Return the model of `settings.delivery`, which is none of a share group, with its timing."""
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)

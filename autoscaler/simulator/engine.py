@@ -24,7 +24,7 @@ from autoscaler.simulator import kernel
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Served
 
-NOBODY: Final = NONE
+NO_OWNER: Final = NONE
 
 
 class Engine(EventServer):
@@ -65,9 +65,9 @@ class Engine(EventServer):
 
     def detach(self, partition: int) -> None:
         """From now on nobody serves `partition`."""
-        if self.owner(partition) != NOBODY:
+        if self.owner(partition) != NO_OWNER:
             self._concern(partition)
-            self._partitions["owner"][partition] = NOBODY
+            self._partitions["owner"][partition] = NO_OWNER
 
     def owner(self, partition: int) -> int:
         """Return the replica that `partition` is attached to, or NOBODY."""
@@ -160,7 +160,7 @@ class Engine(EventServer):
 
     def _concern(self, partition: int) -> None:
         self._partitions["concerned"][partition] = True
-        if self.owner(partition) != NOBODY:
+        if self.owner(partition) != NO_OWNER:
             self._replicas["concerned"][self.owner(partition)] = True
         self._commanded = True
 

@@ -108,7 +108,7 @@ class SimulatedGroup:
             at_s=self._engine.now_us / 1e6,
             partitions=seen.loads,
             replicas=tuple(map(partial(_reporting, late=late), self.members.planned, self.replicas)),
-            late_of_others=self._late_of_others(late),
+            late_of_removed_replicas=self._late_of_others(late),
             assignment=self._placement.aim,
             service_rate=self._rates.group,
             rebalance_time_s=self._settings.told_rebalance_time_s,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from autoscaler.jit import compiled
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.engine import NOBODY
+from autoscaler.simulator.engine import NO_OWNER
 from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
 
@@ -54,7 +54,7 @@ class Pool(EventServer):
 
     def owner(self, _partition: int) -> int:
         """Return NOBODY: all members serve every partition."""
-        return NOBODY
+        return NO_OWNER
 
     def busy_until_us(self, replica: int) -> int:
         """Return when `replica` has finished what it acquired."""

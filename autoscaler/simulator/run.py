@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError, Policy, PolicyAround
-from autoscaler.records import decided, held
+from autoscaler.records import decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.deliveries import PlanDelivery, Share, make_delivery
@@ -118,11 +118,11 @@ class SimulatedJournal:
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with what it was made from."""
-        self._take(partial(decided, observation, decision, epoch=self._group.epoch))
+        self._take(partial(decision_record, observation, decision, epoch=self._group.epoch))
 
-    def record_hold(self, missing: NotReadyError) -> None:
+    def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""
-        self._take(partial(held, missing.missing, self._group.status()))
+        self._take(partial(not_ready_record, missing.missing, self._group.status()))
 
     def ticks(self, started_us: int) -> Iterator[TickRecord]:
         """Yield a record for each tick that was kept. started_us: what second 0 of the run is."""
@@ -198,7 +198,7 @@ def simulate(
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
-    ticks_us = ticks_of(settings, workload.duration_s)
+    ticks_us = tick_times_us(settings, workload.duration_s)
     for tick_us in ticks_us:
         world.look_for(tick_us)
     for tick_us in ticks_us:
@@ -239,7 +239,7 @@ def _watch(world: World, controller: Controller, settings: SimulationSettings, u
             controller.tick()
 
 
-def ticks_of(settings: SimulationSettings, duration_s: float) -> list[int]:
+def tick_times_us(settings: SimulationSettings, duration_s: float) -> list[int]:
     """Return ticks at i·interval + offset for i = 0, 1, … below `duration_s`."""
     count = max(0, ceil((duration_s - settings.tick_offset_s) / settings.decision_interval_s) + 1)
     ticks = (round((i * settings.decision_interval_s + settings.tick_offset_s) * 1e6) for i in range(count))

@@ -44,7 +44,7 @@ class ServiceSettings(Work, ServiceShape):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeliverySettings(Settings):
+class RebalanceSettings(Settings):
     """Parameters of the delivery models."""
 
     delivery: Delivery = setting(Delivery.INCREMENTAL)
@@ -77,7 +77,7 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observing(Settings):
+class ObservationSettings(Settings):
     """What of the simulated group is seen, and when."""
 
     observation_delay_s: float = setting(0.0, "s", least=0)
@@ -95,11 +95,11 @@ class Observing(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulationSettings(Observing):
+class SimulationSettings(ObservationSettings):
     """One world."""
 
     service: ServiceSettings = field(default_factory=ServiceSettings)
-    delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    delivery: RebalanceSettings = field(default_factory=RebalanceSettings)
     startup_s: float | None = setting(0.0, "s", least=0)
     """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)

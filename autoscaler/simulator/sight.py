@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
-from autoscaler.model import PartitionLoad, RecentArrivals, soonest_s
+from autoscaler.model import PartitionLoad, RecentArrivals, begin_offset_s
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.members import Member
@@ -110,7 +110,7 @@ class Sight:
         cells = self._slots(samples_us)
         slots = np.repeat(np.arange(count), SAMPLES)
         starts_s = self._slot_s * (slots - count)
-        begin_s = soonest_s((samples_us[:-1] - until_us) / 1e6 - starts_s, cells.sum(axis=1), slots)
+        begin_s = begin_offset_s((samples_us[:-1] - until_us) / 1e6 - starts_s, cells.sum(axis=1), slots)
         return RecentArrivals(self._slot_s, cells.reshape(count, SAMPLES, -1).sum(axis=1), begin_s), since_us
 
     def _edges_us(self, until_us: int, since_us: int) -> Ints:
@@ -179,7 +179,7 @@ class LearnedRates:
 
     def of(self, member: Member) -> float | None:
         """Of a replica that is known to differ, events/s; None: as the typical one, or not known."""
-        own = None if self.alike else self._rates.own(member.name)
+        own = None if self.alike else self._rates.own_rate(member.name)
         return None if own is None else self._told * own
 
     def _at_speed(self, number: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from autoscaler.jit import load_compiler
 from autoscaler.policies.chain import chained_policies
 from autoscaler.ports import Policy
-from autoscaler.simulator.chain import end_to_end_us, passed_on
+from autoscaler.simulator.chain import end_to_end_us, next_workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.run import RANKS, asked_of, percentile_s
@@ -66,7 +66,7 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
     for number, (question, policy) in enumerate(zip(questions, _policies(questions), strict=True)):
         if number:
             stage = scenario.stages[number - 1]
-            workload, cause = passed_on(
+            workload, cause = next_workload(
                 runs[-1], cause, branching=stage.branching, partitions=stage.partitions, seed=question.seed
             )
             causes.append(cause)

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 import autoscaler.optimum as optimum_module
-from autoscaler.optimum.optimum import Optimum, Question, optimum
+from autoscaler.optimum.optimum import Optimum, OptimumProblem, optimum
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.members import assign
-from autoscaler.simulator.run import simulate, ticks_of
+from autoscaler.simulator.run import simulate, tick_times_us
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.sent import CLAIRVOYANT, Sent, asked_delivery, settings_of
@@ -48,7 +48,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
     return next((why for why, holds in reasons.items() if holds), "")
 
 
-def _question(scenario: Scenario, sent: Sent) -> Question:
+def _question(scenario: Scenario, sent: Sent) -> OptimumProblem:
     settings = _world(scenario)
     chunks = list(sent.chunks())
     times_us = np.concatenate([np.zeros(0, np.int64), *(one.offset_us for one in chunks)])
@@ -56,12 +56,12 @@ def _question(scenario: Scenario, sent: Sent) -> Question:
     demands_us = ServiceTimes(settings.service, settings.seed).demands_us(0, len(times_us))
     names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
     owners = assign(sent.partitions, names, {})
-    return Question(
+    return OptimumProblem(
         times_us=times_us,
         partition=partition,
         takes_us=np.maximum(1, (demands_us / settings.service.speeds[0] + 0.5).astype(np.int64)),
         partitions=sent.partitions,
-        ticks_us=np.array(ticks_of(settings, sent.duration_s), np.int64),
+        ticks_us=np.array(tick_times_us(settings, sent.duration_s), np.int64),
         duration_us=round(sent.duration_s * 1e6),
         target_us=round(scenario.target.latency_target_s * 1e6),
         late_share=1 - scenario.target.percentile,
@@ -102,7 +102,7 @@ def _carried_out(scenario: Scenario, sent: Sent, schedule: Schedule) -> tuple[in
     return round(minutes * 60e6), late + sent.events - len(run.latency_us)
 
 
-def _key(question: Question) -> str:
+def _key(question: OptimumProblem) -> str:
     digest = sha256(b"".join(path.read_bytes() for path in sorted(CODE.glob("*.py"))))
     for name, value in vars(question).items():
         digest.update(name.encode() + (value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()))

@@ -10,7 +10,7 @@ import msgspec
 from autoscaler.jit import compiling_s, load_compiler
 from autoscaler.model import Action
 from autoscaler.optimum.optimum import EXACT
-from autoscaler.policies.registry import Asked, make_policy
+from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
@@ -158,9 +158,9 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
 
 
-def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> Asked:
+def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyConfig:
     """Return the scenario's policy as it is asked for, with these options."""
-    return Asked(
+    return PolicyConfig(
         scenario.autoscaler,
         scenario.target,
         scenario.guards,

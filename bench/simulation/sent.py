@@ -9,7 +9,13 @@ from typing import Final
 import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.settings import DeliverySettings, Failure, Observing, ServiceSettings, SimulationSettings
+from autoscaler.simulator.settings import (
+    Failure,
+    ObservationSettings,
+    RebalanceSettings,
+    ServiceSettings,
+    SimulationSettings,
+)
 from bench.scenario import Scenario
 from contracts.delivery import Delivery
 from contracts.membership import Work
@@ -139,13 +145,13 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
         )
         return SimulationSettings(
             service=ServiceSettings(**picked(world, ServiceSettings), **picked(payment, Work)),
-            delivery=DeliverySettings(
+            delivery=RebalanceSettings(
                 delivery=delivery_of(scenario),
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,
             ),
-            **picked(world, Observing),
+            **picked(world, ObservationSettings),
             startup_s=None if world.startup_s == "gke" else world.startup_s,
             latency_target_s=scenario.target.latency_target_s,
             decision_interval_s=scaling.decision_interval_s,

@@ -71,7 +71,7 @@ READERS: Final[dict[str, Groups]] = {
         "Scenario": (sections.Heading,),
         "Load": (sections.Load, Bursts),
         "Scaled group": (sections.Payment,),
-        "Simulated runs": (sections.Simulation, simulator.ServiceShape, simulator.Observing),
+        "Simulated runs": (sections.Simulation, simulator.ServiceShape, simulator.ObservationSettings),
         "Slow replicas": (membership.Speeds, membership.LiveSpeeds),
         "Chains of groups": (sections.Chain, sections.Stage),
         "Load generator": (DriverSettings,),

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals
-from autoscaler.simulator.engine import NOBODY
+from autoscaler.simulator.engine import NO_OWNER
 
 US: Final = 1e-6
 PARTITIONS: Final = 4
@@ -65,7 +65,7 @@ class Story:
 
     def end(self):
         for partition in range(PARTITIONS):
-            if self.engine.owner(partition) == NOBODY:
+            if self.engine.owner(partition) == NO_OWNER:
                 self.attach(partition, partition)
         self.drain()
 

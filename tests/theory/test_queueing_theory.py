@@ -14,7 +14,7 @@ from oracles.reference_engine import ReferenceEngine
 
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.engine import NOBODY, Engine
+from autoscaler.simulator.engine import NO_OWNER, Engine
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
 EVENTS = 1_000_000
@@ -129,7 +129,7 @@ def test_every_event_is_served_once_and_in_order(gaps, handovers, distribution):
     for after_us, partition, replica in handovers:
         engine.advance(engine.now_us + after_us)
         engine.detach(partition)
-        assert engine.owner(partition) == NOBODY
+        assert engine.owner(partition) == NO_OWNER
         engine.advance(engine.in_service_until_us(partition))
         engine.attach(partition, replicas[replica])
     engine.drain()

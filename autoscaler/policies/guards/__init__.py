@@ -6,7 +6,7 @@ from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 
 
-def guarded(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> Policy:
+def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> Policy:
     """Return the policy inside the guards that are switched on, to be read from the inside out.
 
     What is wanted: owners are dropped where the group places its partitions itself; the count is bounded, then

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import Wishes, change, hold, number, replicas_for, unowned
+from autoscaler.policies.planning import Wishes, change, no_change, number, replicas_for, unowned
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy, PolicyAround
 
@@ -150,11 +150,11 @@ class Fallback(PolicyAround):
 
     def _stand_in_for(self, observation: GroupObservation, fault: str) -> Decision:
         if not observation.partitions:
-            return replace(hold(observation, fault), fault=fault)
+            return replace(no_change(observation, fault), fault=fault)
         plan, why = self.stand_in.plan(observation)
         why, now = f"{fault}; {why}", observation.requested_replicas
         if plan.count == now and (plan.assignment is None or plan.assignment == observation.assignment):
-            decision = hold(observation, f"{why}: hold {now}", counts_only=plan.assignment is None)
+            decision = no_change(observation, f"{why}: hold {now}", counts_only=plan.assignment is None)
         else:
             decision = change(observation, plan, why)
         return replace(decision, fault=fault)

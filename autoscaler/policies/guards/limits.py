@@ -17,11 +17,11 @@ from autoscaler.policies.planning import (
     Wishes,
     busiest,
     change,
-    counted_plan,
-    hold,
     items_of,
+    no_change,
     number,
     plan_for,
+    plan_for_count,
     unowned,
 )
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -39,7 +39,7 @@ class CountsOnly(PolicyAround):
         """Return the inner decision without owners; to reassign is not ours here, so it becomes a hold."""
         wanted = self.policy.decide(observation)
         if wanted.action is Action.REASSIGN:
-            return hold(
+            return no_change(
                 observation, f"{wanted.reason}; vetoed: the group places its partitions itself", counts_only=True
             )
         return replace(wanted, plan=Plan(wanted.plan.replicas, None))
@@ -64,9 +64,9 @@ class Bounds(PolicyAround):
         plan = resized(observation, wanted.plan, count, self.replica_prefix)
         if plan.assignment is not None and count == observation.requested_replicas and not unowned(observation):
             if wanted.action is Action.DOWN:
-                return hold(observation, f"{why}: hold {count}")
+                return no_change(observation, f"{why}: hold {count}")
             if not _relieves(observation, plan):
-                return hold(observation, f"{why}: hold {count}, no placement relieves the busiest replica enough")
+                return no_change(observation, f"{why}: hold {count}, no placement relieves the busiest replica enough")
         return change(observation, plan, why)
 
     def _bounded(self, count: int, partitions: int) -> tuple[int, str]:
@@ -161,7 +161,7 @@ def _relieves(observation: GroupObservation, plan: Plan) -> bool:
 
 def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
     """Return a hold in place of `wanted`, with the reasons of both."""
-    held = hold(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
+    held = no_change(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
     return replace(held, alternatives=wanted.alternatives)
 
 
@@ -171,7 +171,7 @@ def resized(observation: GroupObservation, plan: Plan, count: int, prefix: str) 
     Evenly: each replica gets work by its share of μ; where not all can stay, those that are ready and quick do.
     """
     if plan.assignment is None:
-        return counted_plan(observation, count, prefix)
+        return plan_for_count(observation, count, prefix)
     if all(one.service_rate is None for one in observation.replicas):
         return plan_for(observation, spread(items_of(observation), count), prefix)
     return _spread_by_rate(observation, count, prefix)

@@ -161,7 +161,7 @@ class Reports:
     def hear(self, observation: GroupObservation) -> None:
         """Take in what one observation says, of those that have left as well."""
         reported = [(one.name, one.late) for one in observation.replicas]
-        for name, late in (*reported, *observation.late_of_others.items()):
+        for name, late in (*reported, *observation.late_of_removed_replicas.items()):
             if late is not None:
                 self.told[name] = self.told.get(name, 0) + max(0, late - self._booked.pop(name, 0))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from autoscaler.model import Alternative, Decision, GroupObservation, Plan, RecentArrivals
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import change, hold, number
+from autoscaler.policies.planning import change, no_change, number
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
 from autoscaler.policies.tail_aware.forecast import Demand
@@ -100,7 +100,7 @@ class TailAware:
         self._reports.hear(observation)
         self._late_upstream += observation.late_upstream
         if not observation.partitions:
-            return hold(observation, "the topic has no partitions")
+            return no_change(observation, "the topic has no partitions")
         asked, self._asked = self._asked, False
         if asked and self._before is not None and self._history.early(observation):
             return self._hurried(observation, *self._before)
@@ -151,7 +151,7 @@ class TailAware:
         requested = len(now.rates)
         found = [one for one in _weighed_plans(now) if len(one.replicas) >= requested]
         if not found:
-            return hold(observation, "nothing that could be done before the tick would help")
+            return no_change(observation, "nothing that could be done before the tick would help")
         chosen = min(found, key=_cost)
         self._patience.note(observation.at_s, requested, len(chosen.replicas))
         decision = self._decision(observation, now, chosen, found)

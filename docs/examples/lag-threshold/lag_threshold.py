@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.planning import change, counted_plan, replicas_for
+from autoscaler.policies.planning import change, plan_for_count, replicas_for
 from autoscaler.policies.registry import PolicyFactory
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
@@ -28,7 +28,7 @@ class LagThreshold:
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the plan for the lag there is, and why."""
         lag = sum(load.lag for load in observation.partitions)
-        plan = counted_plan(observation, replicas_for(lag, self.most), self.prefix)
+        plan = plan_for_count(observation, replicas_for(lag, self.most), self.prefix)
         return change(observation, plan, f"lag {lag} at {self.most} for each replica")
 
 

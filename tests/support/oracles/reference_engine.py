@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.chance import BLOCK, ServiceTimes
-from autoscaler.simulator.engine import NOBODY
+from autoscaler.simulator.engine import NO_OWNER
 from autoscaler.simulator.rows import Served
 
 
@@ -43,7 +43,7 @@ class _Replica:
     number: int
     alive: bool = True
     attached: set[int] = field(default_factory=set)
-    serving: int = NOBODY
+    serving: int = NO_OWNER
     """The event that it began last."""
     free_us: int = 0
     """When that one is finished."""
@@ -78,7 +78,7 @@ class ReferenceEngine:
         self._partition: list[int] = []
         self._waiting: list[deque[int]] = [deque() for _ in range(partitions)]
         """Events that have not begun, those that are yet to arrive included, by number."""
-        self._owner = [NOBODY] * partitions
+        self._owner = [NO_OWNER] * partitions
         self._replicas: list[_Replica] = []
         self._outcomes: dict[int, _Outcome] = {}
         self._arrived = 0
@@ -127,11 +127,11 @@ class ReferenceEngine:
 
     def detach(self, partition: int) -> None:
         """See `Engine`."""
-        if self._owner[partition] != NOBODY:
+        if self._owner[partition] != NO_OWNER:
             owner = self._replicas[self._owner[partition]]
             owner.attached.discard(partition)
             self._interrupt(owner)
-            self._owner[partition] = NOBODY
+            self._owner[partition] = NO_OWNER
 
     def owner(self, partition: int) -> int:
         """See `Engine`."""
@@ -139,7 +139,7 @@ class ReferenceEngine:
 
     def in_service_until_us(self, partition: int) -> int:
         """See `Engine`. The last one, should a new owner have been attached too early."""
-        serving = (r for r in self._replicas if r.serving != NOBODY and self._partition[r.serving] == partition)
+        serving = (r for r in self._replicas if r.serving != NO_OWNER and self._partition[r.serving] == partition)
         return max([self._now_us, *(replica.free_us for replica in serving)])
 
     def produced(self) -> NDArray[np.int64]:
@@ -170,15 +170,15 @@ class ReferenceEngine:
             self._waiting[self._partition[event]] = deque(sorted([event, *waiting]))
             if self._outcomes[event].done_us > self._now_us:
                 del self._outcomes[event]
-            if (owner := self._owner[self._partition[event]]) != NOBODY:
+            if (owner := self._owner[self._partition[event]]) != NO_OWNER:
                 self._interrupt(self._replicas[owner])
         dead.uncommitted.clear()
-        dead.serving = NOBODY
+        dead.serving = NO_OWNER
         dead.alive = False
 
     def drain(self) -> int:
         """See `Engine`. Raises ValueError if events are left in partitions that are attached nowhere."""
-        forgotten = [p for p, waiting in enumerate(self._waiting) if waiting and self._owner[p] == NOBODY]
+        forgotten = [p for p, waiting in enumerate(self._waiting) if waiting and self._owner[p] == NO_OWNER]
         if forgotten:
             raise ValueError(f"nobody serves what is left in partitions {forgotten}")
         self._serve(None)

@@ -30,7 +30,7 @@ class FakeJournal:
     def record(self, observation, decision):
         self.decisions.append((observation, decision))
 
-    def record_hold(self, missing):
+    def record_not_ready(self, missing):
         self.holds.append(missing.missing)
 
 

@@ -72,7 +72,7 @@ def test_chance_makes_no_replica_an_odd_one():
         for _ in range(20):
             for machine in machines:
                 rates.observe(machine.serve(50))
-            taken_for_odd += sum(rates.own(machine.name) is not None for machine in machines)
+            taken_for_odd += sum(rates.own_rate(machine.name) is not None for machine in machines)
 
     assert taken_for_odd <= 0.01 * 100 * 5 * 20
 

@@ -28,7 +28,7 @@ def test_it_is_the_p99_of_the_planned_pauses_that_are_remembered() -> None:
     assert made.planned_s() == 0.03, "of few the longest"
     made.observe([number / 1000 for number in range(1, REMEMBERED + 1)])
     assert made.planned_s() == 0.199, "at or below it is the next pause with a probability of 99 %"
-    assert (made.seen, said) == (ENOUGH + REMEMBERED, [])
+    assert (made.pause_count, said) == (ENOUGH + REMEMBERED, [])
 
 
 def test_a_run_that_repeats_a_published_one_keeps_its_fixed_time() -> None:

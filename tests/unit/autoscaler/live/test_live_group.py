@@ -67,7 +67,7 @@ def test_who_is_silent_is_marked_and_nobody_waits_for_it() -> None:
 
 def late_seen(world: GroupWorld) -> dict[str, int | None]:
     observed = world.group.observe()
-    return {one.name: one.late for one in observed.replicas} | dict(observed.late_of_others)
+    return {one.name: one.late for one in observed.replicas} | dict(observed.late_of_removed_replicas)
 
 
 def test_late_events_are_told_since_the_observation_before() -> None:

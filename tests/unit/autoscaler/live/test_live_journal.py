@@ -28,7 +28,7 @@ def test_a_hold_for_want_of_data_says_what_was_missing_and_guesses_nothing() -> 
     found: list[JournalEntry] = []
     journal = LiveJournal(found.append, lambda: STATUS, "linear", Problems(print), stamp_us=same, clock=lambda: 1001.1)
     journal.record(OBSERVATION, DECISION)
-    journal.record_hold(NotReadyError("end offset of payments.requested/1"))
+    journal.record_not_ready(NotReadyError("end offset of payments.requested/1"))
     hold = found[1]
     assert isinstance(hold, TickRecord)
     assert (hold.tick, hold.action, hold.missing) == (2, "hold", "end offset of payments.requested/1")

@@ -7,7 +7,7 @@ from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action, Decision
 from autoscaler.policies.chain import Chained, Link, Reporting
-from autoscaler.policies.planning import hold
+from autoscaler.policies.planning import no_change
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.policies.upstream import Report
@@ -23,7 +23,7 @@ class Listening:
 
     def decide(self, observation):
         self.told.append(observation)
-        return hold(observation, "listens")
+        return no_change(observation, "listens")
 
 
 class Spender:
@@ -35,7 +35,7 @@ class Spender:
 def report(at_s, rates, lags=None, *, plan=None, late=0.0, startup_s=0.0):
     """One tick of a stage of one replica, μ = 200 events/s."""
     observation = replace(seen(rates, lags, at_s=at_s), startup_s=startup_s)
-    decision = hold(observation, "as it is") if plan is None else Decision(Action.UP, plan, "more")
+    decision = no_change(observation, "as it is") if plan is None else Decision(Action.UP, plan, "more")
     return Report(observation, decision, late)
 
 
@@ -57,9 +57,9 @@ def test_without_news_from_upstream_a_stage_sees_itself_only():
     link.append(report(5.1, [60.0], [0]))
     child.decide(seen([100.0], [0], at_s=0.1))
     assert policy.told[-1] == replace(seen([100.0], [0], at_s=0.1), overhead_s=0.6), "later ticks are not looked at"
-    child.decide(replace(seen([100.0], [0], at_s=5.1), late_of_others={"payment-9": 3}))
+    child.decide(replace(seen([100.0], [0], at_s=5.1), late_of_removed_replicas={"payment-9": 3}))
     assert policy.told[-1].inflow
-    assert not policy.told[-1].late_of_others, "they know when an event came here, not what it had left"
+    assert not policy.told[-1].late_of_removed_replicas, "they know when an event came here, not what it had left"
     child.decide(seen([100.0], [0], at_s=9.1))
     assert not policy.told[-1].inflow, "the tick of four seconds ago says nothing of now"
 

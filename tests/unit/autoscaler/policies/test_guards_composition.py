@@ -5,7 +5,7 @@ from unit.autoscaler.builders import Wants, seen
 from unit.autoscaler.policies.timelines import TOLD, Obedient
 
 from autoscaler.model import Action
-from autoscaler.policies.guards import guarded
+from autoscaler.policies.guards import add_guards
 from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 
@@ -20,7 +20,7 @@ NOTHING = GuardSettings(stuck_after_s=0, fallback=False)
 
 def chain(guards):
     """Return the names of the guards, from the inside out."""
-    policy, names = guarded(Wants(1), PolicySettings(), guards), []
+    policy, names = add_guards(Wants(1), PolicySettings(), guards), []
     while not isinstance(policy, Wants):
         names.insert(0, type(policy).__name__)
         policy = policy.policy
@@ -45,7 +45,7 @@ def test_guards_wrap_from_the_inside_out():
 
 def test_a_day_on_which_much_goes_wrong():
     inner = Wants(3)
-    policy = guarded(inner, PolicySettings(), GuardSettings(cool_down_down_s=5, fallback_down_s=10))
+    policy = add_guards(inner, PolicySettings(), GuardSettings(cool_down_down_s=5, fallback_down_s=10))
 
     surge = policy.decide(seen([100] * 5, replicas=1, at_s=0))
     assert (surge.action, surge.plan.count) == (Action.UP, 3)
@@ -67,7 +67,7 @@ def test_a_day_on_which_much_goes_wrong():
 
 def test_without_the_fallback_an_error_ends_the_loop():
     with pytest.raises(IndexError):
-        guarded(Wants(-1), PolicySettings(), NOTHING).decide(seen([1]))
+        add_guards(Wants(-1), PolicySettings(), NOTHING).decide(seen([1]))
 
 
 @pytest.mark.parametrize("name", POLICIES)

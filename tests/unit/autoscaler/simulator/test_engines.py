@@ -5,7 +5,7 @@ from engine_stories import US, arrivals, outcome
 from oracles.reference_engine import ReferenceEngine
 
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.engine import NOBODY, Engine
+from autoscaler.simulator.engine import NO_OWNER, Engine
 from autoscaler.simulator.settings import ServiceSettings
 
 
@@ -36,7 +36,7 @@ def test_a_handover_by_hand(engine_of):
     assert engine.in_service_until_us(0) == 15
     assert engine.in_service_until_us(1) == 20
     engine.detach(1)
-    assert engine.owner(1) == NOBODY
+    assert engine.owner(1) == NO_OWNER
 
     engine.advance(28)  # its events wait, and event 2 came forward
     engine.attach(1, 1)
@@ -53,7 +53,7 @@ def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
 
     engine.advance(15)
     engine.kill(0)
-    assert engine.owner(0) == NOBODY
+    assert engine.owner(0) == NO_OWNER
     assert engine.in_service_until_us(0) == 15, "nobody serves any more"
     engine.advance(100)
     engine.attach(0, 1)

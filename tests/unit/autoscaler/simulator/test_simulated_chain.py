@@ -6,7 +6,7 @@ import pytest
 from autoscaler.policies.baselines import Static
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.chain import end_to_end_us, passed_on
+from autoscaler.simulator.chain import end_to_end_us, next_workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
 
@@ -36,7 +36,7 @@ def one_server(times_us, service_us):
 
 def test_what_leaves_a_stage_arrives_at_the_next_one():
     first = served(first_stage(), 0.02)
-    workload, cause = passed_on(first, np.arange(900), branching=1.0, partitions=4, seed=1)
+    workload, cause = next_workload(first, np.arange(900), branching=1.0, partitions=4, seed=1)
     second = served(workload, 0.021)
     by_hand = one_server(np.sort(first.events.done_us), 21_000)
     assert np.array_equal(np.sort(second.events.done_us), by_hand)
@@ -48,7 +48,7 @@ def test_what_leaves_a_stage_arrives_at_the_next_one():
 @pytest.mark.parametrize(("branching", "fewest", "most"), [(0.0, 0, 0), (0.4, 0, 1), (2.0, 2, 2), (2.5, 2, 3)])
 def test_branching_is_how_many_events_each_one_causes(branching, fewest, most):
     first = served(first_stage(), 0.005)
-    workload, cause = passed_on(first, np.arange(900), branching=branching, partitions=4, seed=1)
+    workload, cause = next_workload(first, np.arange(900), branching=branching, partitions=4, seed=1)
     each = np.bincount(cause, minlength=900)
     assert (each.min(), each.max()) == (fewest, most)
     assert len(cause) == pytest.approx(900 * branching, abs=60)

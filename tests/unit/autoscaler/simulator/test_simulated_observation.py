@@ -34,14 +34,14 @@ def test_who_leaves_or_has_left_reports_what_it_finished_too_late(delivery):
     story = Story([(0, k % 2) for k in range(60)], latency_target_s=0.125, delivery=delivery)
     story.at(1).plan([0, 1] if delivery is Delivery.INCREMENTAL else None, replicas=[0, 1])
     before = story.at(100).observe()
-    assert not before.late_of_others
+    assert not before.late_of_removed_replicas
     story.plan([0, 0] if delivery is Delivery.INCREMENTAL else None, replicas=[0])
     seen = [story.at(at).observe() for at in (140, 900, 1000)]
-    assert {name for one in seen for name in one.late_of_others} == {"payment-1"}
-    late = sum(one.replicas[0].late + sum(one.late_of_others.values()) for one in (before, *seen))
+    assert {name for one in seen for name in one.late_of_removed_replicas} == {"payment-1"}
+    late = sum(one.replicas[0].late + sum(one.late_of_removed_replicas.values()) for one in (before, *seen))
     story.served()
     assert late == np.count_nonzero(story.world.outcomes.events().done_us > 125_000) > 0
-    assert not seen[-1].late_of_others, "it is gone, and has said its last"
+    assert not seen[-1].late_of_removed_replicas, "it is gone, and has said its last"
 
 
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():

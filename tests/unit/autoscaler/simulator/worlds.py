@@ -5,7 +5,7 @@ import numpy as np
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import World
-from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, SimulationSettings
+from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, SimulationSettings
 from contracts.delivery import Delivery
 
 TEN_MS = ServiceSettings(service_time_s=0.01)
@@ -32,9 +32,9 @@ class Story:
 
     def __init__(self, events_ms, *, partitions=2, delivery=Delivery.INCREMENTAL, settings=None, **how):
         """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
-        of_delivery = {name: how.pop(name) for name in tuple(how) if name in DeliverySettings.__dataclass_fields__}
+        of_delivery = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
-        self.settings = SimulationSettings(delivery=DeliverySettings(delivery=delivery, **of_delivery), **how)
+        self.settings = SimulationSettings(delivery=RebalanceSettings(delivery=delivery, **of_delivery), **how)
         self.world = World(workload_of(events_ms, partitions=partitions), self.settings)
         self.group = self.world.group
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.optimum.optimum import Question, optimum
+from autoscaler.optimum.optimum import OptimumProblem, optimum
 from autoscaler.policies.references import Clairvoyant, ClairvoyantSettings
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.run import simulate, ticks_of
-from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, SimulationSettings
+from autoscaler.simulator.run import simulate, tick_times_us
+from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, SimulationSettings
 from bench.scenario import load_scenario
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
@@ -46,12 +46,12 @@ def carried_out(times_us, partition, schedule, world, seconds):
 
 
 def question(times_us, partition, world, seconds, takes_us=None, **changes):
-    return Question(
+    return OptimumProblem(
         times_us=times_us,
         partition=partition,
         takes_us=takes_us if takes_us is not None else np.full(len(times_us), 5000),
         partitions=3,
-        ticks_us=np.array(ticks_of(world, seconds)),
+        ticks_us=np.array(tick_times_us(world, seconds)),
         duration_us=seconds * 1_000_000,
         target_us=TARGET_US,
         late_share=0.001,
@@ -91,7 +91,7 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
     times_us, partition = np.array(times, np.int64), np.array(partitions, np.int64)
     world = SimulationSettings(
         service=ServiceSettings(distribution=distribution),
-        delivery=DeliverySettings(pause_s=pause_s),
+        delivery=RebalanceSettings(pause_s=pause_s),
         tick_offset_s=offset_s,
         startup_s=startup_s,
         initial_replicas=there,
@@ -101,7 +101,7 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
 
     found, schedule = optimum(question(times_us, partition, world, seconds, takes_us.astype(np.int64), **at_first))
 
-    ticks = ticks_of(world, seconds)
+    ticks = tick_times_us(world, seconds)
     every = [owners for placement in PLACEMENTS for owners in named(placement)]
     best = []
     for first in PLACEMENTS if there == 1 else every:  # one replica: names make no difference yet
@@ -157,7 +157,7 @@ def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
     """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,011 is late."""
     times_us = np.array([0] * 101 + [1_000_000] * 10 + [2_000_000] * 900, np.int64)
     partition = np.array([0] * 51 + [1] * 50 + [1] * 10 + [0, 1, 2] * 300, np.int64)
-    world = SimulationSettings(delivery=DeliverySettings(pause_s=0.05), tick_offset_s=0.9)
+    world = SimulationSettings(delivery=RebalanceSettings(pause_s=0.05), tick_offset_s=0.9)
     times_us[-900:] += 5000 * np.arange(900)
     found, _ = optimum(question(times_us, partition, world, 7))
     assert (found.late, found.why) == (1, "")

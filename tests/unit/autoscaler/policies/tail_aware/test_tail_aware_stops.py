@@ -5,11 +5,11 @@ import numpy as np
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import DeliverySettings, SimulationSettings
+from autoscaler.simulator.settings import RebalanceSettings, SimulationSettings
 from contracts.delivery import Delivery
 
 PARTITIONS = 10
-STOPS = DeliverySettings(delivery=Delivery.EAGER, rebalance_time_s=0.5)
+STOPS = RebalanceSettings(delivery=Delivery.EAGER, rebalance_time_s=0.5)
 
 
 def bursts(sizes: list[int]) -> Workload:

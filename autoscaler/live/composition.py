@@ -51,7 +51,7 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
     return policy_config_of(settings).policy()
 
 
-def policy_config_of(settings: AutoscalerSettings) -> Asked:
+def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
     """Return the policy that the settings ask for. Raises ValueError."""
     return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime))
 

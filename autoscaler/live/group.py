@@ -147,7 +147,7 @@ class LiveGroup:
 
     def _observed(self, name: str, late: int | None) -> Replica:
         ready, silent_s = self._scaler.is_ready(name), self._silent.get(name, 0.0)
-        return Replica(name, ready, self._service_rates.own(name), silent_s, late if ready or late else 0)
+        return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation; None where no new ones were sampled."""

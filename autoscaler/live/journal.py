@@ -116,11 +116,11 @@ class LiveJournal:
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with its observation; a policy for which another one stands in has a problem."""
         self._problems.report("policy", decision.fault, unhealthy_after=PERSISTENT_TICKS)
-        self._record_tick(observation.at_s, partial(decided, observation, decision, epoch=self._status().epoch))
+        self._record_tick(observation.at_s, partial(decision_record, observation, decision, epoch=self._status().epoch))
 
     def record_not_ready(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""
-        self._record_tick(self._clock(), partial(held, missing.missing, self._status()))
+        self._record_tick(self._clock(), partial(not_ready_record, missing.missing, self._status()))
 
     def _record_tick(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1

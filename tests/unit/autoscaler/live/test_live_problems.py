@@ -10,7 +10,7 @@ from autoscaler.live.journal import LiveJournal
 from autoscaler.live.metrics import CONDITIONS
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
-from autoscaler.policies.guards import guarded
+from autoscaler.policies.guards import add_guards
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.records import GroupStatus
 from contracts.journal import JournalEntry
@@ -64,7 +64,7 @@ def test_what_may_be_an_accident_is_told_only_once_it_lasts(problems: Problems, 
 
 def test_a_policy_that_fails_at_three_ticks_in_a_row_makes_unwell_while_another_decides(problems: Problems) -> None:
     inner = Wants(-1)  # fails
-    policy = guarded(inner, PolicySettings(), GuardSettings())
+    policy = add_guards(inner, PolicySettings(), GuardSettings())
     ticks: list[JournalEntry] = []
     journal = LiveJournal(ticks.append, lambda: GroupStatus(1, 1, 1, 0, 180.0), "wants", problems)
     for tick in range(PERSISTENT_TICKS):

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoscaler.model import Action, Decision, GroupObservation
-from contracts.journal import AlternativeWeighed, PartitionSeen, TickRecord
+from contracts.journal import PartitionState, PlanAlternative, TickRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         reason=decision.reason,
         service_rate=observation.service_rate,
         partitions=tuple(
-            PartitionSeen(
+            PartitionState(
                 partition=one.partition, arrival_rate=one.arrival_rate, lag=one.lag, owner=owners.get(one.partition)
             )
             for one in observation.partitions
@@ -41,7 +41,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         planned_replicas=decision.plan.count,
         epoch=epoch,
         alternatives=tuple(
-            AlternativeWeighed(replicas=one.replicas, moved=one.moved, in_sla=one.in_sla, cost_s=one.cost_s)
+            PlanAlternative(replicas=one.replicas, moved=one.moved, in_sla=one.in_sla, cost_s=one.cost_s)
             for one in decision.alternatives
         ),
     )

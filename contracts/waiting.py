@@ -8,7 +8,7 @@ T = TypeVar("T")
 POLL_S: Final = 0.05
 
 
-class NotWithinError(TimeoutError):
+class WaitTimeoutError(TimeoutError):
     """The condition did not become true within the deadline."""
 
 
@@ -20,6 +20,6 @@ def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float 
     deadline_s = time.monotonic() + within_s
     while not (found := condition()):
         if time.monotonic() >= deadline_s:
-            raise NotWithinError(f"not within {within_s:g} s: {what}")
+            raise WaitTimeoutError(f"not within {within_s:g} s: {what}")
         time.sleep(poll_s)
     return found

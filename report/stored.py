@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from contracts.events import SCHEMA_VERSION
-from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
+from contracts.journal import JOURNAL_VERSION, RECORD, JournalDecoder, JournalEntry
 from contracts.topics import Topic
 from report import ReportError
 from report.run_info import JOURNAL
@@ -242,7 +242,7 @@ def journal_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:
 
     Raises ReportError for what is no entry, or of another version.
     """
-    unfolder = Unfolder()
+    unfolder = JournalDecoder()
     found = []
     for position, text in rows:
         try:

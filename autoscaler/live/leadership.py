@@ -19,7 +19,7 @@ from autoscaler.live.metrics import CONDITION, LEADING, MetricSet
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, serving
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 log = logging.getLogger("autoscaler")
 COMPONENT: Final = "leadership"
@@ -45,7 +45,7 @@ class Leadership:
         name: str,
         identity: str,
         on_lost: Callable[[str], None],
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._lease, self._name, self._identity = lease, name, identity
         self._on_lost, self._clock = on_lost, clock

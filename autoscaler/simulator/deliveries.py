@@ -10,7 +10,7 @@ from autoscaler.simulator.chance import Heartbeats
 from autoscaler.simulator.engine import NO_OWNER, Engine
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import RebalanceSettings
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
 Timing = Callable[[int, int], int]
 """(replica, µs from when on) → µs."""
@@ -315,14 +315,14 @@ def make_delivery(settings: RebalanceSettings, engine: Engine, agenda: Agenda, s
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.delivery:
-        case Delivery.INCREMENTAL:
+        case RebalanceProtocol.INCREMENTAL:
             pause_us = round(settings.pause_s * 1e6)
             return Handovers(
                 engine, agenda, stops_us=lambda _, now_us: now_us, starts_us=lambda _, free_us: free_us + pause_us
             )
-        case Delivery.KIP848:
+        case RebalanceProtocol.KIP848:
             return Handovers(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
-        case Delivery.COOPERATIVE_STICKY:
+        case RebalanceProtocol.COOPERATIVE_STICKY:
             return CooperativeSticky(engine, agenda, heartbeats, rebalance_time_us)
         case _:  # eager, and Faust's consumer, which rebalances eagerly
             return Eager(engine, agenda, heartbeats, rebalance_time_us)

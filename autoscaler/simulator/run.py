@@ -28,8 +28,8 @@ from autoscaler.simulator.outcome import Events, Outcomes, repeated
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, SimulationSettings
 from autoscaler.simulator.sight import Sight
-from contracts.delivery import Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.rebalance_protocol import RebalanceProtocol
 
 TICKS_TO_RECOVER: Final = 1000
 """A policy that does not replace a replica which died at the very end within so many further ticks never will."""
@@ -48,7 +48,7 @@ class World:
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
         delivery: PlanDelivery
-        if settings.delivery.delivery is Delivery.SHARE:
+        if settings.delivery.delivery is RebalanceProtocol.SHARE:
             pool = Pool(workload.partitions, service, target_us=target_us)
             self.engine, delivery = pool, Share(pool, self.agenda)
         else:

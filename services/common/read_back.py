@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0
@@ -89,7 +89,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: Take) ->
                     try:
                         if record.value is not None:
                             take(record)
-                    except UNDECODABLE as wrong:
+                    except DECODE_ERRORS as wrong:
                         passed_over += 1
                         where = f"{partition.topic}/{partition.partition} at offset {record.offset}"
                         _log.warning("passed over what I did not write, or cannot read, in %s (%s)", where, wrong)

@@ -24,7 +24,7 @@ from autoscaler.live.launchers.pods import (
     PodInstance,
     pod_of,
 )
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 COMPARE_INTERVAL_S: Final = 1.0
 """Wanted and existing pods are compared so often, even if nothing has happened."""
@@ -101,7 +101,7 @@ class KubernetesLauncher:
             instance = self._wanted.pop(name, None)
             self._reserved.pop(name, None)
             if instance is not None and not instance.stop_requested and not instance.kill_requested:
-                self._reserved[name] = steady_s() + RESERVATION_S
+                self._reserved[name] = monotonic_s() + RESERVATION_S
             self._notify()
 
     def find_orphans(self) -> Iterator[Orphan]:
@@ -200,7 +200,7 @@ class KubernetesLauncher:
         self._problems["lead"] = self._why_not_leading()
         if not self._adopted or self._problems["lead"]:
             return
-        if steady_s() - self._read_s > READ_INTERVAL_S:
+        if monotonic_s() - self._read_s > READ_INTERVAL_S:
             self._read()
         self._sort_out()
         for one in [one for one in self._instances() if one.kill_requested and one.pod and one.exit() is None]:
@@ -221,7 +221,7 @@ class KubernetesLauncher:
     def _sort_out(self) -> None:
         """Separate the wanted replicas from those that shall go, and from those that have gone."""
         with self._lock:
-            now_s = steady_s()
+            now_s = monotonic_s()
             self._reserved = {name: until_s for name, until_s in self._reserved.items() if until_s > now_s}
             for one in self._wanted.values():
                 if one.pod is None and (one.stop_requested or one.kill_requested):
@@ -259,7 +259,7 @@ class KubernetesLauncher:
             out = [one for one in cheapest if others_ready or not (one.pod and one.pod.ready)]
             staying = sum(not one.stop_requested for one in self._wanted.values())
             count = staying + len(self._reserved) + len(going) - len(out)
-            more, now_s = count > self._requested_count, steady_s()
+            more, now_s = count > self._requested_count, monotonic_s()
             released = [one for one in going if one.released_s]
         if self._by_plan:  # one more is wanted again, or the HPA lets it be: a gated pod takes its place, or none
             for one in released:
@@ -273,7 +273,7 @@ class KubernetesLauncher:
             self.wanted = count if self._by_plan else 0
             self._requested_count = count
             for one in out:
-                one.released_s = one.released_s or steady_s()
+                one.released_s = one.released_s or monotonic_s()
 
     def _read(self) -> None:
         found = self._api.read_deployment()
@@ -281,4 +281,4 @@ class KubernetesLauncher:
         for one in self._instances():
             one.no_pod_reason = failures[0]["message"] if failures else ""
         self._requested_count = self.wanted if self._by_plan else found["spec"]["replicas"]
-        self._read_s = steady_s()
+        self._read_s = monotonic_s()

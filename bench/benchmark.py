@@ -60,7 +60,7 @@ class Benchmark:
     def measure(self, case: str, tools: Tools) -> Row:
         """Return the figures of one case, and leave no process behind.
 
-        Raises BenchError, NotWithinError.
+        Raises BenchError, WaitTimeoutError.
         """
 
 

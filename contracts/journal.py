@@ -161,8 +161,8 @@ class JournalDecoder:
         self._last: TickRecord | None = None
         self._pieces: list[RecordPart] = []
 
-    def entry(self, record: JournalRecord) -> JournalEntry | None:
-        """Return the entry that this record completes; None while pieces of it are awaited.
+    def decode(self, text: bytes | str) -> JournalEntry | None:
+        """Return the entry that this record completes; None while parts of it are missing.
 
         A tick whose predecessor is not known, as where a reader begins, comes without partitions. Raises one of
         `contracts.validation.DECODE_ERRORS` where pieces make no record.
@@ -189,4 +189,4 @@ class JournalDecoder:
         self._pieces = [*before, piece]
         if len(self._pieces) < piece.parts:
             return None
-        return self.entry(RECORD.decode("".join(one.text for one in self._pieces)))
+        return self.decode("".join(one.text for one in self._pieces))

@@ -18,7 +18,7 @@ ANSWER_S: Final = 2.0
 
 _log = logging.getLogger("contracts.librdkafka")
 _log.addHandler(logging.NullHandler())
-_log.propagate = False  # every error that matters is in the sentence of NotThereError
+_log.propagate = False  # every error that matters is in the sentence of PreflightError
 
 
 class PreflightError(Exception):
@@ -44,7 +44,7 @@ def check_topics(
 ) -> None:
     """Return when every topic exists as needed, or when `stopped`. Waits for brokers and topics that are being started.
 
-    Raises NotThereError after `within_s` seconds.
+    Raises PreflightError after `within_s` seconds.
     """
     errors: list[KafkaError] = []
     consumer = Consumer(_client(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})

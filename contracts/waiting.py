@@ -15,7 +15,7 @@ class WaitTimeoutError(TimeoutError):
 def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = POLL_S) -> T:
     """Return the first true value of `condition`, asked at once and then every `poll_s` seconds.
 
-    poll_s: 0 if `condition` itself waits. Raises NotWithinError, which names `what`, after `within_s` seconds.
+    poll_s: 0 if `condition` itself waits. Raises WaitTimeoutError, which names `what`, after `within_s` seconds.
     """
     deadline_s = time.monotonic() + within_s
     while not (found := condition()):

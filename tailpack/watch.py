@@ -189,7 +189,7 @@ class Watcher:
         """Note one record; one that cannot be read is left out."""
         with suppress(*DECODE_ERRORS):
             if topic is Topic.JOURNAL:
-                if entry := self._journal.entry(RECORD.decode(value or b"")):
+                if entry := self._journal.decode(value or b""):
                     self.state.note(entry)
             elif topic is Topic.PROGRESS:
                 self.state.handovers.reported(self._progress.decode(value or b""))

@@ -47,7 +47,7 @@ def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
-    """Return when Kafka and the topics are there, within `deadline_s`. Raises NotThereError.
+    """Return when Kafka and the topics are there, within `deadline_s`. Raises PreflightError.
 
     follows_plans: a group of other members than PlanConsumers is refused.
     """

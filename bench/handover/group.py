@@ -66,7 +66,7 @@ class GroupBenchmark(Benchmark):
 
     @abstractmethod
     def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:
-        """Take the steps. Raises NotWithinError."""
+        """Take the steps. Raises WaitTimeoutError."""
 
     @staticmethod
     @abstractmethod
@@ -193,7 +193,7 @@ class ServedGroup:
             child.wait(STOP_S)
 
     def begin(self) -> None:
-        """Start replicas with equal shares of the partitions, and the load. Raises NotWithinError.
+        """Start replicas with equal shares of the partitions, and the load. Raises WaitTimeoutError.
 
         A group without a plan is awaited only until each partition has a finished event.
         """
@@ -252,7 +252,7 @@ class ServedGroup:
         self.quiet.append((from_us, now_us()))
 
     def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = STEP_DEADLINE_S) -> None:
-        """Take in what arrives until `condition` holds. Raises NotWithinError."""
+        """Take in what arrives until `condition` holds. Raises WaitTimeoutError."""
 
         def holds() -> bool:
             if not (done := condition()):
@@ -262,7 +262,7 @@ class ServedGroup:
         until(holds, within_s, what, poll_s=0)
 
     def wait_for_plan(self, within_s: float = STEP_DEADLINE_S) -> None:
-        """Wait until the replicas report the partitions that the newest plan gives them. Raises NotWithinError."""
+        """Wait until the replicas report the partitions that the newest plan gives them. Raises WaitTimeoutError."""
         in_force = lambda: self.seen.reported_owners(self.running) == self.assignment  # noqa: E731
         self.wait_for(in_force, "the newest plan is in force", within_s)
 
@@ -271,7 +271,7 @@ class ServedGroup:
     ) -> None:
         """Wait until a step that began at `at_us` is `done`, and for the end of its window; keep it.
 
-        Raises NotWithinError; the step is kept then, too. moves: see Step.
+        Raises WaitTimeoutError; the step is kept then, too. moves: see Step.
         """
         overdue = None
         try:

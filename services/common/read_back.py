@@ -23,9 +23,9 @@ FETCH_BYTES: Final = 524_288  # of each partition at once: what is fetched and n
 BATCH: Final = 1000
 
 IdOf = Callable[[bytes], str | None]
-"""Value of an output record → the id of the effect; None for a record of another stage. Raises UNDECODABLE."""
+"""Value of an output record → the id of the effect; None for a record of another stage. Raises DECODE_ERRORS."""
 Take = Callable[[Any], None]
-"""Takes a record that was read: topic, key, value. Raises UNDECODABLE for one that is passed over."""
+"""Takes a record that was read: topic, key, value. Raises DECODE_ERRORS for one that is passed over."""
 
 _log = logging.getLogger(__name__)
 

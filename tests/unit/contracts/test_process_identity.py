@@ -29,7 +29,7 @@ def test_a_process_keeps_its_identity_and_no_other_has_it() -> None:
 @needs_libfaketime
 @pytest.mark.parametrize("step", [3600, -3600, 15])
 def test_whoever_reads_it_under_another_clock_reads_the_same(step: int, tmp_path: Path) -> None:
-    read = f"from contracts.children import identity; print(identity({os.getpid()}))"
+    read = f"from contracts.children import process_identity; print(process_identity({os.getpid()}))"
     clock = SteppedClock(tmp_path)
     clock.set(step)
     environ = os.environ | clock.environ

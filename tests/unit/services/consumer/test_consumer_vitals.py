@@ -60,11 +60,11 @@ def test_a_replica_is_unhealthy_while_its_lease_is_expired(partitions):
         (reason,) = replica.vitals.health().reasons
         assert f"not confirmed the membership for {replica.now_s:.1f} s" in reason
         assert replica.vitals.progress().unwell == (reason,)
-        assert replica.metric("well") == 0
+        assert replica.metric("healthy") == 0
     replica.lease.renew(8.0)
     assert replica.vitals.health().ok
     assert replica.vitals.progress().unwell == ()
-    assert replica.metric("well") == 1
+    assert replica.metric("healthy") == 1
 
 
 def test_a_replica_is_ready_if_it_is_a_healthy_member():

@@ -119,10 +119,8 @@ def read_settings(
     """
     table = table_in(config) if config else {}
     known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
-    strangers = (key for key in table if key not in known)
-    problems = [
-        f"{config}: {key}: {NO_SECRET if _SECRET.search(key) else unknown_name(key, known)}" for key in strangers
-    ]
+    why = {key: NO_SECRET if _SECRET.search(key) else unknown_name(key, known) for key in table if key not in known}
+    problems = [f"{config}: {key}: {problem}" for key, problem in why.items()]
     found: list[Any] = []
     both: Any = ((Connection, Connection.aiokafka), (kind, check))  # certificates must be there, whatever the client
     for one, is_usable in both:

@@ -110,12 +110,9 @@ JournalEntry = TickRecord | PlanWritten | ReplicaChanged
 """An entry. `JournalEncoder` makes records of entries, `JournalDecoder` entries of records."""
 JournalRecord = JournalEntry | TickChanges | RecordPart  # a record of the journal topic, and of journal.parquet
 
-MAX_RECORD_CHARS: Final = (
-    200_000  # characters of a record: 800 kB at worst. Brokers take 1 MB unless they are told otherwise
-)
+MAX_RECORD_CHARS: Final = 200_000  # 800 kB at worst; the default limit of brokers is 1 MB
 
-RECORD: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(JournalRecord)
-"""Raises one of `contracts.validation.DECODE_ERRORS` for what is no record, or one of another version."""
+_record: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(JournalRecord)
 
 
 class JournalEncoder:
@@ -164,9 +161,12 @@ class JournalDecoder:
     def decode(self, text: bytes | str) -> JournalEntry | None:
         """Return the entry that this record completes; None while parts of it are missing.
 
-        A tick whose predecessor is not known, as where a reader begins, comes without partitions. Raises one of
-        `contracts.validation.DECODE_ERRORS` where pieces make no record.
+        A tick whose predecessor was not read has no partitions. Raises one of `contracts.validation.DECODE_ERRORS` for
+        records of other kinds or versions.
         """
+        record = _record.decode(text)
+        if record.v != JOURNAL_VERSION:
+            raise msgspec.ValidationError(f"version {record.v} is not supported; this release reads {JOURNAL_VERSION}")
         if isinstance(record, RecordPart):
             return self._piece(record)
         record = self._whole(record) if isinstance(record, TickChanges) else record

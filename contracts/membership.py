@@ -6,14 +6,12 @@ from typing import ClassVar, Final
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, Guarantee, RebalanceProtocol
 from contracts.settings import Rules, Settings, must, setting
 
-MIN_SERVICE_TIME: Final = must(
-    "service_time_s", lambda of: of["service_time_s"] >= 0.00001, "must be at least 0.00001 s"
-)
-"""Where settings divide by it, an event must take some time."""
+MIN_SERVICE_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 1e-5, "must be at least 0.00001 s")
+"""Rule of settings that are divided by the service time."""
 PLAN_PROTOCOL_ONLY: Final = must(
     "delivery", lambda of: of["delivery"] in PLAN_PROTOCOLS, "must be incremental or eager"
 )
-"""Where the settings are of our own consumer, the delivery is."""
+"""Rule of our own consumer, which follows plans."""
 
 
 @dataclass(frozen=True, kw_only=True)

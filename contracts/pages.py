@@ -57,9 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command in ("GET", "HEAD"):
             answer = self._respond(unquote(path), query)
         else:
-            answer = http_error(
-                "405 Method Not Allowed", f"{self.command} is not possible here; everything is read only"
-            )
+            answer = http_error("405 Method Not Allowed", f"{self.command} is not supported; all pages are read-only")
         code, _, phrase = answer.status.partition(" ")
         self.send_response(int(code), phrase)
         self.send_header("Content-Type", answer.content_type)

@@ -37,10 +37,7 @@ class TopicNeed(NamedTuple):
 
 
 def check_topics(
-    connection: Connection,
-    needed: Mapping[str, TopicNeed],
-    within_s: float,
-    stopped: Callable[[], bool] = lambda: False,
+    connection: Connection, needed: Mapping[str, TopicNeed], within_s: float, stopped: Callable[[], object] = bool
 ) -> None:
     """Return when every topic exists as needed, or when `stopped`. Waits for brokers and topics that are being started.
 

@@ -8,9 +8,7 @@ import msgspec
 PROGRESS_VERSION: Final = 1
 PROGRESS_INTERVAL_S: Final = 0.25
 LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of `Progress.latencies`, as multiples of W
-COUNTS_WITHIN_TARGET: Final = (
-    LATENCY_BOUNDS.index(1.0) + 1
-)  # so many of its counts are of events that were done within W
+COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # leading counts of `latencies`: events done within W
 
 
 class ReplicaState(StrEnum):

@@ -71,9 +71,8 @@ def check_settings(
         else:
             good[one.name] = value
     names = {one.name: key for key, one in keys.items()}
-    return good, problems + [
-        setting_error(names[name], good[name], said) for name, said in contradictions(good, into.rules())
-    ]
+    broken = contradictions(good, into.rules())
+    return good, problems + [setting_error(names[name], good[name], problem) for name, problem in broken]
 
 
 def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
@@ -102,10 +101,8 @@ def from_environment(
     def place(one: "Field[Any]") -> str:
         return variable(one) if environ.get(variable(one)) or not path else f"{path}: {one.name}"
 
-    setting_error = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
-    values = {
-        k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in setting_error if v is not None
-    }
+    found = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
+    values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in found if v is not None}
     return parse(values, into, strict=False, spelt=place)
 
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from contracts.events import SCHEMA_VERSION
-from contracts.journal import JOURNAL_VERSION, RECORD, JournalDecoder, JournalEntry
+from contracts.journal import JournalDecoder, JournalEntry
 from contracts.topics import Topic
 from report import ReportError
 from report.run_info import JOURNAL

@@ -11,15 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
-from contracts.journal import (
-    RECORD,
-    JournalDecoder,
-    JournalEntry,
-    PlanWritten,
-    ReplicaChange,
-    ReplicaChanged,
-    TickRecord,
-)
+from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.progress import Progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS

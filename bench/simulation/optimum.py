@@ -39,8 +39,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
         "stages have no optimum in common": bool(scenario.stages),
         "a share group has no owners whose placement could be best": delivery is RebalanceProtocol.SHARE,
         "start-ups are random, and a schedule cannot wait for what it does not know": settings.startup_s is None,
-        "each change stops the whole group, at the time of its members' heartbeats": delivery
-        is RebalanceProtocol.EAGER,
+        "each change stops the whole group at its members' heartbeats": delivery is RebalanceProtocol.EAGER,
         "replicas differ, and each placement would have as many costs as orders of them": not alike,
         "replicas die": bool(settings.failures),
         "replicas share a limit, and none is served apart from the others": bool(service.shared_limits),

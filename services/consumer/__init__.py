@@ -24,17 +24,6 @@ from services.consumer.interface import (
 from services.consumer.plan_consumer import PlanConsumer
 
 __all__ = [
-    "BatchHandler",
-    "Event",
-    "Handler",
-    "Health",
-    "Listeners",
-    "OnLogReset",
-    "Options",
-    "PlanConsumer",
-    "RebalanceProtocol",
-    "Refused",
-    "ReplicaError",
-    "Topics",
-    "from_environment",
+    "BatchHandler", "Event", "Handler", "Health", "Listeners", "OnLogReset", "Options", "PlanConsumer",
+    "RebalanceProtocol", "Refused", "ReplicaError", "Topics", "from_environment",
 ]  # fmt: skip

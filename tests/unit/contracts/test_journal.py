@@ -8,16 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unfolded import entries
 
-from contracts.journal import (
-    MAX_RECORD_CHARS,
-    RECORD,
-    JournalDecoder,
-    JournalEncoder,
-    JournalEntry,
-    PartitionState,
-    PlanWritten,
-    TickRecord,
-)
+from contracts import journal
+from contracts.journal import JournalDecoder, JournalEncoder, JournalEntry, PartitionState, PlanWritten, TickRecord
 
 DAY_TICKS = 86_400
 
@@ -38,7 +30,7 @@ def seen(lags: Sequence[int]) -> list[PartitionState]:
 
 def written(folder: JournalEncoder, entry: JournalEntry) -> list[bytes]:
     records = folder.records(entry)
-    assert all(len(record.decode()) <= 2 * MAX_RECORD_CHARS + 200 for record in records)
+    assert all(len(record.decode()) <= 2 * journal.MAX_RECORD_CHARS + 200 for record in records)
     return records
 
 

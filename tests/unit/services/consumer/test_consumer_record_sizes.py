@@ -27,7 +27,7 @@ class Client:
             raise self.errors.pop()
         limits = {"small": "1000"}
         return SimpleNamespace(
-            resources=[(0, "", 2, one, [(MAX_MESSAGE_BYTES, limits.get(one, "50000"))]) for one in topics]
+            resources=[(0, "", 2, at, [(MAX_MESSAGE_BYTES, limits.get(at, "50000"))]) for at in topics]
         )
 
 

@@ -1,7 +1,7 @@
-"""tailpack scaler, python -m autoscaler.keda: answer KEDA with the newest plan, until SIGTERM or SIGINT.
+"""`tailpack scaler`, `python -m autoscaler.keda`: report the newest plan to KEDA until SIGTERM or SIGINT.
 
-A separate process next to the autoscaler: it reads the plan topic alone, so it answers while the autoscaler is away or
-is replaced, as the replicas go on by the last plan.
+It is a separate process and reads only the plan topic. So it answers while the autoscaler is down or replaced, and the
+replicas keep running by the last plan.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from contracts.plan import PlanRecord
 
 log = logging.getLogger("keda")
 ASK_EVERY_S: Final = 1.0
-"""How often the brokers are asked where the topic ends: silence alone does not show that they are away."""
+"""Interval of a request to the brokers. Without it an unreachable broker looks like a topic without new plans."""
 ASK_TIMEOUT_S: Final = 1.0
 MAX_POLL_AGE_S = 10.0
-"""The health page answers 503 when the thread has not looked at the plan topic for this duration."""
+"""The health page answers 503 if the plan topic was not polled for this duration."""
 
 
 def main(config: Path | None = None) -> int:
-    """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. config: a TOML file; the environment overrides it. Returns the exit code."""
 
     def run() -> int:
         asyncio.run(_run(*read_settings(os.environ, KedaSettings, config)))
@@ -65,7 +65,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
         plan=lambda: {"in_force": plans.newest},
         registry=shown.registry,
         tick_limit_s=MAX_POLL_AGE_S,
-        problems=lambda: problems.now,
+        problems=lambda: problems.current,
     )
     server, port = bind_server(scaler, settings.grpc_host, settings.grpc_port)
     with serving(source, settings) as begin:
@@ -73,7 +73,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
             follower.start()
             begin()
             await server.start()
-            log.info(f"KEDA is answered on port {port}")
+            log.info(f"listening for KEDA on port {port}")
             await stop.wait()
         finally:
             await server.stop(grace=0)
@@ -83,7 +83,8 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
 class PlanFollower(threading.Thread):
     """Reads plans until closed.
 
-    news: called from the thread with each newer plan. trouble: called with why plans cannot be read; empty: they can.
+    on_plan: called from the thread with each newer plan. report_problem: called with the reason while plans cannot be
+    read; empty: recovered.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class PlanFollower(threading.Thread):
         self.plans.consumer.close()
 
     def run(self) -> None:
-        """Read, and ask the brokers now and then."""
+        """Read plans, and send the brokers a request every second."""
         ask_s = self.last_poll_s
         while not self._closing.is_set():
             self.last_poll_s, before = monotonic_s(), self.plans.newest
@@ -112,16 +113,16 @@ class PlanFollower(threading.Thread):
             if self.plans.newest is not None and self.plans.newest is not before:
                 self._on_plan(self.plans.newest)
             if monotonic_s() >= ask_s:
-                self._ask()
+                self._check_brokers()
                 ask_s = monotonic_s() + ASK_EVERY_S
 
-    def _ask(self) -> None:
+    def _check_brokers(self) -> None:
         try:
             self.plans.consumer.get_watermark_offsets(self.plans.place, timeout=ASK_TIMEOUT_S)
-        except KafkaException as away:
+        except KafkaException as error:
             newest = self.plans.newest
-            known = "none is known" if newest is None else f"plan {newest.epoch} stays in force"
-            self._report_problem(f"{self._where} cannot be read: {away.args[0].str()}; {known}")
+            known = "no plan is known" if newest is None else f"plan {newest.epoch} stays in force"
+            self._report_problem(f"cannot read {self._where}: {error.args[0].str()}; {known}")
         else:
             self._report_problem("")
 

@@ -1,4 +1,4 @@
-"""Puts the live autoscaler together and takes it apart again."""
+"""Construction, run and shutdown of one live autoscaler."""
 
 import gc
 import math
@@ -39,11 +39,11 @@ from contracts.waiting import WaitTimeoutError, until
 
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
-"""At a clean stop, beyond the longest that a replica has before SIGKILL."""
+"""Extra wait at a clean shutdown, after the last replica's SIGKILL."""
 EXTERNAL_STOP_S: Final = 45.0
-"""Beyond that, where KEDA and the HPA stop replicas: they look every 15 s, and after 30 s a pod is deleted directly."""
+"""Extra time to stop a replica where the HPA deletes pods: it acts every 15 s; after 30 s we delete the pod."""
 MAX_MISSED_TICKS: Final = 3
-"""After so many intervals without a tick the health page says so."""
+"""Decision intervals without a tick after which the health page answers 503."""
 
 
 def policy_from(settings: AutoscalerSettings) -> Policy:
@@ -52,16 +52,16 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 
 
 def policy_config_of(settings: AutoscalerSettings) -> PolicyConfig:
-    """Return the policy that the settings ask for. Raises ValueError."""
+    """Return the configuration of the policy. Raises ValueError."""
     return PolicyConfig(settings, settings, settings, settings.options(), bool(settings.runtime))
 
 
 def launcher_from(
     settings: AutoscalerSettings, environ: Mapping[str, str], why_not_leading: Callable[[], str] = str
 ) -> Launcher:
-    """Return what starts replicas. They are not held to a number of partitions: the topic may have grown since.
+    """Return the launcher. Its replicas accept any number of partitions, because the topic may grow.
 
-    why_not: why we may not act now, as we do not lead; empty: we may. Raises LauncherError.
+    why_not_leading: returns why this autoscaler may not act now; empty: it leads. Raises LauncherError.
     """
     if settings.launcher in ("kubernetes", "keda"):
         with of_extra("kubernetes"):
@@ -85,17 +85,17 @@ class StartupConfig:
     connection: Connection
     policy: Policy
     environ: Mapping[str, str]
-    """Of its replicas: this process's own, with the settings of a file."""
+    """Environment of the replicas: this process's own, plus the settings of the file."""
 
 
 class LiveAutoscaler:
     """One controller with everything around it."""
 
     def __init__(self, config: StartupConfig, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
-        """Bind the port, then take over the plan log; nothing is decided or started yet.
+        """Bind the port, then take over the plan log. Nothing is decided or started yet.
 
-        In this order: an autoscaler that cannot run must not fence the one that runs.
-        warn: called with sentences for an operator.
+        The order matters: an autoscaler that cannot run must not fence the one that runs.
+        warn: called with log lines for an operator.
         Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError and KafkaException.
         """
         settings, connection, policy = config.settings, config.connection, config.policy
@@ -103,12 +103,12 @@ class LiveAutoscaler:
         self._metrics = Metrics()
         self._problems = Problems(warn, self._metrics.set_condition)
         source = Source(
-            last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  made below, as the next ones
+            last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  created below
             plan=lambda: self._group.page(),  # noqa: PLW0108
             decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
             registry=self._metrics.registry,
             tick_limit_s=MAX_MISSED_TICKS * settings.decision_interval_s,
-            problems=lambda: self._problems.now,
+            problems=lambda: self._problems.current,
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
             targets=lambda: self._reports.metric_addresses(),  # noqa: PLW0108
         )
@@ -116,38 +116,37 @@ class LiveAutoscaler:
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, self._metrics, partial(self._problems.report, "journal"))
         self._reports = ProgressReader(connection)
-        ours, others_s = not settings.runtime, EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
+        obeys_plans = not settings.runtime
+        external_s = EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
             launcher,
             self._journal.record,
-            timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
-            joins_warm=ours and settings.delivery is RebalanceProtocol.INCREMENTAL,
-            obeys_plans=ours,
+            timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + external_s),
+            joins_warm=obeys_plans and settings.delivery is RebalanceProtocol.INCREMENTAL,
+            obeys_plans=obeys_plans,
         )
         group = settings.group_in(connection.namespace)
         self._metrics.set_group(group, policy.name, settings)
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
         if not settings.payment_partitions:
             self._offsets.count_partitions()
+        adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
             PlanLog(connection, group),
             self._scaler,
             self._journal.record,
             monotonic_s,
-            adoption=PlanAdoption(
-                settings.taken_within_s if ours else math.inf, monotonic_s, self._metrics[PLAN_ADOPTION].observe
-            ),
+            adoption=PlanAdoption(adoption_limit_s, monotonic_s, self._metrics[PLAN_ADOPTION].observe),
             report_problem=partial(self._problems.report, "plans"),
             grace_s=settings.absence_grace_s,
         )
-        rates = ServiceRates(settings.service_rate)
         self._group = LiveGroup(
             settings,
             loads=LoadReader(self._offsets),
             reports=self._reports,
             publisher=publisher,
             scaler=self._scaler,
-            service_rates=rates,
+            service_rates=ServiceRates(settings.service_rate),
             rebalance_time=RebalanceTime(
                 settings.rebalance_time_s,
                 learn=settings.learn_rebalance_time,
@@ -158,13 +157,11 @@ class LiveAutoscaler:
         )
         self._decisions = LiveJournal(self._journal.record, self._group.status, policy.name, self._problems)
         self._controller = Controller(self._group, policy, self._decisions)
-        lasting = round(PERSISTENT_TICKS * settings.decision_interval_s / STEP_S)
-        step = partial(
-            self._problems.run_step, "advance", self._group.advance, fatal=FencedError, unhealthy_after=lasting
-        )
+        steps = round(PERSISTENT_TICKS * settings.decision_interval_s / STEP_S)
+        self._run_step = partial(self._problems.run_step, fatal=FencedError)
         self._loop = Loop(
             self._tick,
-            step,
+            partial(self._run_step, "advance", self._group.advance, unhealthy_after=steps),
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=stop,
@@ -173,9 +170,9 @@ class LiveAutoscaler:
         )
 
     def run(self) -> None:
-        """Decide and act until told to stop. Raises FencedError when another controller has taken over."""
+        """Decide and act until `stop` is set. Raises FencedError when another controller has taken over."""
         self._metrics[LEADING].set(1)
-        self._show()  # from here on everything that the pages ask for is there
+        self._show()  # everything that the pages need exists now
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         warm_up_policy(  # while the first replicas start
@@ -185,22 +182,22 @@ class LiveAutoscaler:
             interval_s=self._settings.decision_interval_s,
             done=self._stop.is_set,
         )
-        gc.freeze()  # what was imported and compiled stays: looking through it again takes longer than a decision
+        gc.freeze()  # imports and compiled code stay: collecting them again takes longer than a decision
         self._loop.run()
 
     def stop_replicas(self) -> None:
-        """Stop every replica and wait until all are gone; each gives back what it owns. The plan stays in force."""
+        """Stop every replica and wait until all have exited. Each commits and leaves the group; the plan stays."""
         self._scaler.stop_all()
 
-        def gone() -> bool:
+        def all_exited() -> bool:
             self._scaler.reconcile(self._reports.poll())
             return not self._scaler.running
 
-        with suppress(WaitTimeoutError):  # replicas that are not our children (adopted) signal nothing when they end
-            until(gone, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
+        with suppress(WaitTimeoutError):  # an adopted replica is no child process, so its exit may go unnoticed
+            until(all_exited, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
 
     def close(self) -> int:
-        """Leave the brokers. Returns how many journal entries were lost."""
+        """Close all clients. Returns the number of journal records that were lost."""
         self._pages.close()
         self._launcher.close()
         self._reports.close()
@@ -208,15 +205,13 @@ class LiveAutoscaler:
         return self._journal.close()
 
     def _report_clock_jump(self, by_s: float) -> None:
-        said = f"the wall clock was set by {by_s:+.1f} s; nothing that is decided rests on it" if by_s else ""
-        self._problems.report("clock", said)
+        jump = f"wall clock jumped by {by_s:+.1f} s (ignored: decisions use the monotonic clock)" if by_s else ""
+        self._problems.report("clock", jump)
 
     def _tick(self) -> None:
         with self._metrics[TICK].time():
-            failed = self._problems.run_step(
-                "tick", self._controller.tick, fatal=FencedError, unhealthy_after=PERSISTENT_TICKS
-            )
-        if failed:
-            self._decisions.record_not_ready(NotReadyError(failed))
+            failure = self._run_step("tick", self._controller.tick, unhealthy_after=PERSISTENT_TICKS)
+        if failure:
+            self._decisions.record_not_ready(NotReadyError(failure))
         self._metrics[REBALANCE_TIME].set(self._group.rebalance_time_s)
         self._metrics[LAST_TICK].set_to_current_time()

@@ -1,4 +1,4 @@
-"""Problems for an operator: logged as they begin and as they end, and listed on the health page between."""
+"""Problems for an operator: logged when they begin and end, and listed on the health page in between."""
 
 import logging
 import os
@@ -16,19 +16,18 @@ from contracts.validation import InvalidSettingsError
 log = logging.getLogger(__name__)
 
 PERSISTENT_TICKS: Final = 3
-"""So many ticks in a row are no accident."""
-
+"""Consecutive failures after which a problem is no accident."""
 MAX_LISTED: Final = 5
 
 
 def first_few(texts: Iterable[str], between: str) -> str:
-    """Return the first texts, joined, and a mark where there are more."""
+    """Return the first five texts joined by `between`, then "…" if there are more."""
     few = list(islice(texts, MAX_LISTED + 1))
     return between.join((*few[:MAX_LISTED], *("…" for _ in few[MAX_LISTED:])))
 
 
 def exit_status_of(own: logging.Logger, run: Callable[[], int]) -> int:
-    """Return the exit status of a process: what `run` returns, or 2 where settings cannot be used: each is logged."""
+    """Run a process and return its exit status: that of `run`, or 2 after logging each unusable setting."""
     try:
         logs.configure(own.name, os.environ)
         return run()
@@ -36,7 +35,7 @@ def exit_status_of(own: logging.Logger, run: Callable[[], int]) -> int:
         problems = wrong.problems
     except PortTakenError as taken:
         problems = [str(taken)]
-    except KafkaException as wrong:  # the client refuses its settings; unreachable brokers are waited for
+    except KafkaException as wrong:  # the client rejects its settings; unreachable brokers raise nothing
         problems = [wrong.args[0].str()]
     for problem in problems:
         own.error(problem)
@@ -44,69 +43,68 @@ def exit_status_of(own: logging.Logger, run: Callable[[], int]) -> int:
 
 
 class Problems:
-    """One sentence for each problem, by the name of the component.
+    """Current problems: one sentence for each component.
 
-    say: called with new sentences. flag: called with each component and whether it has a problem.
+    warn: called with each log line. set_condition: called with a component and whether it has a problem.
     """
 
     def __init__(
-        self, log_line: Callable[[str], None], set_condition: Callable[[str, bool], None] = lambda *_: None
+        self, warn: Callable[[str], None], set_condition: Callable[[str, bool], None] = lambda *_: None
     ) -> None:
-        self._log_line = log_line
-        self._set_condition = set_condition
+        self._warn, self._set_condition = warn, set_condition
         self._calls: dict[str, int] = {}
-        self.now: Mapping[str, str] = MappingProxyType({})
+        self.current: Mapping[str, str] = MappingProxyType({})
         """Component → its problem. May be read from another thread."""
-        self._serious: frozenset[str] = frozenset()
+        self._unhealthy: frozenset[str] = frozenset()
 
     @property
     def unhealthy_reason(self) -> str:
-        """Why the autoscaler does not do its work; empty: it does. May be read from another thread."""
-        serious, now = self._serious, self.now
-        return "; ".join(why for what, why in now.items() if what in serious)
+        """Problems that stop the autoscaler from doing its work; empty: none. May be read from another thread."""
+        unhealthy, current = self._unhealthy, self.current
+        return "; ".join(problem for component, problem in current.items() if component in unhealthy)
 
-    def report(self, what: str, why: str, *, after: int = 1, unhealthy_after: int | None = None) -> None:
-        """Report the problem of `what`; empty: none any more. It is logged when it begins or ends, not each time.
+    def report(self, component: str, problem: str, *, after: int = 1, unhealthy_after: int | None = None) -> None:
+        """Set the problem of a component; empty: it has recovered. Only the beginning and the end are logged.
 
-        after: it counts once reported so many times in a row. unwell_after: … and then it keeps the autoscaler from its
-        work; None: it never does.
+        after: consecutive reports before it counts. unhealthy_after: consecutive reports after which it makes the
+        autoscaler unhealthy; None: it never does.
         """
-        calls = self._calls[what] = self._calls.get(what, 0) + 1 if why else 0
-        before, was_serious = self.now, what in self._serious
-        shown = why if calls >= after else ""
-        serious = unhealthy_after is not None and bool(shown) and calls >= unhealthy_after
-        if shown != before.get(what, ""):
-            others = {one: text for one, text in before.items() if one != what}
-            self.now = MappingProxyType(others | ({what: shown} if shown else {}))
-        if serious != was_serious:
-            self._serious = self._serious ^ {what}
-        if bool(shown) != (what in before):
-            self._set_condition(what, bool(shown))
-            self._log_line(f"{what}: {shown or 'well again'}")
-        elif serious and not was_serious:
-            self._log_line(f"{what}: UNWELL: {shown}")
+        calls = self._calls[component] = self._calls.get(component, 0) + 1 if problem else 0
+        before, was_unhealthy = self.current, component in self._unhealthy
+        shown = problem if calls >= after else ""
+        unhealthy = unhealthy_after is not None and bool(shown) and calls >= unhealthy_after
+        if shown != before.get(component, ""):
+            others = {name: text for name, text in before.items() if name != component}
+            self.current = MappingProxyType(others | ({component: shown} if shown else {}))
+        if unhealthy != was_unhealthy:
+            self._unhealthy = self._unhealthy ^ {component}
+        if bool(shown) != (component in before):
+            self._set_condition(component, bool(shown))
+            self._warn(f"{component}: {shown or 'recovered'}")
+        elif unhealthy and not was_unhealthy:
+            self._warn(f"{component}: unhealthy: {shown}")
 
     def run_step(
-        self, what: str, step: Callable[[], object], *, fatal: type[Exception], unhealthy_after: int | None = None
+        self, component: str, step: Callable[[], object], *, fatal: type[Exception], unhealthy_after: int | None = None
     ) -> str:
-        """Take a step; return its failure, else an empty text: one failure must not end the autoscaler.
+        """Run a step; report and return its failure, or an empty text. One failure does not end the autoscaler.
 
-        The first in a row is logged with its traceback. Raises `fatal`, which does end it.
+        The first of several consecutive failures is logged with its traceback. Raises `fatal`.
         """
-        failed = ""
+        failure = ""
         try:
             step()
         except fatal:
             raise
-        except Exception as wrong:
-            if not self._calls.get(what):
-                log.error(f"{what} failed", exc_info=wrong)
-            failed = f"failed: {type(wrong).__name__}: {wrong}"
-        self.report(what, failed, unhealthy_after=unhealthy_after)
-        return failed
+        except Exception as error:
+            if not self._calls.get(component):
+                log.error(f"{component} failed", exc_info=error)
+            failure = f"failed: {type(error).__name__}: {error}"
+        self.report(component, failure, unhealthy_after=unhealthy_after)
+        return failure
 
-    def query(self, what: str, question: Callable[[], bool], *, fatal: type[Exception]) -> bool:
-        """Return the answer; no where asking fails. Raises `fatal`."""
+    def query(self, component: str, question: Callable[[], bool], *, fatal: type[Exception]) -> bool:
+        """Return the answer, or False if asking fails. Raises `fatal`."""
         answers = list[bool]()
-        self.run_step(what, lambda: answers.append(question()), fatal=fatal)
+        self.run_step(component, lambda: answers.append(question()), fatal=fatal)
         return any(answers)

@@ -1,6 +1,6 @@
-"""The replica scaler: makes the replicas that run equal to the replicas that are requested.
+"""The replica scaler: makes the running replicas equal to the requested ones.
 
-A small state machine for each replica. `reconcile` advances all of them and never waits.
+Each replica is a small state machine. `reconcile` advances all of them and never waits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,85 +16,85 @@ from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState
 
 STOP_MARGIN_S: Final = 6.0
-"""What a replica may need beyond its own drain time: the event in flight, its commit, leaving the group, its exit."""
+"""Time a replica needs beyond its drain time: to finish its event, commit, leave the group and exit."""
 STOPPING_STATES: Final = (ReplicaState.DRAINING, ReplicaState.STOPPING)
-"""States of a replica that was stopped by another than its scaler."""
+"""States that a replica reports while it stops."""
 STATES_WITHOUT_PARTITIONS: Final = (ReplicaState.WARM, ReplicaState.DRAINED, ReplicaState.STOPPING)
-"""States of a replica that owns nothing, or is past giving back."""
+"""States of a replica that owns no partitions or releases no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long the scaler waits for what, in seconds."""
+    """Time limits of the scaler, seconds."""
 
     start_s: float = 20.0
-    """From the moment a replica runs (a pending one does not) until it is warm; then it is killed and started again."""
+    """From the start of the process or container until the replica is warm. Then it is killed and started again."""
     drain_s: float = 12.0
-    """From its release until a replica has given everything back; then it is stopped all the same. A little more than
-    the group's rebalance time-out."""
+    """From the release of a replica until it owns no partitions. Then it is stopped anyway. Slightly longer than the
+    rebalance timeout of the group."""
     stop_s: float = 14.0
-    """From SIGTERM to SIGKILL: the replica's own drain time (8 s) and STOP_MARGIN_S."""
+    """From SIGTERM to SIGKILL: the replica's drain time (8 s) plus STOP_MARGIN_S."""
     min_uptime_s: float = 10.0
-    """A replica that was ready for so long and ends is replaced at once; one that ends sooner waits its back-off."""
+    """A replica that exits after being ready for this duration is replaced at once, else after a back-off."""
     presumed_warm_s: float = 5.0
-    """Where reports cannot be read, a process that has lived for so long is taken to be warm: a plan may name it, for
-    a replica that is not in the group yet gets nothing. Twice a slow start."""
+    """If reports cannot be read, a process counts as warm after this duration (twice a slow start). A plan may name it,
+    because a replica outside the group gets no partitions."""
     backoff_s: float = 0.5
-    """Before the first repetition of a failed start; doubled for each further one."""
+    """Wait before the first retry of a failed start; doubled for each further retry."""
     backoff_limit_s: float = 30.0
 
     def backoff(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row, in seconds."""
+        """Return the wait after this number of consecutive failures, seconds."""
         return 0.0 if failures == 0 else min(self.backoff_limit_s, self.backoff_s * 2.0 ** min(failures - 1, 16))
 
 
 class Phase(StrEnum):
-    """Where a replica stands, as its scaler sees it."""
+    """Phase of a replica from its scaler's point of view."""
 
     WAITING = "waiting"
     STARTING = "starting"
     READY = "ready"
     LEAVING = "leaving"
-    """Drains although its scaler did not stop it. It will be replaced."""
+    """It drains, but not on request of its scaler. It will be replaced."""
     DRAINING = "draining"
     STOPPING = "stopping"
 
 
 @dataclass(slots=True)
 class RequestedReplica:
-    """One replica that was requested, as its scaler sees it. Changed by the scaler alone."""
+    """A requested replica. Only the scaler changes it."""
 
     name: str
     phase: Phase
     due_s: float
-    """When the next step happens if nothing else does."""
+    """When the current phase times out."""
     instance: Instance | None = None
     report: Progress | None = None
     incarnation: str = ""
-    """How it reports itself, where that is known: an earlier autoscaler has written it down."""
+    """Incarnation in its reports; empty: not known yet. An earlier autoscaler may have saved it."""
     previous_incarnation: str = ""
-    """Incarnation that had reported under this name when this instance was started: another one, even with its pid."""
+    """Incarnation that last reported under this name before the start. Its reports are ignored, even with this pid."""
     ready_s: float = 0.0
     failures: int = 0
     kill_reason: str = ""
     is_requested_again: bool = False
     is_replacement: bool = False
-    """It follows one of this name that has ended unasked."""
+    """It replaces an instance that exited without a request."""
     died_s: float | None = None
-    """When that one died; None where it stopped in order."""
+    """When the replaced instance died; None: it exited cleanly."""
 
     @property
     def is_absent(self) -> bool:
-        """Whether it cannot serve although it should have been there: it leaves, has ended, or fails to start."""
-        begins = self.phase in (Phase.WAITING, Phase.STARTING)
-        return self.phase is Phase.LEAVING or (begins and (self.failures > 0 or self.is_replacement))
+        """Whether it cannot serve although it should: it leaves without a request, has exited, or fails to start."""
+        is_starting = self.phase in (Phase.WAITING, Phase.STARTING)
+        return self.phase is Phase.LEAVING or (is_starting and (self.failures > 0 or self.is_replacement))
 
 
 class ReplicaScaler:
     """Starts, drains, stops, replaces and adopts replicas.
 
-    joins_warm: a replica is in the group, owning nothing, before a plan names it; until then it is not ready.
-    obeys_plans: False where the group places its partitions itself; such a replica is stopped without a drain.
+    joins_warm: a replica is ready only once it is in the group, even before a plan names it.
+    obeys_plans: False if the group assigns its partitions itself; then a replica is stopped without a drain.
     """
 
     def __init__(
@@ -113,59 +113,53 @@ class ReplicaScaler:
         self._replicas: dict[str, RequestedReplica] = {}
         self._reports: Mapping[str, Progress] = {}
         self.evictions: list[Eviction] = []
-        """Members known dead. The publisher removes those that it has published."""
+        """Members that are known to be dead. The publisher removes those that it has published."""
 
     @property
     def requested(self) -> tuple[str, ...]:
-        """Wanted replicas, in the order of their requests."""
-        going = (Phase.DRAINING, Phase.STOPPING)
-        return tuple(
-            replica.name
-            for replica in self._replicas.values()
-            if replica.phase not in going or replica.is_requested_again
-        )
+        """Requested replicas, in the order of their requests."""
+        leaving, replicas = (Phase.DRAINING, Phase.STOPPING), self._replicas.values()
+        return tuple(one.name for one in replicas if one.phase not in leaving or one.is_requested_again)
 
     @property
     def running(self) -> tuple[str, ...]:
-        """Replicas that run or are being started, those on their way out included."""
+        """Replicas with an instance, including those that start or stop."""
         return tuple(replica.name for replica in self._replicas.values() if replica.instance is not None)
 
     def is_ready(self, name: str) -> bool:
-        """Return whether `name` could serve at once, were it given partitions."""
+        """Return whether `name` could serve partitions at once."""
         return name in self._replicas and self._replicas[name].phase is Phase.READY
 
     def is_absent(self, name: str) -> bool:
-        """Return whether `name` cannot serve although it should: it leaves unasked, has ended, or fails to start."""
+        """Return whether `name` cannot serve although it should, see `RequestedReplica.is_absent`."""
         return name in self._replicas and self._replicas[name].is_absent
 
     def died_s(self, name: str) -> float | None:
-        """Return when `name` died (by the scaler's clock), while it has not come back; None if it did not."""
+        """Return when `name` died (by the scaler's clock) until it is ready again; None: it did not die."""
         replica = self._replicas.get(name)
         return replica.died_s if replica is not None and replica.is_absent else None
 
     def adopt(self, reports: Mapping[str, Progress]) -> None:
-        """Take over the replicas that an earlier autoscaler left running, and declare dead those that have ended."""
-        for left in self.launcher.find_orphans():
-            name, instance = left.name, left.instance
+        """Take over the replicas that an earlier autoscaler left running, and evict those that have died since."""
+        for orphan in self.launcher.find_orphans():
+            name, instance = orphan.name, orphan.instance
             report, ended = reports.get(name), instance.exit()
             if ended is None:
-                due_s = self._clock() + self._timeouts.start_s
-                self._replicas[name] = RequestedReplica(
-                    name, Phase.STARTING, due_s, instance, incarnation=left.incarnation
-                )
+                due_s, known = self._clock() + self._timeouts.start_s, orphan.incarnation
+                self._replicas[name] = RequestedReplica(name, Phase.STARTING, due_s, instance, incarnation=known)
                 self._record_change(name, ReplicaChange.ADOPTED, instance.description)
                 continue
-            in_order = ended.is_clean and ended.is_status_known
-            how = f"{instance.description} ended while no autoscaler watched: {ended.description}"
-            self._record_change(
-                name, ReplicaChange.LEFT if in_order else ReplicaChange.DIED, self._with_last_log_line(name, how)
-            )
+            how = f"{instance.description} exited while no autoscaler ran: {ended.description}"
+            left_cleanly = ended.is_clean and ended.is_status_known
+            change = ReplicaChange.LEFT if left_cleanly else ReplicaChange.DIED
+            self._record_change(name, change, self._with_last_log_line(name, how))
             self.launcher.forget(name)
-            self._evict(report if report is not None and not in_order and instance.is_source_of(report) else None)
+            if report is not None and not left_cleanly and instance.is_source_of(report):
+                self._evict(report)
         self.reconcile(reports)
 
     def request(self, names: Iterable[str]) -> None:
-        """Ask for replicas; those that run already, or are being drained, simply stay."""
+        """Request replicas. Running and draining ones stay."""
         for name in names:
             replica = self._replicas.get(name)
             if replica is None:
@@ -178,7 +172,7 @@ class ReplicaScaler:
                 replica.is_requested_again = True
 
     def release(self, name: str) -> None:
-        """Remove `name`: once it has left the group, or at a deadline, it is stopped."""
+        """Drain `name`, then stop it once it owns no partitions, or after `drain_s`."""
         replica = self._replicas.get(name)
         if replica is not None and replica.phase is Phase.READY and self._obeys_plans:
             replica.phase, replica.due_s = Phase.DRAINING, self._clock() + self._timeouts.drain_s
@@ -188,12 +182,12 @@ class ReplicaScaler:
     def _stop_or_remove(self, replica: RequestedReplica) -> None:
         replica.is_requested_again = False
         if replica.instance is None:
-            self._remove(replica, ReplicaChange.LEFT, "had not started")
+            self._remove(replica, ReplicaChange.LEFT, "it had not started")
         elif replica.phase is not Phase.STOPPING:
             self._stop(replica)
 
     def kill(self, name: str, why: str) -> None:
-        """End `name` at once, as if it had died; it is evicted and replaced."""
+        """Kill `name`; it is evicted from the group and replaced."""
         replica = self._replicas.get(name)
         if replica is not None and not replica.kill_reason:
             self._kill(replica, why)
@@ -204,34 +198,31 @@ class ReplicaScaler:
             replica.instance.kill()
 
     def stop_all(self) -> None:
-        """Stop every replica; each gives back what it owns as it leaves."""
+        """Stop every replica. Each commits and leaves the group."""
         for replica in list(self._replicas.values()):
             self._stop_or_remove(replica)
 
     def reconcile(self, reports: Mapping[str, Progress], *, reports_unavailable: bool = False) -> None:
-        """Take for each replica the step that is due.
+        """Take the next step of each replica, if one is due.
 
-        reports: the newest of each replica. unheard: most replicas are silent, so the silence of one is no evidence.
+        reports: the newest of each replica. reports_unavailable: most replicas are silent, so silence means nothing.
         """
-        self._reports, timeouts, now_s = reports, self._timeouts, self._clock()
+        self._reports, start_s, now_s = reports, self._timeouts.start_s, self._clock()
         for replica in list(self._replicas.values()):
             self._observe_report(replica, reports.get(replica.name))
+            is_starting, presumed_warm_s = replica.phase is Phase.STARTING, self._timeouts.presumed_warm_s
             ended = replica.instance.exit() if replica.instance is not None else None
             if ended is not None:
                 self._handle_exit(replica, ended)
-            elif replica.phase is Phase.STARTING and replica.instance is not None and replica.instance.pending_reason:
-                replica.due_s = now_s + timeouts.start_s  # that it waits is not its failure
-            elif (
-                reports_unavailable
-                and replica.phase is Phase.STARTING
-                and now_s >= replica.due_s - timeouts.start_s + timeouts.presumed_warm_s
-            ):
-                self._mark_ready(replica, "lives; its reports cannot be read")
+            elif is_starting and replica.instance is not None and replica.instance.pending_reason:
+                replica.due_s = now_s + start_s  # a missing image or node is not a failure of the replica
+            elif is_starting and reports_unavailable and now_s >= replica.due_s - start_s + presumed_warm_s:
+                self._mark_ready(replica, f"runs for {presumed_warm_s:g} s; its reports cannot be read")
             elif now_s >= replica.due_s:
                 self._handle_timeout(replica)
 
     def _observe_report(self, replica: RequestedReplica, report: Progress | None) -> None:
-        """Take in a report of the instance; old reports, and those of other instances, are ignored."""
+        """Use a report of this instance. Reports of earlier instances are ignored."""
         instance = replica.instance
         if instance is None or report is None or not instance.is_source_of(report):
             return
@@ -239,7 +230,7 @@ class ReplicaScaler:
             return
         if replica.report is None:
             replica.incarnation = report.incarnation
-            with suppress(OSError):  # a full disk: the file of its start suffices to find it again
+            with suppress(OSError):  # disk full: the file written at its start is enough to find it again
                 self.launcher.save_incarnation(replica.name, report.incarnation)
         replica.report = report
         if replica.phase is Phase.STARTING and not replica.kill_reason and self._is_ready_by(report):
@@ -259,7 +250,7 @@ class ReplicaScaler:
     def _is_ready_by(self, report: Progress) -> bool:
         if report.state is ReplicaState.WARM:
             return not self._joins_warm or bool(report.member_id)
-        return report.state not in STOPPING_STATES  # one that was drained joins again when a plan names it
+        return report.state not in STOPPING_STATES  # a drained replica joins again when a plan names it
 
     def _handle_timeout(self, replica: RequestedReplica) -> None:
         match replica.phase:
@@ -270,16 +261,12 @@ class ReplicaScaler:
             case Phase.DRAINING:
                 self._stop(replica)
             case Phase.LEAVING | Phase.STOPPING:
-                self._kill(replica, f"killed: still there {self._timeouts.stop_s:g} s after SIGTERM")
+                self._kill(replica, f"killed: still running {self._timeouts.stop_s:g} s after SIGTERM")
 
     def _start(self, replica: RequestedReplica) -> None:
         last = self._reports.get(replica.name)
-        replica.report, replica.kill_reason, replica.incarnation, replica.previous_incarnation = (
-            None,
-            "",
-            "",
-            last.incarnation if last else "",
-        )
+        replica.report, replica.kill_reason, replica.incarnation = None, "", ""
+        replica.previous_incarnation = last.incarnation if last else ""
         try:
             replica.instance = self.launcher.start(replica.name)
         except OSError as failed:
@@ -289,13 +276,12 @@ class ReplicaScaler:
         self._record_change(replica.name, ReplicaChange.STARTED, replica.instance.description)
 
     def _stop(self, replica: RequestedReplica) -> None:
-        """Ask it to stop, unless it reports that it stops: a second signal could cut its drain short."""
         replica.phase, replica.due_s = Phase.STOPPING, self._clock() + self._timeouts.stop_s
-        if replica.instance is not None and (replica.report is None or replica.report.state not in STOPPING_STATES):
+        is_stopping = replica.report is not None and replica.report.state in STOPPING_STATES
+        if replica.instance is not None and not is_stopping:  # a second SIGTERM could cut its drain short
             replica.instance.terminate()
 
     def _handle_exit(self, replica: RequestedReplica, end: Exit) -> None:
-        """An instance has ended: as expected, in a failed start, by death, or because another process stopped it."""
         how = replica.kill_reason or end.description
         if replica.phase is Phase.STARTING:
             self._schedule_retry(replica, how)
@@ -304,7 +290,7 @@ class ReplicaScaler:
                 self._evict(replica.report)
             self._remove(replica, ReplicaChange.LEFT, how)
         elif end.is_clean and not replica.kill_reason and (end.is_status_known or replica.phase is Phase.LEAVING):
-            self._remove(replica, ReplicaChange.LEFT, f"{how}; its scaler had not asked it to stop")
+            self._remove(replica, ReplicaChange.LEFT, f"{how}; the autoscaler did not stop it")
             self._replace(replica, died_s=None)
         else:
             self._evict(replica.report)
@@ -313,9 +299,9 @@ class ReplicaScaler:
 
     def _replace(self, replica: RequestedReplica, died_s: float | None) -> None:
         how = "stopped" if died_s is None else "died"
-        self._record_change(replica.name, ReplicaChange.REQUESTED, f"in place of the one that {how}")
-        young = self._clock() - replica.ready_s < self._timeouts.min_uptime_s
-        failures = replica.failures + 1 if young else 0
+        self._record_change(replica.name, ReplicaChange.REQUESTED, f"replaces the instance that {how}")
+        failed_early = self._clock() - replica.ready_s < self._timeouts.min_uptime_s
+        failures = replica.failures + 1 if failed_early else 0
         due_s = self._clock() + self._timeouts.backoff(failures)
         self._replicas[replica.name] = RequestedReplica(
             replica.name, Phase.WAITING, due_s, failures=failures, is_replacement=True, died_s=died_s
@@ -341,8 +327,8 @@ class ReplicaScaler:
 
     def _evict(self, report: Progress | None) -> None:
         if report is not None and report.member_id:
-            about = {"member_id": report.member_id, "incarnation": report.incarnation}
-            self.evictions.append(Eviction(replica=report.replica, **about))
+            eviction = Eviction(replica=report.replica, member_id=report.member_id, incarnation=report.incarnation)
+            self.evictions.append(eviction)
 
     def _with_last_log_line(self, name: str, how: str) -> str:
         last = self.launcher.last_log_line(name)

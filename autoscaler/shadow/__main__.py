@@ -1,7 +1,7 @@
-"""tailpack shadow, python -m autoscaler.shadow: watch a group that others scale, and report what would be done.
+"""`tailpack shadow`, `python -m autoscaler.shadow`: observe a group, and report what a policy would do and save.
 
-It reads offsets and members, writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then the
-last line on standard output summarises what would have been saved.
+It reads offsets and members. It writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then
+the last line on standard output is the summary.
 """
 
 import logging
@@ -38,11 +38,11 @@ log = logging.getLogger("shadow")
 
 
 def main(config: Path | None = None) -> int:
-    """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. config: a TOML file; the environment overrides it. Returns the exit code."""
     policies: list[Policy] = []
 
-    def make(told: ShadowSettings) -> None:
-        policies.append(told.made(lambda: PolicyConfig(told, told, told, told.options()).policy()))
+    def make(own: ShadowSettings) -> None:
+        policies.append(own.create_policy(lambda: PolicyConfig(own, own, own, own.options()).policy()))
 
     def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)
@@ -57,17 +57,17 @@ def main(config: Path | None = None) -> int:
 
 
 class Shadow:
-    """One shadow with everything around it."""
+    """The shadow with its clients and pages."""
 
     def __init__(self, connection: Connection, settings: ShadowSettings, policy: Policy) -> None:
-        """Make the clients; nothing is asked yet. Raises KafkaException (the client's settings)."""
+        """Create the clients without a request. Raises KafkaException for invalid client settings."""
         self.stop = Event()
         self._settings = settings
         topic, name = settings.topic_in(connection.namespace), settings.group_in(connection.namespace)
         self._name = f"{name} on {topic}"
-        self._shown = MetricSet(vars(declared).values())
-        flags = self._shown[declared.CONDITION]
-        self._problems = Problems(log.warning, lambda what, is_so: flags.labels(what).set(is_so))
+        self._metrics = MetricSet(vars(declared).values())
+        condition = self._metrics[declared.CONDITION]
+        self._problems = Problems(log.warning, lambda name, has_problem: condition.labels(name).set(has_problem))
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s)
         self._loads = LoadReader(self._offsets)
         self._members = MemberReader(connection, name, topic)
@@ -93,55 +93,55 @@ class Shadow:
         )
 
     def run(self) -> None:
-        """Watch until told to stop. Raises PortTakenError."""
+        """Observe until `stop` is set. Raises PortTakenError."""
         source = Source(
             last_tick=self._loop.last_tick,
             plan=self._page,
             decisions=lambda limit: list(self._recent)[: -limit - 1 : -1],
-            registry=self._shown.registry,
+            registry=self._metrics.registry,
             tick_limit_s=MAX_MISSED_TICKS * self._settings.decision_interval_s,
-            problems=lambda: self._problems.now,
+            problems=lambda: self._problems.current,
             unhealthy_reason=lambda: self._problems.unhealthy_reason,
         )
         try:
-            with serving(source, self._settings) as begin:
-                begin()
+            with serving(source, self._settings) as start:
+                start()
                 self._loop.run()
         finally:
             self._offsets.close()
 
     def summary(self) -> str:
-        """Say in one line what was and what would have been."""
+        """Return the comparison in one line."""
         minutes = self._group.compared_s / 60
         if not minutes:
-            why = "; ".join(self._problems.now.values()) or "too short"
-            return f"{self._name}: nothing was compared: {why}"
-        was, would = self._group.actual, self._group.shadow
-        saved = (was.replica_s - would.replica_s) / 60
-        share = f", {saved / (was.replica_s / 60):+.0%}" if was.replica_s else ""
+            reason = "; ".join(self._problems.current.values()) or "the run was too short"
+            return f"{self._name}: no comparison: {reason}"
+        actual, shadow = self._group.actual, self._group.shadow
+        saved = (actual.replica_s - shadow.replica_s) / 60
+        share = f", {saved / (actual.replica_s / 60):+.0%}" if actual.replica_s else ""
         return (
-            f"{self._name}, {minutes:.1f} minutes: {was.replica_s / 60:.1f} replica-minutes were used, "
-            f"{would.replica_s / 60:.1f} would have been (saved {saved:.1f}{share}); events waited longer than "
-            f"{self._settings.latency_target_s:g} s for {was.late_s:.0f} s, and would have for {would.late_s:.0f} s"
+            f"{self._name}, {minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
+            f"the shadow {shadow.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
+            f"{self._settings.latency_target_s:g} s for {actual.late_s:.0f} s, in the shadow for {shadow.late_s:.0f} s"
         )
 
     def _tick(self) -> None:
         self._problems.run_step("tick", self._controller.tick, fatal=MemoryError, unhealthy_after=PERSISTENT_TICKS)
         self._problems.report("members", self._members.problem)
-        self._shown[declared.COMPARED].set(self._group.compared_s)
-        self._shown[declared.SERVICE_RATE].set(self._group.status().service_rate)
+        self._metrics[declared.COMPARED].set(self._group.compared_s)
+        self._metrics[declared.SERVICE_RATE].set(self._group.status().service_rate)
         for of, account in (("group", self._group.actual), ("would_be", self._group.shadow)):
-            self._shown[declared.REPLICAS].labels(of).set(account.replicas)
-            self._shown[declared.LAG].labels(of).set(account.lag_s)
-            self._shown[declared.MINUTES].labels(of).set(account.replica_s / 60)
-            self._shown[declared.LATE].labels(of).set(account.late_s)
+            self._metrics[declared.REPLICAS].labels(of).set(account.replicas)
+            self._metrics[declared.LAG].labels(of).set(account.lag_s)
+            self._metrics[declared.MINUTES].labels(of).set(account.replica_s / 60)
+            self._metrics[declared.LATE].labels(of).set(account.late_s)
 
     def _record(self, entry: JournalEntry) -> None:
         assert isinstance(entry, TickRecord)
         self._recent.append(entry)
-        self._shown[declared.DECISIONS].labels(entry.action).inc()
+        self._metrics[declared.DECISIONS].labels(entry.action).inc()
         self._problems.report(
-            "comparison", f"waits for the {entry.missing}" if entry.missing else "", after=PERSISTENT_TICKS
+            "comparison", f"waiting for the {entry.missing}" if entry.missing else "", after=PERSISTENT_TICKS
         )
 
     def _page(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
         autoscaler.process.terminate()
         code, said = autoscaler.ended()
     assert code == 0
-    assert "policy: UNWELL: tail-aware failed" in said
+    assert "policy: unhealthy: tail-aware failed" in said
     assert len(said.splitlines()) < 10, "said once, not at each tick"
 
 

@@ -15,7 +15,7 @@ from pods import api_server, kubectl
 
 import autoscaler.live.launchers.kubernetes
 from autoscaler.live.launchers.api import ApiError
-from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_DELETION_COST, Pod
+from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, Pod
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -60,7 +60,7 @@ def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_
     world.hear("payment-1", state=ReplicaState.DRAINED)
     world.until(ReplicaChange.DRAINED, "payment-1")
     wait_for(lambda: world.scaler.launcher.wanted == 1, "one less is told")
-    assert nursery.named("payment-1")[0]["metadata"]["annotations"][DELETION_COST] == LOWEST_DELETION_COST
+    assert nursery.named("payment-1")[0]["metadata"]["annotations"][DELETION_COST] == LOWEST_COST
     follow(nursery, 1)
     assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"
     wait_for(lambda: [one["metadata"]["uid"] for one in nursery.pods()] == [kept], "the one too many goes as well")
@@ -119,7 +119,7 @@ def test_a_role_that_is_too_small_names_the_verb(
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        ({"KUBECONFIG": "/nowhere/config"}, "no way to Kubernetes by /nowhere/config"),
+        ({"KUBECONFIG": "/nowhere/config"}, "cannot load /nowhere/config"),
         ({"TAILPACK_KUBERNETES_CONTEXT": "elsewhere"}, "set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"),
         ({}, 'deployments.apps "payment" not found; apply infra/k8s to namespace'),
     ],
@@ -180,7 +180,7 @@ def test_a_replica_on_a_node_that_is_drained_is_replaced_where_there_is_room_aga
     node = nursery.named("payment-0")[0]["spec"]["nodeName"]
     try:
         kubectl("drain", node, f"--pod-selector=of={nursery.namespace}", "--timeout=60s")
-        assert "its scaler had not asked it to stop" in world.until(ReplicaChange.LEFT).detail
+        assert "the autoscaler did not stop it" in world.until(ReplicaChange.LEFT).detail
         assert world.scaler.evictions == [], "it has given everything back"
         world.changes.clear()
         world.until(ReplicaChange.STARTED)

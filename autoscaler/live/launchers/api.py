@@ -1,4 +1,4 @@
-"""A Deployment, its pods and a Lease at the API server. Each call has a deadline, each failure is one sentence."""
+"""Client of the API server for a Deployment, its pods and a Lease. Each call has a deadline."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -16,16 +16,19 @@ from autoscaler.live.settings import KubernetesSettings, kubeconfig
 CONNECT_TIMEOUT_S: Final = 1.0
 READ_TIMEOUT_S: Final = 3.0
 WATCH_S: Final = 8.0
-"""A watch is renewed at least so often; a frozen server sends no end of file, and is noticed then."""
+"""Longest duration of a watch. A frozen server sends no end of file, so only the renewal detects it."""
 MERGE: Final = "application/merge-patch+json"
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ApiError(LauncherError):
-    """The API server refuses, or does not answer: one sentence with what to do."""
+    """The API server refuses, or does not answer. The message is one sentence with the remedy.
 
-    def __init__(self, sentence: str, status: int = 0, retry_after_s: float = 0.0) -> None:
-        super().__init__(sentence)
+    status: HTTP status; 0: no answer. retry_after_s: the server's minimum wait before a retry, seconds.
+    """
+
+    def __init__(self, message: str, status: int = 0, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
         self.status, self.retry_after_s = status, retry_after_s
 
 
@@ -33,7 +36,7 @@ class Api:
     """One Deployment in one namespace."""
 
     def __init__(self, *, namespace: str = "", deployment: str, context: str = "") -> None:
-        """Find the way: as a pod by its account, else by a kubeconfig. Raises LauncherError."""
+        """Use the account of this pod, else a kubeconfig. Raises LauncherError."""
         configuration = client.Configuration()
         try:
             if not context and IN_CLUSTER.exists():
@@ -42,9 +45,9 @@ class Api:
                 config.load_kube_config(kubeconfig(), context or None, configuration)
         except config.ConfigException as wrong:
             raise LauncherError(
-                f"no way to Kubernetes by {kubeconfig()}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
+                f"cannot load {kubeconfig()}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
             ) from wrong
-        configuration.retries = False  # the caller knows when to try again
+        configuration.retries = False  # the launcher retries
         self.namespace = namespace or _own_namespace(context)
         self.deployment = deployment
         self._host = configuration.host
@@ -61,12 +64,12 @@ class Api:
         return found
 
     def list_pods(self) -> tuple[list[Raw], str]:
-        """Return all pods, and the version from which a watch goes on."""
+        """Return all pods, and the version at which a watch starts."""
         found = self._request_json(self._core.list_namespaced_pod, label_selector=self._selector)
         return found["items"], found["metadata"]["resourceVersion"]
 
     def watch_pods(self, version: str) -> Iterator[tuple[str, Raw]]:
-        """Yield (kind of change, pod) since that version, until the server ends the watch, as it does by itself."""
+        """Yield (kind of change, pod) since `version`, until the server ends the watch after `WATCH_S`."""
         answer = self._request(
             self._core.list_namespaced_pod,
             label_selector=self._selector,
@@ -90,7 +93,7 @@ class Api:
             answer.release_conn()
 
     def annotate(self, pod: Pod, annotations: Mapping[str, str], *, open_gate: bool = False) -> Raw:
-        """Write annotations, unless the pod has changed meanwhile (409)."""
+        """Write annotations and return the pod. Raises ApiError 409 if the pod has changed or is deleted."""
         body: Raw = {"metadata": {"annotations": dict(annotations), "resourceVersion": pod.version}}
         if open_gate:
             body["spec"] = {"schedulingGates": None}
@@ -100,7 +103,7 @@ class Api:
             raise ApiError(str(gone), 409 if gone.status == 404 else gone.status, gone.retry_after_s) from gone
 
     def delete(self, pod: Pod, *, at_once: bool = True) -> None:
-        """Delete that very pod, at once or with the grace that it needs; nothing happens where it has gone."""
+        """Delete exactly this pod, at once or with its grace period. Does nothing if it is already deleted."""
         options: Raw = {"preconditions": {"uid": pod.uid}} | ({"gracePeriodSeconds": 0} if at_once else {})
         try:
             self._request_json(self._core.delete_namespaced_pod, pod.name, body=options)
@@ -109,14 +112,12 @@ class Api:
                 raise
 
     def scale(self, replicas: int) -> None:
-        """Ask for so many pods."""
-        body = {"spec": {"replicas": replicas}}
-        self._request_json(
-            self._apps.patch_namespaced_deployment_scale, self.deployment, body=body, _content_type=MERGE
-        )
+        """Set the pod count of the Deployment."""
+        patch, body = self._apps.patch_namespaced_deployment_scale, {"spec": {"replicas": replicas}}
+        self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | None = None) -> Raw:
-        """Return the Lease, changed by `body` unless its version there is not the newest any more (409)."""
+        """Return the Lease; with a `body`, change it first. Raises ApiError 409 if its version is outdated."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
         return self._request_json(self._leases.patch_namespaced_lease, name, body=body, _content_type=MERGE)
@@ -131,7 +132,7 @@ class Api:
             answer.release_conn()
 
     def _request(self, call: Callable[..., Any], *words: str, **more: Any) -> Any:
-        """Return the answer, unread. Raises ApiError."""
+        """Return the answer without reading its body. Raises ApiError."""
         more = {"_request_timeout": (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)} | more
         try:
             answer: Any = call(*words, self.namespace, _preload_content=False, **more)
@@ -144,37 +145,35 @@ class Api:
         return answer
 
     def _no_answer_error(self) -> ApiError:
-        return ApiError(
-            f"the API server at {self._host} does not answer within {READ_TIMEOUT_S:g} s; replicas serve on"
-        )
+        silence = f"the API server at {self._host} does not answer within {READ_TIMEOUT_S:g} s"
+        return ApiError(f"{silence}; replicas keep running")
 
     def _refusal_error(self, status: int | None, body: Any, headers: Any) -> ApiError:
         try:
-            said = json.loads(body)["message"]
+            message = json.loads(body)["message"]
         except (TypeError, ValueError, KeyError):
-            said = str(body)[:200]
+            message = str(body)[:200]
         advice = {
-            401: "; its token is not valid there",
-            403: "; give its Role that verb",
+            401: "; use a token that is valid for this server",
+            403: "; add this verb to the autoscaler's Role",
             404: f"; apply infra/k8s to namespace {self.namespace}, or correct TAILPACK_KUBERNETES_NAMESPACE, "
             "…_DEPLOYMENT or …_LEASE",
         }
         wait = str((headers or {}).get("Retry-After", ""))
         retry_after_s = float(wait) if wait.isdigit() else 0.0
-        return ApiError(
-            f"Kubernetes refuses ({status}): {said}{advice.get(status or 0, '')}", status or 0, retry_after_s
-        )
+        sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
+        return ApiError(sentence, status or 0, retry_after_s)
 
 
-def api_from(told: KubernetesSettings) -> Api:
-    """Return the way to the Deployment that the settings name. Raises LauncherError."""
-    where = {"namespace": told.kubernetes_namespace, "context": told.kubernetes_context}
-    return Api(deployment=told.kubernetes_deployment, **where)
+def api_from(settings: KubernetesSettings) -> Api:
+    """Return a client for the configured Deployment. Raises LauncherError."""
+    namespace, context = settings.kubernetes_namespace, settings.kubernetes_context
+    return Api(namespace=namespace, deployment=settings.kubernetes_deployment, context=context)
 
 
 def _own_namespace(context: str) -> str:
     if not context and IN_CLUSTER.exists():
         return IN_CLUSTER.read_text(encoding="utf-8").strip()
     contexts, active = config.list_kube_config_contexts(kubeconfig())
-    chosen = next((one for one in contexts if one["name"] == context), active)
+    chosen = next((candidate for candidate in contexts if candidate["name"] == context), active)
     return str(chosen["context"].get("namespace", "default"))

@@ -81,6 +81,6 @@ def test_two_who_take_it_at_once_are_not_both_leaders() -> None:
 def test_it_is_given_back_so_that_the_next_one_need_not_wait() -> None:
     two = Two()
     two.a.try_acquire()
-    two.a.end()
+    two.a.release()
     assert two.b.try_acquire()
     assert two.server.spec["leaseTransitions"] == 3

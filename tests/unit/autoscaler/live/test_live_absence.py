@@ -18,7 +18,7 @@ def test_the_plan_still_names_the_dead_one_and_says_for_how_long() -> None:
     written = world.log.written[-1]
     assert [one.replica for one in written.evictions] == ["payment-1"]
     assert written.grace_s == 5.0
-    assert written.reason == "payment-1 died; its partitions wait for its return"
+    assert "payment-1 died" in written.reason
     assert len(world.launcher.processes["payment-1"]) == 1
     world.step()
     assert len(world.launcher.processes["payment-1"]) == 2, "it is started again at once"

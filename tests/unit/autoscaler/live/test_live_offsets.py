@@ -126,7 +126,7 @@ def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_befo
         (
             {"committed_offsets": [Entry(101), Entry(150)]},
             [None, 50],
-            "lag of requests/0: committed offset 101, end 100",
+            "lag of requests/0: committed offset 101 is not between 0 and the end offset 100",
         ),
         (
             {"committed_offsets": [Entry(OFFSET_INVALID, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), Entry(150)]},

@@ -18,9 +18,7 @@ def test_new_partitions_get_owners_at_once() -> None:
     action, replicas, assignment = world.plans()[-1]
     assert (action, replicas) == ("repair", ("payment-0", "payment-1"))
     assert assignment == HALVES | {4: "payment-0", 5: "payment-1"}
-    assert world.log.written[-1].reason == (
-        "the topic grew from 4 to 6 partitions; the new ones go to the least loaded"
-    )
+    assert "from 4 to 6 partitions" in world.log.written[-1].reason
     assert world.group.observe().assignment == assignment
     world.step(1)
     assert len(world.plans()) == 2

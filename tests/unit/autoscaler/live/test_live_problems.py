@@ -20,7 +20,7 @@ LIVE = Path(__file__).parents[4] / "autoscaler" / "live"
 
 def test_whatever_may_be_in_trouble_is_shown_from_the_start() -> None:
     code = "".join(one.read_text(encoding="utf-8") for one in LIVE.glob("*.py"))
-    reported = re.findall(r"""(?:_report_problem\(|problems\.(?:report|run_step|query)(?:\(|,)\s*)"(\w+)\"""", code)
+    reported = re.findall(r"""(?:_report_problem\(|(?:problems\.(?:report|query)|run_step)(?:\(|,)\s*)"(\w+)\"""", code)
     assert {*reported} == {*CONDITIONS}
 
 
@@ -40,26 +40,26 @@ def test_a_trouble_is_told_when_it_begins_when_it_becomes_serious_and_when_it_is
     for age_s in range(4):
         problems.report("tick", f"broken for {age_s} s", unhealthy_after=3)
         assert problems.unhealthy_reason == (f"broken for {age_s} s" if age_s >= 2 else "")
-        assert problems.now == {"tick": f"broken for {age_s} s"}
+        assert problems.current == {"tick": f"broken for {age_s} s"}
     problems.report("tick", "")
     problems.report("tick", "")
-    assert (problems.now, problems.unhealthy_reason) == ({}, "")
+    assert (problems.current, problems.unhealthy_reason) == ({}, "")
     assert log_lines == [
         "tick True",
         "tick: broken for 0 s",
-        "tick: UNWELL: broken for 2 s",
+        "tick: unhealthy: broken for 2 s",
         "tick False",
-        "tick: well again",
+        "tick: recovered",
     ]
 
 
 def test_what_may_be_an_accident_is_told_only_once_it_lasts(problems: Problems, log_lines: list[str]) -> None:
     problems.report("offsets", "no broker", after=2)
     problems.report("offsets", "")
-    assert (problems.now, log_lines) == ({}, [])
+    assert (problems.current, log_lines) == ({}, [])
     problems.report("offsets", "no broker", after=2)
     problems.report("offsets", "no broker", after=2)
-    assert problems.now == {"offsets": "no broker"}
+    assert problems.current == {"offsets": "no broker"}
 
 
 def test_a_policy_that_fails_at_three_ticks_in_a_row_makes_unwell_while_another_decides(problems: Problems) -> None:
@@ -77,7 +77,7 @@ def test_a_policy_that_fails_at_three_ticks_in_a_row_makes_unwell_while_another_
     inner.count = 1
     observation = seen([10, 10], replicas=2, at_s=PERSISTENT_TICKS)
     journal.record(observation, policy.decide(observation))
-    assert not problems.now
+    assert not problems.current
 
 
 def test_a_step_that_fails_ends_nothing_unless_it_says_that_another_controller_has_taken_over(
@@ -96,5 +96,5 @@ def test_a_step_that_fails_ends_nothing_unless_it_says_that_another_controller_h
     with pytest.raises(FencedError):
         problems.run_step("tick", step, fatal=FencedError)
     assert problems.run_step("tick", step, fatal=FencedError) == ""
-    assert log_lines[-2:] == ["tick False", "tick: well again"]
+    assert log_lines[-2:] == ["tick False", "tick: recovered"]
     assert [record.exc_info is not None for record in caplog.records] == [True]

@@ -67,7 +67,7 @@ def test_a_lease_that_is_refused_is_told_once_and_who_stands_by_is_not_ready_but
     one: StandsBy, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "autoscaler")
-    wait_for(lambda: "stands by; another leads" in one.get("/healthz")[1], "it stands by")
+    wait_for(lambda: "standby; another leads" in one.get("/healthz")[1], "it stands by")
     assert one.get("/healthz")[0] == 200
     metrics = one.get("/metrics")[1]
     assert "tailpack_leading 0.0" in metrics
@@ -81,7 +81,7 @@ def test_a_lease_that_is_refused_is_told_once_and_who_stands_by_is_not_ready_but
 
     one.leases.refused = False
     wait_for(lambda: one.get("/healthz")[0] == 200, "it could lead again")
-    assert caplog.messages == [f"leadership: {REFUSED}", "leadership: well again"]
+    assert caplog.messages == [f"leadership: {REFUSED}", "leadership: recovered"]
     one.leases.holder = ""
     wait_for(lambda: one.won == [True], "it leads")
 
@@ -93,7 +93,7 @@ def test_a_leader_that_cannot_renew_says_why_it_does_not_act() -> None:
     assert leader.try_acquire()
     assert leader.why_not_leading == ""
     now_s[0] += 2 * LEASE_DURATION_S
-    assert leader.why_not_leading == "Lease autoscaler was not renewed for 1.5 s: another one may lead"
+    assert "Lease autoscaler was not renewed for 1.5 s" in leader.why_not_leading
     leases.refused = True
     leader.try_acquire()
     assert leader.why_not_leading == REFUSED

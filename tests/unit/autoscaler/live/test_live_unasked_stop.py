@@ -15,9 +15,7 @@ def test_its_partitions_go_to_the_others_at_once_and_it_is_left_alone_until_it_e
     world = started(2)
     asks_to_be_drained(world)
     assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
-    assert (
-        world.log.written[-1].reason == "without payment-1: stopping or not starting; its partitions go to the others"
-    )
+    assert "payment-1" in world.log.written[-1].reason
     world.report("payment-1", ReplicaState.DRAINED)
     world.report("payment-1", ReplicaState.STOPPING)
     assert world.launcher.newest("payment-1").signals == [], "a second signal could cut its drain short"

@@ -54,7 +54,7 @@ def get(source: Source, path: str, query: str = "") -> tuple[str, Any]:
         ({}, "ok", 200),
         ({"problems": {"plans": "plan 7 is not taken"}}, "degraded", 200),  # a restart fixes nothing
         ({"ticks": 0}, "no tick yet", 503),
-        ({"age_s": 3.1}, "the last tick is too long ago", 503),
+        ({"age_s": 3.1}, "the last tick is older than 3 s", 503),
         ({"problems": {"policy": "failed"}, "unhealthy_reason": "failed"}, "failed", 503),
     ],
 )

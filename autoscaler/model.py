@@ -152,7 +152,7 @@ class Action(StrEnum):
     UP = "up"
     DOWN = "down"
     REASSIGN = "reassign"
-    HOLD = "hold"
+    NO_CHANGE = "hold"
 
 
 @dataclass(frozen=True, slots=True)

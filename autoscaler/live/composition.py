@@ -122,7 +122,7 @@ class LiveAutoscaler:
             launcher,
             self._journal.record,
             timeouts=Timeouts(stop_s=settings.drain_s + STOP_MARGIN_S + external_s),
-            joins_warm=obeys_plans and settings.delivery is RebalanceProtocol.INCREMENTAL,
+            joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=obeys_plans,
         )
         group = settings.group_in(connection.namespace)

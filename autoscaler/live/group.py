@@ -136,7 +136,7 @@ class LiveGroup:
             overhead_s=self._settings.overhead_s,
             startup_s=self._settings.startup_s,
             commit_age_s=self._settings.commit_age_s,
-            stops_all=not self._settings.runtime and self._settings.delivery is RebalanceProtocol.EAGER,
+            stops_all=not self._settings.runtime and self._settings.rebalance_protocol is RebalanceProtocol.EAGER,
             recent=self._loads.recent,
             late_of_removed_replicas=late,
         )
@@ -204,7 +204,7 @@ class LiveGroup:
         silent = f"no report for {STALE_AFTER_S:g} s from {listed} of {len(ages)} replicas{consequence}"
         self._report_problem("reports", silent if listed else "")
         reports = [self._reports.newest(name) for name in self._ready() if name not in self._silent]
-        problems = [f"{report.replica}: {problem}" for report in reports if report for problem in report.unwell]
+        problems = [f"{report.replica}: {problem}" for report in reports if report for problem in report.problems]
         self._report_problem("replicas", first_few(problems, "; "))
 
     def _ready(self) -> list[str]:

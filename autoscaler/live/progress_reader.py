@@ -132,7 +132,7 @@ class ProgressReader:
                 report = _decoder.decode(message.value() or b"")
             except DECODE_ERRORS:
                 continue  # not a progress report
-            self._rebalances += report.rounds
+            self._rebalances += report.recent_rebalances
             self._late_events.record_report(report)
             self._newest[report.replica] = report
             self._arrived_s[report.replica] = self._listening_time_s()

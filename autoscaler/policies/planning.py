@@ -44,7 +44,7 @@ def plan_for_count(observation: GroupObservation, replicas: int, prefix: str) ->
 def no_change(observation: GroupObservation, reason: str, *, counts_only: bool = False) -> Decision:
     """Keep what is in force."""
     assignment = None if counts_only else observation.assignment
-    return Decision(Action.HOLD, Plan(observation.replica_names, assignment), reason)
+    return Decision(Action.NO_CHANGE, Plan(observation.replica_names, assignment), reason)
 
 
 def counted(observation: GroupObservation, replicas: int, prefix: str, why: str) -> Decision:
@@ -65,11 +65,11 @@ def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
         action = Action.UP if plan.count > now else Action.DOWN
         return Decision(action, plan, f"{why}: {action} {now} → {plan.count}")
     if plan.assignment is None:
-        return Decision(Action.HOLD, plan, f"{why}: hold {now}")
+        return Decision(Action.NO_CHANGE, plan, f"{why}: hold {now}")
     before, after = dict(observation.assignment), dict(plan.assignment)
     moved = sum(map(ne, map(before.get, after), after.values()))
     if not moved:
-        return Decision(Action.HOLD, plan, f"{why}: hold, no other placement on {now} is better")
+        return Decision(Action.NO_CHANGE, plan, f"{why}: hold, no other placement on {now} is better")
     return Decision(Action.REASSIGN, plan, f"{why}: reassign {moved} of {len(plan.assignment)} partitions")
 
 

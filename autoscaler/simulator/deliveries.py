@@ -311,10 +311,10 @@ members: all replicas that belong to the group then, owners or not.
 
 
 def make_delivery(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> PlanDelivery:
-    """Return the model of `settings.delivery`, which is none of a share group, with its timing."""
+    """Return the model of `settings.rebalance_protocol`, which is none of a share group, with its timing."""
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
-    match settings.delivery:
+    match settings.rebalance_protocol:
         case RebalanceProtocol.INCREMENTAL:
             pause_us = round(settings.pause_s * 1e6)
             return Handovers(

@@ -47,7 +47,7 @@ class ServiceSettings(EventCost, ServiceShape):
 class RebalanceSettings(Settings):
     """Parameters of the delivery models."""
 
-    delivery: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
+    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
     """How a plan is carried out; `deliveries` has one model for each."""
     pause_s: float = setting(0.05, "s", least=0)
     """Incremental: of a moved partition, from the last event finished to the next one that can start."""
@@ -59,12 +59,12 @@ class RebalanceSettings(Settings):
     @property
     def stops_all(self) -> bool:
         """A change of owners stops every replica."""
-        return self.delivery is RebalanceProtocol.EAGER
+        return self.rebalance_protocol is RebalanceProtocol.EAGER
 
     @property
     def own_rebalance_time_s(self) -> float:
         """t_r that the delivery itself stands for: what a partition that moves is not served for, seconds."""
-        return self.pause_s if self.delivery is RebalanceProtocol.INCREMENTAL else self.rebalance_time_s
+        return self.pause_s if self.rebalance_protocol is RebalanceProtocol.INCREMENTAL else self.rebalance_time_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class SimulationSettings(ObservationSettings):
     """One world."""
 
     service: ServiceSettings = field(default_factory=ServiceSettings)
-    delivery: RebalanceSettings = field(default_factory=RebalanceSettings)
+    rebalance_protocol: RebalanceSettings = field(default_factory=RebalanceSettings)
     startup_s: float | None = setting(0.0, "s", least=0)
     """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)
@@ -129,7 +129,7 @@ class SimulationSettings(ObservationSettings):
     def told_rebalance_time_s(self) -> float:
         """t_r that policies are told, seconds."""
         planned_s = self.planned_rebalance_time_s
-        return self.delivery.own_rebalance_time_s if planned_s is None else planned_s
+        return self.rebalance_protocol.own_rebalance_time_s if planned_s is None else planned_s
 
     @property
     def told_startup_s(self) -> float:

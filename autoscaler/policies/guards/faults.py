@@ -142,7 +142,7 @@ class Fallback(PolicyAround):
             wanted = self.policy.decide(observation)
         except Exception as failed:  # whatever it is: the group must go on
             return self._stand_in_for(observation, f"{self.name} failed: {type(failed).__name__}: {failed}")
-        holds = wanted.action is Action.HOLD  # it changes nothing, so it can always be carried out
+        holds = wanted.action is Action.NO_CHANGE  # it changes nothing, so it can always be carried out
         if not holds and (wrong := invalid(observation, wanted.plan)):
             return self._stand_in_for(observation, f"{self.name} made a plan that cannot be carried out: {wrong}")
         self.stand_in.rest()

@@ -126,7 +126,7 @@ class HoldWhileChanging(PolicyAround):
             if not one.surely_ready
         }
         awaited = [name for name, at_s in self._awaited_since_s.items() if observation.at_s - at_s < self.limit_s]
-        if not awaited or wanted.action in (Action.UP, Action.HOLD):
+        if not awaited or wanted.action in (Action.UP, Action.NO_CHANGE):
             return wanted
         starting = {one.name for one in observation.replicas if not one.ready}
         why = "not ready yet" if starting.intersection(awaited) else "silent"

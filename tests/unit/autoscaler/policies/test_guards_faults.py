@@ -40,7 +40,7 @@ def test_a_stuck_partition_is_an_alert_and_no_reason_to_scale():
     assert stuck_at(guard, 29, 295).reason == "wants 2"
 
     at_30 = stuck_at(guard, 30, 305)
-    assert at_30.action is Action.HOLD, "305 events would ask for three"
+    assert at_30.action is Action.NO_CHANGE, "305 events would ask for three"
     assert at_30.reason == (
         "wants 2; alert: partition 1 stuck for 30 s with 305 events of lag, while its owner payment-1 is ready; "
         "more replicas would not help"
@@ -79,7 +79,7 @@ def test_plans_that_cannot_be_carried_out_are_told(wrong):
 
     assert invalid(observation, PLANS[wrong]) == wrong
     decision = Fallback(Does(lambda _: Decision(Action.UP, PLANS[wrong], "why")), stand_in()).decide(observation)
-    assert decision.action is Action.HOLD
+    assert decision.action is Action.NO_CHANGE
     assert decision.fault == f"does made a plan that cannot be carried out: {wrong}"
     assert decision.reason.startswith(decision.fault)
 
@@ -92,7 +92,7 @@ def test_a_count_by_rate_and_lag_stands_in_for_a_policy_that_fails_until_it_can_
     guard = Fallback(Does(fails), stand_in(down_s=60))
 
     calm = guard.decide(seen([100, 100], replicas=2, at_s=0))
-    assert calm.action is Action.HOLD
+    assert calm.action is Action.NO_CHANGE
     assert calm.fault == "does failed: ZeroDivisionError: float division by zero"
     assert calm.reason == f"{calm.fault}; 200 events/s and 0 events of lag ask for 2 by count: hold 2"
 
@@ -130,4 +130,4 @@ def test_every_plan_that_stands_in_can_be_carried_out_and_needs_no_compiler(rate
         patch.setattr(jit._Compiled, "__call__", fails)
         decision = Fallback(Does(fails), stand_in()).decide(observation)
 
-    assert decision.action is Action.HOLD or invalid(observation, decision.plan) == ""
+    assert decision.action is Action.NO_CHANGE or invalid(observation, decision.plan) == ""

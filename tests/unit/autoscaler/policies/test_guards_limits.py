@@ -19,7 +19,7 @@ def test_bounds_cap_at_the_partitions_then_hold_there():
     assert first.reason == "wants 7; capped at 5, for replicas cannot share a partition: up 1 → 5"
 
     then = bounds.decide(seen([10] * 5, replicas=5))
-    assert then.action is Action.HOLD
+    assert then.action is Action.NO_CHANGE
     assert then.reason.endswith("hold 5, no placement relieves the busiest replica enough")
 
 
@@ -40,13 +40,13 @@ def test_cool_down_over_time():
     assert guard.decide(seen([1] * 5, replicas=2, at_s=100)).action is Action.UP, "nothing to cool down from"
 
     early = guard.decide(seen([1] * 5, replicas=2, at_s=109.5))
-    assert early.action is Action.HOLD
+    assert early.action is Action.NO_CHANGE
     assert early.plan.replicas == ("payment-0", "payment-1")
     assert early.reason == "wants 3; vetoed: cooling down, 9.5 of 10 s"
 
     assert guard.decide(seen([1] * 5, replicas=2, at_s=110)).action is Action.UP
     guard.policy = down
-    assert guard.decide(seen([1] * 5, replicas=3, at_s=129)).action is Action.HOLD, "19 s after the second UP"
+    assert guard.decide(seen([1] * 5, replicas=3, at_s=129)).action is Action.NO_CHANGE, "19 s after the second UP"
     assert guard.decide(seen([1] * 5, replicas=3, at_s=130)).action is Action.DOWN
 
 
@@ -57,12 +57,12 @@ def test_nothing_but_up_while_a_replica_is_not_ready(wanted):
     def at(at_s, not_ready=()):
         return guard.decide(seen([1] * 5, replicas=2, at_s=at_s, not_ready=not_ready))
 
-    assert at(0, ["payment-1"]).action is Action.HOLD
+    assert at(0, ["payment-1"]).action is Action.NO_CHANGE
     assert at(0, ["payment-1"]).reason.endswith("; vetoed: payment-1 not ready yet")
-    assert at(29, ["payment-1"]).action is Action.HOLD
-    assert at(30, ["payment-1"]).action is not Action.HOLD, "it is a fault by now, and the group goes on"
-    assert at(31).action is not Action.HOLD
-    assert at(32, ["payment-1"]).action is Action.HOLD, "it was ready in between: the wait starts anew"
+    assert at(29, ["payment-1"]).action is Action.NO_CHANGE
+    assert at(30, ["payment-1"]).action is not Action.NO_CHANGE, "it is a fault by now, and the group goes on"
+    assert at(31).action is not Action.NO_CHANGE
+    assert at(32, ["payment-1"]).action is Action.NO_CHANGE, "it was ready in between: the wait starts anew"
 
 
 class World:
@@ -79,7 +79,7 @@ class World:
         self.guard.policy = Wants(wanted, counts_only=counts_only)
         decision = self.guard.decide(seen([1] * self.partitions, replicas=self.replicas, at_s=at_s))
         self.reason = decision.reason
-        if decision.action is not Action.HOLD:
+        if decision.action is not Action.NO_CHANGE:
             self.replicas = decision.plan.count
         return self.replicas
 

@@ -1,4 +1,4 @@
-"""Whose each event is, and which partition its grouping gives it: what Order does live, done for a whole schedule."""
+"""Whose each event is, and its partition by the partitioner: as Order does live, for a whole schedule."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Keys:
     seed: int
     skew: float = 0.0
     """Exponent of Zipf's law; 0: all alike."""
-    grouping: Partitioner = Partitioner.EXPLICIT
+    partitioner: Partitioner = Partitioner.EXPLICIT
     """By `explicit` the schedule's own partitions stay."""
     partitions: int = 1
     hot: tuple[Fault, ...] = ()
@@ -41,7 +41,7 @@ class Keys:
     @property
     def change_partitions(self) -> bool:
         """Whether they change its partitions."""
-        return self.grouping is not Partitioner.EXPLICIT or bool(self.hot)
+        return self.partitioner is not Partitioner.EXPLICIT or bool(self.hot)
 
     def assign_keys(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
         """Yield the parts of a schedule with a key for each event, and the partition which that brings.
@@ -53,7 +53,7 @@ class Keys:
         weights = 1 / np.arange(1, CUSTOMERS + 1) ** self.skew
         edges = np.cumsum(weights / weights.sum())
         who = np.random.default_rng(self.seed).permutation(CUSTOMERS)
-        source = None if self.grouping is Partitioner.EXPLICIT else Source(self.grouping, self.partitions)
+        source = None if self.partitioner is Partitioner.EXPLICIT else Source(self.partitioner, self.partitions)
         suddenly = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(5,)))
         hottest = int(suddenly.integers(CUSTOMERS))
         for chunk in chunks:

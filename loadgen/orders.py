@@ -189,7 +189,7 @@ def events(
     poison: which events nobody can read; None: none.
     """
     make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
-    told = spec.grouping is Partitioner.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
+    told = spec.partitioner is Partitioner.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
     for number in range(len(schedule)) if numbers is None else numbers.tolist():
         spoilt = poison is not None and poison[number]
         intended_us = started_us + int(schedule.offset_us[number])

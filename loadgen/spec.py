@@ -41,7 +41,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Path of a file whose events are sent in place of the workload's."""
     spacing: Spacing
     split: Split
-    grouping: Partitioner = Partitioner.EXPLICIT
+    partitioner: Partitioner = Partitioner.EXPLICIT
     key_skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Of the customers, exponent of Zipf's law; 0: all alike."""
     faults: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the events to send, with their times and partitions. Raises InvalidSettingsError for a wrong trace."""
         workload = WORKLOADS[self.workload]
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
-        if trace and (problems := trace_problems(trace, self.split, self.grouping, self.faults)):
+        if trace and (problems := trace_problems(trace, self.split, self.partitioner, self.faults)):
             raise InvalidSettingsError([f"{trace.name}: {field}: {said}" for field, said in problems])
         if isinstance(trace, EventTrace):
             schedule = joined(list(trace.chunks(keys=True)))
@@ -88,7 +88,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 bursts=Bursts(**shared_fields(self, Bursts)),
             )
         hot = read_faults(self.faults, HOT_KEY)
-        keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions, hot)
+        keys = Keys(self.seed, self.key_skew, self.partitioner, self.partitions, hot)
         return next(keys.assign_keys(iter([schedule]))) if keys.have_effect else schedule
 
 
@@ -171,7 +171,7 @@ def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
 
 
 def trace_problems(
-    trace: Trace | EventTrace, split: Split, grouping: Partitioner, faults: Sequence[str]
+    trace: Trace | EventTrace, split: Split, partitioner: Partitioner, faults: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Return (field, sentence) for what cannot be had with a trace, once that is read.
 
@@ -180,7 +180,7 @@ def trace_problems(
     found = [("faults", after_the_end(faults, trace.duration_s))]
     if isinstance(trace, Trace):
         table = split is Split.TABLE or trace.partitions is not None
-        found.append(("grouping", _ignored(grouping, "the trace") if table else None))
+        found.append(("partitioner", _ignored(partitioner, "the trace") if table else None))
     elif read_faults(faults, BURST):
         found.append(("faults", "burst multiplies events per second; these come at times of their own"))
     return [(field, said) for field, said in found if said]
@@ -228,14 +228,14 @@ def _partitions_fit_table(values: Values, workload: Workload) -> str | None:
     return None if fits else f"{values['partitions']} contradicts {made_for}"
 
 
-def _grouping_keeps_table(values: Values, workload: Workload) -> str | None:
-    return _ignored(values["grouping"], workload.name) if values["split"] is Split.TABLE else None
+def _partitioner_fits_table(values: Values, workload: Workload) -> str | None:
+    return _ignored(values["partitioner"], workload.name) if values["split"] is Split.TABLE else None
 
 
-def _ignored(grouping: Partitioner, owner: str) -> str | None:
-    if grouping is Partitioner.EXPLICIT:
+def _ignored(partitioner: Partitioner, owner: str) -> str | None:
+    if partitioner is Partitioner.EXPLICIT:
         return None
-    return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'"
+    return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
 
 
 def _somebody_validates(values: Values) -> str | None:
@@ -248,7 +248,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("duration_s", partial(_unless_traced, _long_enough)),
     ("split", partial(_unless_traced, _split_fits_table)),
     ("partitions", partial(_unless_traced, _partitions_fit_table)),
-    ("grouping", partial(_unless_traced, _grouping_keeps_table)),
+    ("partitioner", partial(_unless_traced, _partitioner_fits_table)),
     ("invalid_share", _somebody_validates),
     ("faults", wrong_faults),
     *BURST_RULES,

@@ -5,14 +5,13 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from autoscaler.live.kafka import reader_config
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from contracts.progress import Progress, Rebalance
+from contracts.progress import Progress, Rebalance, decode_progress
 from contracts.topics import Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
@@ -27,8 +26,6 @@ _BATCH_REPORTS: Final = 1000
 _RETRY_S: Final = 0.1
 _MAX_POLL_GAP_S: Final = 1.0
 """A longer pause between polls does not count as silence of the replicas: this process was busy or frozen."""
-
-_decoder = msgspec.json.Decoder(Progress)
 
 
 class ProgressReader:
@@ -129,7 +126,7 @@ class ProgressReader:
             if message.offset() + 1 >= self._unread_below:
                 self._unread_below = 0  # while replicas report, the end itself may never be reached
             try:
-                report = _decoder.decode(message.value() or b"")
+                report = decode_progress(message.value() or b"")
             except DECODE_ERRORS:
                 continue  # not a progress report
             self._rebalances += report.recent_rebalances

@@ -60,7 +60,7 @@ class SimulatedGroup:
         for member in first:
             self.members.make_ready(member, 0)
         self._placement = first_placement(partitions, first)
-        self._delivery.begin(self._placement.now, frozenset(member.number for member in first))
+        self._protocol.begin(self._placement.now, frozenset(member.number for member in first))
         self._write("start", "first plan: nothing is known yet", partitions)
         self._there: set[int] = set()
         """Numbers of the replicas at the last observation."""
@@ -154,7 +154,7 @@ class SimulatedGroup:
         """Let go of every replica that is to be removed and has finished all it was given."""
         now_us = self._engine.now_us
         for member in [*self.members.leaving]:
-            until_us = self._delivery.released_us(member.number) if member.ready else now_us
+            until_us = self._protocol.released_us(member.number) if member.ready else now_us
             if until_us is None:
                 continue
             if until_us <= now_us:
@@ -191,7 +191,7 @@ class SimulatedGroup:
         counted = self._plan.assignment is None
         self._placement = placed(self._placement, members, counted=counted, dying=self._dying, dead=self._dead)
         ready = [member.number for member in members if member.ready]
-        self._delivery.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
+        self._protocol.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 
     def _fail(self, failure: Failure) -> None:
         """Kill the ready replica that is to serve most partitions; of equal ones the oldest."""
@@ -206,7 +206,7 @@ class SimulatedGroup:
         self._engine.kill(victim.number)
         self.kills.append(Kill(now_us, victim.number, self._engine.committed()))
         self._dying |= {victim.number}
-        self._delivery.lost(victim.number, evicted_us)
+        self._protocol.lost(victim.number, evicted_us)
         if failure.known:
             self._bury(victim)
         self._agenda.at(evicted_us, partial(self._evict, victim))

@@ -50,7 +50,7 @@ class Sent:
     trace: Callable[[], Iterator[Schedule]] | None = None
     """Yields single events, in order of time, in place of those that follow from the counts."""
     keys: Keys = NO_KEYS
-    """Whose the events are, and the grouping which that goes by."""
+    """Whose the events are, and the partitioner which that goes by."""
 
     @property
     def duration_s(self) -> int:
@@ -115,7 +115,7 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**shared_fields(scenario.load, Bursts))
     hot = read_faults(scenario.load.faults, HOT_KEY)
-    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
+    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.partitioner, partitions, hot)
     if isinstance(trace, EventTrace):
         events = partial(trace.chunks, keys=keys.have_effect)
         return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)

@@ -49,11 +49,11 @@ def _secret(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
-    """Environment: TAILPACK_GROUPING, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
+    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
-    grouping: Partitioner = setting(Partitioner.KG)
+    partitioner: Partitioner = setting(Partitioner.KG, formerly="grouping")
     """Partitioner of `payments.requested`; `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""
@@ -81,7 +81,7 @@ class OrderSettings(ServiceSettings):
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
     """Return the service, wired and not started."""
-    routing = domain.Routing(settings.grouping, settings.payment_partitions, settings.latency_target_s, os.getpid())
+    routing = domain.Routing(settings.partitioner, settings.payment_partitions, settings.latency_target_s, os.getpid())
 
     def settled(payment: PaymentSettled) -> Iterator[Effect]:
         routing.settled(payment)

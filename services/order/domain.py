@@ -79,11 +79,11 @@ class Accepted:
 class Routing:
     """Which partition of payments.requested each request goes to: one source, with counts of its own."""
 
-    def __init__(self, grouping: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
+    def __init__(self, rule: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
         self._partitions = partitions
-        self._obeys = grouping is Partitioner.EXPLICIT
+        self._obeys = rule is Partitioner.EXPLICIT
         self._busy_s, self._idle_s = BUSY * latency_target_s, IDLE * latency_target_s
-        self._source = Source(Partitioner.KG if self._obeys else grouping, partitions, number=number)
+        self._source = Source(Partitioner.KG if self._obeys else rule, partitions, number=number)
 
     def partition(self, customer: str, chosen: int | None) -> int:
         """Return the partition of a request. Raises ValueError when what was chosen is out of range.

@@ -27,10 +27,10 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
-    grouping: Partitioner = setting(Partitioner.EXPLICIT)
+    partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
     """Partitioner that Order uses."""
 
-    RULES: ClassVar[Rules] = (("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])),)
+    RULES: ClassVar[Rules] = (("partitioner", lambda values: splits_keys(values["key_order"], values["partitioner"])),)
 
     @cached_property
     def own_service_time_s(self) -> float:

@@ -41,7 +41,7 @@ def together(found: list[tuple[PaymentRequested, int]]) -> dict[str, set[int]]:
 @pytest.mark.parametrize("grouping", [Partitioner.KG, Partitioner.PORC])
 def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: Path, grouping: Partitioner) -> None:
     with a_stack(kafka, namespace, tmp_path) as stack:
-        stack.settings = {"GROUPING": grouping}
+        stack.settings = {"PARTITIONER": grouping}
         stack.start("order")
         source = Source(grouping, PARTITIONS, number=stack.processes["order"].pid)
         produce(kafka, namespace, Topic.ORDERS_PLACED, PLACED, key=b"k")

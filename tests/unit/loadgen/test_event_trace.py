@@ -110,7 +110,7 @@ def test_a_grouping_chooses_anew_by_the_keys_that_events_have(tmp_path: Path, co
     placed = "partition" in columns
     rows = "".join(f"{n / 100},{f'{n % 5},' if placed else ''}{'abcdefgh'[n % 8]}\n" for n in range(400))
     path = written(tmp_path, columns.format(rows))
-    scenario = load_scenario("w1-skew9", {"load.trace": str(path), "grouping": "kg", "max_replicas": 5})
+    scenario = load_scenario("w1-skew9", {"load.trace": str(path), "partitioner": "kg", "max_replicas": 5})
     trace = read_trace(path, 9)
     live = scenario.playing(trace).for_live().load_spec().schedule()
     simulated = joined(list(sent_by(scenario).chunks()))

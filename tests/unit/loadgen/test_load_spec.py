@@ -22,9 +22,9 @@ def load(**changes: object) -> LoadSpec:
 
 
 def test_a_load_survives_its_file() -> None:
-    spec = load(seed=3, grouping="key")
+    spec = load(seed=3, partitioner="key")
     assert spec.topology is Topology.PAYMENT_ONLY
-    assert (spec.spacing, spec.split, spec.grouping) == (Spacing.BURST, Split.RANDOM, Partitioner.KG)
+    assert (spec.spacing, spec.split, spec.partitioner) == (Spacing.BURST, Split.RANDOM, Partitioner.KG)
     assert msgspec.json.decode(msgspec.json.encode(spec), type=LoadSpec) == spec
 
 
@@ -35,8 +35,8 @@ def test_a_load_survives_its_file() -> None:
         ({"workload": "w1-skew9", "partitions": 9}, "split: 'random' contradicts the partition table"),
         ({"workload": "w1-skew9", "split": "table"}, "partitions: 5 contradicts w1-skew9, which is made for 9"),
         (
-            {"workload": "w1-skew9", "split": "table", "partitions": 9, "grouping": "key"},
-            "grouping: 'kg' would ignore",
+            {"workload": "w1-skew9", "split": "table", "partitions": 9, "partitioner": "key"},
+            "partitioner: 'kg' would ignore",
         ),
         ({"invalid_share": 0.1}, "invalid_share: must be 0 in payment-only runs"),
     ],

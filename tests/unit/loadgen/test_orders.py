@@ -70,13 +70,13 @@ def test_a_flawed_order_is_wrong_in_that_one_way() -> None:
 START_US = 1_700_000_000_000_000
 
 
-def spec(topology: Topology, grouping: Partitioner = Partitioner.EXPLICIT) -> LoadSpec:
+def spec(topology: Topology, partitioner: Partitioner = Partitioner.EXPLICIT) -> LoadSpec:
     return LoadSpec(
         topology=topology,
         workload="smoke",
         spacing=Spacing.SMOOTH,
         split=Split.EVEN,
-        grouping=grouping,
+        partitioner=partitioner,
         duration_s=2,
         partitions=5,
         latency_target_s=0.5,

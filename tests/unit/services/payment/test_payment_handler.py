@@ -69,13 +69,13 @@ def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
 )
 def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
     topic, key, written = handled(value)
-    encode_dead_letter = msgspec.json.decode(written, type=DeadLetter)
+    letter = msgspec.json.decode(written, type=DeadLetter)
     assert (topic, key) == (Topic.DEAD_LETTERS, b"key")
-    assert (encode_dead_letter.stage, encode_dead_letter.partition, encode_dead_letter.offset) == ("payment", 3, 41)
-    assert encode_dead_letter.letter_id == "run-1.payments.requested/3/41"
-    assert len(encode_dead_letter.reasons) == 1
-    assert re.search(reason, encode_dead_letter.reasons[0]), encode_dead_letter.reasons
-    assert len(encode_dead_letter.payload.encode()) <= PAYLOAD_LIMIT
+    assert (letter.stage, letter.partition, letter.offset) == ("payment", 3, 41)
+    assert letter.letter_id == "run-1.payments.requested/3/41"
+    assert len(letter.reasons) == 1
+    assert re.search(reason, letter.reasons[0]), letter.reasons
+    assert len(letter.payload.encode()) <= PAYLOAD_LIMIT
 
 
 def service(**fields: object) -> tuple[PlanStage, list[tuple[str, bytes | None, bytes]]]:
@@ -116,6 +116,6 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_a
 
 def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:
     told = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    with pytest.raises(InvalidSettingsError, match=r"TAILPACK_GROUPING.*'ch' does not keep the order of a key"):
-        read_settings({**told, "TAILPACK_GROUPING": "ch"}, ReplicaSettings)
-    assert read_settings({**told, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].grouping is Partitioner.KG
+    with pytest.raises(InvalidSettingsError, match=r"TAILPACK_PARTITIONER.*'ch' does not keep the order of a key"):
+        read_settings({**told, "TAILPACK_PARTITIONER": "ch"}, ReplicaSettings)
+    assert read_settings({**told, "TAILPACK_PARTITIONER": "key"}, ReplicaSettings)[1].partitioner is Partitioner.KG

@@ -87,6 +87,7 @@ class Payment(Membership, EventCost):
     """Another runtime that does the work and places partitions itself; plans are then counts only."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
+    REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}
     RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
 
 

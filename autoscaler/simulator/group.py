@@ -30,7 +30,7 @@ class SimulatedGroup:
         self,
         engine: Engine | Pool,
         agenda: Agenda,
-        rebalance_protocol: PlanDelivery,
+        protocol: PlanDelivery,
         sight: Sight,
         settings: SimulationSettings,
         *,
@@ -41,7 +41,7 @@ class SimulatedGroup:
         self._keep = keep
         self._engine = engine
         self._agenda = agenda
-        self._delivery = rebalance_protocol
+        self._protocol = protocol
         self._sight = sight
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
@@ -114,7 +114,7 @@ class SimulatedGroup:
             rebalance_time_s=self._settings.told_rebalance_time_s,
             startup_s=self._settings.told_startup_s,
             commit_age_s=self._settings.commit_age_s,
-            stops_all=self._settings.rebalance_protocol.stops_all,
+            stops_all=self._settings.rebalance.stops_all,
             recent=seen.recent,
         )
 

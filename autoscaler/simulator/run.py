@@ -47,25 +47,19 @@ class World:
         self.agenda = Agenda()
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
-        rebalance_protocol: PlanDelivery
-        if settings.rebalance_protocol.rebalance_protocol is RebalanceProtocol.SHARE:
+        protocol: PlanDelivery
+        if settings.rebalance.rebalance_protocol is RebalanceProtocol.SHARE:
             pool = Pool(workload.partitions, service, target_us=target_us)
-            self.engine, rebalance_protocol = pool, Share(pool, self.agenda)
+            self.engine, protocol = pool, Share(pool, self.agenda)
         else:
             engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
             self.engine = engine
-            rebalance_protocol = make_delivery(settings.rebalance_protocol, engine, self.agenda, settings.seed)
+            protocol = make_delivery(settings.rebalance, engine, self.agenda, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
         self._sight = Sight(self.engine, self._feed.slots, settings)
         self.group = SimulatedGroup(
-            self.engine,
-            self.agenda,
-            rebalance_protocol,
-            self._sight,
-            settings,
-            partitions=workload.partitions,
-            keep=keep,
+            self.engine, self.agenda, protocol, self._sight, settings, partitions=workload.partitions, keep=keep
         )
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._ended_us = round(workload.duration_s * 1e6)

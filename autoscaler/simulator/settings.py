@@ -99,7 +99,7 @@ class SimulationSettings(ObservationSettings):
     """One world."""
 
     service: ServiceSettings = field(default_factory=ServiceSettings)
-    rebalance_protocol: RebalanceSettings = field(default_factory=RebalanceSettings)
+    rebalance: RebalanceSettings = field(default_factory=RebalanceSettings)
     startup_s: float | None = setting(0.0, "s", least=0)
     """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)
@@ -129,7 +129,7 @@ class SimulationSettings(ObservationSettings):
     def told_rebalance_time_s(self) -> float:
         """t_r that policies are told, seconds."""
         planned_s = self.planned_rebalance_time_s
-        return self.rebalance_protocol.own_rebalance_time_s if planned_s is None else planned_s
+        return self.rebalance.own_rebalance_time_s if planned_s is None else planned_s
 
     @property
     def told_startup_s(self) -> float:

@@ -145,7 +145,7 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
         )
         return SimulationSettings(
             service=ServiceSettings(**shared_fields(world, ServiceSettings), **shared_fields(payment, EventCost)),
-            rebalance_protocol=RebalanceSettings(
+            rebalance=RebalanceSettings(
                 rebalance_protocol=protocol_of(scenario),
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,

@@ -29,15 +29,11 @@ def decision(owners, replicas=None, action=Action.REASSIGN):
 class Story:
     """One world, turned by hand."""
 
-    def __init__(
-        self, events_ms, *, partitions=2, rebalance_protocol=RebalanceProtocol.INCREMENTAL, settings=None, **how
-    ):
+    def __init__(self, events_ms, *, partitions=2, settings=None, **how):
         """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
         of_rebalance = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
-        self.settings = SimulationSettings(
-            rebalance_protocol=RebalanceSettings(rebalance_protocol=rebalance_protocol, **of_delivery), **how
-        )
+        self.settings = SimulationSettings(rebalance=RebalanceSettings(**of_rebalance), **how)
         self.world = World(workload_of(events_ms, partitions=partitions), self.settings)
         self.group = self.world.group
 

@@ -83,8 +83,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
 class PlanFollower(threading.Thread):
     """Reads plans until closed.
 
-    on_plan: called from the thread with each newer plan. report_problem: called with the reason while plans cannot be
-    read; empty: recovered.
+    on_plan: called from the thread with each newer plan. report_problem: called with the current problem; empty: none.
     """
 
     def __init__(

@@ -23,9 +23,7 @@ MESSAGES: Final[dict[str, dict[str, str | list[str]]]] = {
     "GetMetricsResponse": {"metricValues": ["MetricValue"]},
 }
 """Messages of KEDA's externalscaler.proto: name → fields, numbered from 1 in this order; a list means repeated.
-
-They are built at import, because generated code ties the protobuf release to a compiler release. Protobuf ignores the
-other fields that KEDA sends, such as the trigger's metadata."""
+Generated code would tie protobuf's release to a compiler's. Protobuf ignores other fields that KEDA sends."""
 METRIC: Final = "tailpack-planned-replicas"
 TARGET: Final = 1
 """Target of the metric for each replica: the HPA requests ⌈metric⌉ replicas."""
@@ -34,7 +32,6 @@ TOLERANCE_MARGIN: Final = 0.01
 
 
 def _messages() -> dict[str, Any]:
-    """Return message name → class."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name=f"{PACKAGE}.proto", package=PACKAGE, syntax="proto3")
     for message, fields in MESSAGES.items():

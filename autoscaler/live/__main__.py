@@ -1,8 +1,7 @@
 """python -m autoscaler.live: decide once per interval how many replicas run and who owns which partition.
 
 SIGTERM ends only the controller: its replicas keep serving by the last plan, and the next controller adopts them.
-SIGINT (Ctrl-C) also stops the replicas. `python -m autoscaler.live --stop-replicas` stops the replicas that a
-controller left running.
+SIGINT (Ctrl-C) also stops the replicas. The option --stop-replicas stops those that a controller left running.
 """
 
 import argparse

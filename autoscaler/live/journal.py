@@ -69,10 +69,9 @@ class JournalTopic:
         except (BufferError, KafkaException, TypeError, ValueError) as error:  # TypeError: a value that is not JSON
             self._count_lost(str(error))
         self._producer.poll(0)
-        if self._unacknowledged_since_s is not None:
-            silent_s = self._clock() - self._unacknowledged_since_s
-            if silent_s > ACKNOWLEDGEMENT_TIMEOUT_S:
-                self._report_problem(f"no broker has acknowledged a record for {silent_s:.0f} s")
+        silent_s = self._clock() - (self._unacknowledged_since_s or self._clock())
+        if silent_s > ACKNOWLEDGEMENT_TIMEOUT_S:
+            self._report_problem(f"no broker has acknowledged a record for {silent_s:.0f} s")
 
     def close(self, deadline_s: float = 5.0) -> int:
         """Flush, for `deadline_s` at most. Returns the number of records that were lost."""
@@ -122,4 +121,4 @@ class LiveJournal:
         self._tick += 1
         tick = create(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
         problems = tuple(f"{component}: {problem}" for component, problem in self._problems.current.items())
-        self._record(msgspec.structs.replace(tick, troubles=problems))
+        self._record(msgspec.structs.replace(tick, problems=problems))

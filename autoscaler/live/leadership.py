@@ -27,9 +27,8 @@ COMPONENT: Final = "leadership"
 LEASE_DURATION_S: Final = 1.5
 RENEW_INTERVAL_S: Final = 0.4
 POLL_INTERVAL_S: Final = 0.25
-
-
 Lease = Callable[..., dict[str, Any]]
+Clock = Callable[[], float]
 
 
 class Leadership:
@@ -40,12 +39,7 @@ class Leadership:
     """
 
     def __init__(
-        self,
-        lease: Lease,
-        name: str,
-        identity: str,
-        on_lost: Callable[[str], None],
-        clock: Callable[[], float] = monotonic_s,
+        self, lease: Lease, name: str, identity: str, on_lost: Callable[[str], None], clock: Clock = monotonic_s
     ) -> None:
         self._lease, self._name, self._identity = lease, name, identity
         self._on_lost, self._clock = on_lost, clock
@@ -67,8 +61,9 @@ class Leadership:
         """Why this autoscaler may not act as the leader; empty: it may."""
         if self.is_leader:
             return ""
-        expired = f"Lease {self._name} was not renewed for {LEASE_DURATION_S:g} s: another autoscaler may lead"
-        return self.problem or expired
+        return (
+            self.problem or f"Lease {self._name} was not renewed for {LEASE_DURATION_S:g} s: another process may lead"
+        )
 
     def acquire(self, stop: threading.Event, report: Callable[[str], None] = lambda _: None) -> bool:
         """Wait until this autoscaler leads (True) or `stop` is set. report: called every 0.25 s with the problem."""

@@ -44,8 +44,8 @@ class ArrivalSamples:
             last_s, last = self._readings[-1]
             if at_s <= last_s:
                 return
-            has_grown = len(last) != len(known)
-            if has_grown or any(UNKNOWN_OFFSET < now < before for now, before in zip(known, last, strict=True)):
+            pairs = zip(known, last, strict=False)
+            if len(last) != len(known) or any(UNKNOWN_OFFSET < now < before for now, before in pairs):
                 self._readings.clear()
         self._readings.append((at_s, known))
 
@@ -66,9 +66,8 @@ class ArrivalSamples:
         """Return events by slot and partition over the interval that ended at `until_s`, the time of the last reading.
 
         Arrivals between two readings count for the slot of the later one, so a burst is never split. Arrivals after the
-        end of the last slot count for it too, and not again in the next interval. None: the readings do not reach back
-        far enough. rates: partition → arrival rate (λ), events/s; if an end offset was unknown, λ × interval arrivals
-        are assumed in the last slot.
+        end of the last slot count for it too, and not again in the next interval. None: too few readings.
+        rates: partition → arrival rate (λ), events/s; if an end offset was unknown, the last slot gets λ × interval.
         """
         slots = max(1, round(interval_s / SLOT_S))
         first = self._slot(until_s) - slots + 1

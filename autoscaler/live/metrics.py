@@ -9,15 +9,11 @@ from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRec
 from contracts.metrics import MetricSpec, counter, gauge, histogram
 from contracts.settings import Target
 
-INFO: Final = gauge(
-    "tailpack_autoscaler_info", "", "Constant 1; the labels name the scaled group and the policy", "group", "policy"
-)
+INFO: Final = gauge("tailpack_autoscaler_info", "", "Constant 1 with these labels", "group", "policy")
 LEADING: Final = gauge("tailpack_leading", "", "1: this autoscaler is the leader; 0: it is a standby")
 TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "Latency target (W)")
 BUDGET: Final = gauge("tailpack_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
-LAG: Final = gauge(
-    "tailpack_partition_lag_events", "events", "Events that were produced and not committed", "partition"
-)
+LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced and not yet committed", "partition")
 RATE: Final = gauge(
     "tailpack_partition_arrival_rate_events_per_second",
     "events/s",
@@ -25,24 +21,18 @@ RATE: Final = gauge(
     "partition",
 )
 OWNER: Final = gauge(
-    "tailpack_partition_owner", "", "1: the replica owns the partition, or will by the plan", "partition", "replica"
+    "tailpack_partition_owner", "", "1: owns the partition, or will by the plan", "partition", "replica"
 )
-SERVICE_RATE: Final = gauge(
-    "tailpack_service_rate_events_per_second", "events/s", "Learned service rate (μ) of a typical replica"
-)
+SERVICE_RATE: Final = gauge("tailpack_service_rate_events_per_second", "events/s", "Learned typical service rate (μ)")
 REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Replicas by state: planned, requested or ready", "state")
 EPOCH: Final = gauge("tailpack_plan_epoch", "", "Epoch of the plan in force")
-DECISIONS: Final = counter(
-    "tailpack_decisions_total", "decisions", "Decisions: up, down, reassign or no-change", "action"
-)
+DECISIONS: Final = counter("tailpack_decisions_total", "decisions", "Decisions of the policy", "action")
 PREDICTED: Final = gauge(
     "tailpack_predicted_in_sla_ratio",
     "ratio",
     "Predicted share of events within the latency target for the current plan; NaN: the policy makes no prediction",
 )
-TICKS_WITHOUT_DATA: Final = counter(
-    "tailpack_ticks_without_data_total", "ticks", "Ticks without a decision because an observation was missing"
-)
+TICKS_WITHOUT_DATA: Final = counter("tailpack_ticks_without_data_total", "ticks", "Undecided ticks: data was missing")
 PLANS: Final = counter(
     "tailpack_plans_total",
     "plans",
@@ -63,9 +53,7 @@ PLAN_ADOPTION: Final = histogram(
 TICK: Final = histogram(
     "tailpack_tick_seconds", "seconds", "Wall time of one tick", bounds=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
 )
-LAST_TICK: Final = gauge(
-    "tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, in seconds since the epoch"
-)
+LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "Unix time of the end of the last tick")
 
 CONDITIONS: Final = (
     *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "watch", "clock"),

@@ -23,9 +23,8 @@ from contracts.connection import Connection
 from contracts.topics import ScaledGroup
 
 EARLIEST: Final = -2
-"""Timestamp that means the beginning of a partition in Kafka's protocol."""
+"""Timestamp for the first offset in Kafka's protocol. LATEST stands for the end offset."""
 LATEST: Final = -1
-"""Timestamp that means its end."""
 FAILURES_BEFORE_RECONNECT: Final = 3
 """Consecutive failed readings before the client is re-created; doubled each time, because a login may take longer than
 these readings."""
@@ -113,8 +112,7 @@ class OffsetReader:
     def read_ends(self) -> tuple[float, tuple[int | None, ...]]:
         """Return the arrival time of the end offsets (seconds, by the clock), and each partition's end offset.
 
-        Queries only leaders that answered the last `read`, because this runs 40 times a second. Raises NotReadyError if
-        no end offset is known.
+        Queries only leaders that answered the last `read`. Raises NotReadyError if no end offset is known.
         """
         known: dict[int, int] = {}
         for leader in self._answering:

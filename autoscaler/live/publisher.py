@@ -118,7 +118,6 @@ class Publisher:
         )
 
     def _due(self, intent: Intent) -> _DuePlan | None:
-        """Return the next plan towards `intent`; None: nothing to write now."""
         names = intent.plan.replicas
         ready = {name for name in names if self._scaler.is_ready(name)}
         awaited = [name for name in names if self._awaited(name)] if ready else []

@@ -222,7 +222,6 @@ class ReplicaScaler:
                 self._handle_timeout(replica)
 
     def _observe_report(self, replica: RequestedReplica, report: Progress | None) -> None:
-        """Use a report of this instance. Reports of earlier instances are ignored."""
         instance = replica.instance
         if instance is None or report is None or not instance.is_source_of(report):
             return

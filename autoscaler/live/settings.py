@@ -88,8 +88,7 @@ class AutoscalerSettings(
     startup_s: float = setting(2.0, "s", least=0)
     """Assumed start-up time of a replica until one is measured."""
     taken_within_s: float = setting(12.0, "s", above=0)
-    """Time after which a member that still serves by an older plan is reported, and the plan is written again. Must be
-    longer than a rebalance."""
+    """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Other runtime that processes the events and assigns partitions itself; plans then contain only a count."""
     launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))

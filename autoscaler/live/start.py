@@ -50,8 +50,7 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
 
 
 def _autoscale(configs: Sequence[Path], *, only_stop: bool) -> int:
-    signals: list[int] = []
-    stop = Event()
+    signals, stop = list[int](), Event()
 
     def on_signal(number: int, _frame: object) -> None:
         signals.append(number)
@@ -85,8 +84,8 @@ def lock_state_dir(state_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as taken:
-            remedy = "stop it, or set another TAILPACK_STATE_DIR"
-            raise InvalidSettingsError([f"another autoscaler runs on {state_dir}; {remedy}"]) from taken
+            problem = f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
+            raise InvalidSettingsError([problem]) from taken
         yield
     finally:
         os.close(handle)
@@ -116,8 +115,7 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Star
             problems += wrong.problems
     unique = {key: [getattr(stage.settings, key) for stage in stages] for key in ("state_dir", "replica_prefix")}
     for key, values in (unique | {"namespace": [stage.connection.namespace for stage in stages]}).items():
-        repeated = {value for value in values if values.count(value) > 1}
-        problems += [f"{key} = {value!r}: each group needs its own" for value in repeated]
+        problems += [f"{key} = {value!r}: each group needs its own" for value in {*values} if values.count(value) > 1]
     problems += [
         f"policy = {stage.settings.policy!r}: a chain needs {CHAIN_POLICY}; start one autoscaler for each other group"
         for stage in stages
@@ -134,7 +132,7 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Star
 
 
 def _run_all(stages: Sequence[StartupConfig], stop: Event, signals: list[int]) -> int:
-    """Run one autoscaler for each stage in parallel until one exits. Return the highest exit status."""
+    """Run one autoscaler for each stage until one exits. Return the highest exit status."""
 
     def run(stage: StartupConfig) -> int:
         try:

@@ -8,27 +8,14 @@ from contracts.metrics import counter, gauge
 from contracts.settings import Target, setting
 from contracts.topics import ScaledGroup
 
-REPLICAS = gauge(
-    "tailpack_shadow_replicas", "replicas", "Members of the real group, replicas of the shadow group", "of"
-)
+REPLICAS = gauge("tailpack_shadow_replicas", "replicas", "Replicas of the real and the shadow group", "of")
 LAG = gauge("tailpack_shadow_lag_seconds", "seconds", "Age of the oldest waiting event", "of")
-MINUTES = gauge(
-    "tailpack_shadow_replica_minutes", "replica-minutes", "Replica-minutes since the comparison began", "of"
-)
-LATE = gauge(
-    "tailpack_shadow_late_seconds",
-    "seconds",
-    "Time during which the oldest waiting event exceeded the latency target",
-    "of",
-)
+MINUTES = gauge("tailpack_shadow_replica_minutes", "replica-minutes", "Replica-minutes since the start", "of")
+LATE = gauge("tailpack_shadow_late_seconds", "seconds", "Time with the oldest waiting event over the target", "of")
 COMPARED = gauge("tailpack_shadow_watched_seconds", "seconds", "Duration of the comparison")
-SERVICE_RATE = gauge(
-    "tailpack_shadow_service_rate_events_per_second", "events/s", "Service rate of a busy member, learned or configured"
-)
+SERVICE_RATE = gauge("tailpack_shadow_service_rate_events_per_second", "events/s", "Service rate of a busy member")
 CONDITION = gauge("tailpack_shadow_condition", "", "1: this component has a problem; /healthz has the reason", "type")
-DECISIONS = counter(
-    "tailpack_shadow_decisions_total", "decisions", "Decisions of the policy; none is carried out", "action"
-)
+DECISIONS = counter("tailpack_shadow_decisions_total", "decisions", "Decisions of the policy (not applied)", "action")
 
 
 @dataclass(frozen=True, kw_only=True)

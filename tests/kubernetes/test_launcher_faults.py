@@ -84,7 +84,7 @@ def test_an_api_server_that_was_started_again_finds_the_launcher_at_work(nursery
     server.kill()
     try:
         world.scaler.request(["payment-0", "payment-1"])
-        wait_for(lambda: "does not answer" in world.launcher.problem, "that it is told")
+        wait_for(lambda: "no answer" in world.launcher.problem, "that it is told")
         world.scaler.reconcile(world.reports)
         assert world.scaler.is_ready("payment-0")
     finally:

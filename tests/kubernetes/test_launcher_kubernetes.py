@@ -162,7 +162,7 @@ def test_while_the_api_server_is_silent_replicas_live_and_it_is_told(
     server.suspend()
     try:
         world.scaler.request(["payment-0", "payment-1"])
-        wait_for(lambda: "does not answer within" in world.launcher.problem, "that it is told")
+        wait_for(lambda: "no answer within" in world.launcher.problem, "that it is told")
         world.scaler.reconcile(world.reports)
         assert world.scaler.is_ready("payment-0")
     finally:

@@ -22,10 +22,7 @@ IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespac
 
 
 class ApiError(LauncherError):
-    """The API server refuses, or does not answer. The message is one sentence with the remedy.
-
-    status: HTTP status; 0: no answer. retry_after_s: the server's minimum wait before a retry, seconds.
-    """
+    """The API server refuses (HTTP `status`), or does not answer (0). The message is one sentence with the remedy."""
 
     def __init__(self, message: str, status: int = 0, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
@@ -145,8 +142,9 @@ class Api:
         return answer
 
     def _no_answer_error(self) -> ApiError:
-        silence = f"the API server at {self._host} does not answer within {READ_TIMEOUT_S:g} s"
-        return ApiError(f"{silence}; replicas keep running")
+        return ApiError(
+            f"no answer within {READ_TIMEOUT_S:g} s from the API server {self._host}; replicas keep running"
+        )
 
     def _refusal_error(self, status: int | None, body: Any, headers: Any) -> ApiError:
         try:

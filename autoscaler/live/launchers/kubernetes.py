@@ -153,7 +153,6 @@ class KubernetesLauncher:
         return version
 
     def _repeat(self, name: str, step: Callable[[], object]) -> None:
-        """Repeat `step` until closed. After each failure the pause doubles."""
         pause_s = MIN_RETRY_S
         while not self._closed.is_set():
             try:
@@ -186,19 +185,16 @@ class KubernetesLauncher:
         self._step()
 
     def _step(self) -> None:
-        """Take instance step from the existing to the wanted pods. Raises ApiError."""
+        """Take one step from the existing to the wanted pods. Raises ApiError."""
         self._problems["lead"] = self._why_not_leading()
         if not self._adopted or self._problems["lead"]:
             return
         if monotonic_s() - self._read_s > READ_INTERVAL_S:
             self._read()
         self._select_leaving_pods()
-        for instance in [
-            instance
-            for instance in self._instances()
-            if instance.kill_requested and instance.pod and instance.exit() is None
-        ]:
-            self._api.delete(instance.pod)  # type: ignore[arg-type]
+        killed = [instance.pod for instance in self._instances() if instance.kill_requested and not instance.exit()]
+        for pod in filter(None, killed):
+            self._api.delete(pod)
         self._name_pods()
         for instance in self._instances():
             if instance.incarnation and instance.exit() is None:
@@ -222,11 +218,9 @@ class KubernetesLauncher:
                     instance.cancel()
                 if instance.stop_requested and instance.exit() is None:
                     self._leaving += [] if instance in self._leaving else [instance]
-            self._leaving = [
-                instance
-                for instance in self._leaving
-                if instance.exit() is None or (instance.pod and instance.pod.uid in self._pods)
-            ]
+            exited = [instance for instance in self._leaving if instance.exit()]
+            gone = [instance for instance in exited if not (instance.pod and instance.pod.uid in self._pods)]
+            self._leaving = [instance for instance in self._leaving if instance not in gone]
             known = {instance.pod.uid for instance in self._instances() if instance.pod}
             for pod in self._living():  # pods with names that no replica has now
                 if pod.replica and pod.uid not in known and pod.replica not in self._reserved:
@@ -235,17 +229,14 @@ class KubernetesLauncher:
     def _name_pods(self) -> None:
         with self._lock:
             nameless = sorted((pod for pod in self._living() if pod.is_gated), key=lambda pod: pod.created)
-            waiting = [
-                instance for instance in self._wanted.values() if instance.pod is None and instance.exit() is None
-            ]
+            wanted = self._wanted.values()
+            waiting = [instance for instance in wanted if instance.pod is None and instance.exit() is None]
         for instance, pod in zip(waiting, nameless, strict=False):
             named = pod_of(self._api.annotate(pod, {REPLICA: instance.replica}, open_gate=True))
             with self._lock:
                 instance.pod, instance.started = named, named.started
                 self._pods[named.uid] = named
-        self._problems["pods"] = next(
-            (instance.stuck_reason for instance in self._instances() if instance.stuck_reason), ""
-        )
+        self._problems["pods"] = next(filter(None, (instance.stuck_reason for instance in self._instances())), "")
 
     def _scale(self) -> None:
         """Set the number of pods. A leaving pod is not counted once the ReplicaSet will choose exactly this pod."""
@@ -255,12 +246,9 @@ class KubernetesLauncher:
             is_awaiting = any(instance.pod is None and instance.exit() is None for instance in self._wanted.values())
             others = [pod for pod in self._living() if pod.uid not in uids and (is_awaiting or not pod.is_gated)]
             others_ready = all(pod.ready for pod in others)  # the ReplicaSet deletes pods that are not ready first
-            cheapest = [
-                instance
-                for instance in leaving
-                if instance.pod and instance.pod.annotations.get(DELETION_COST) == LOWEST_COST
-            ]
-            excluded = [instance for instance in cheapest if others_ready or not (instance.pod and instance.pod.ready)]
+            pods = [(instance, instance.pod) for instance in leaving if instance.pod]
+            cheapest = [(one, pod) for one, pod in pods if pod.annotations.get(DELETION_COST) == LOWEST_COST]
+            excluded = [instance for instance, pod in cheapest if others_ready or not pod.ready]
             staying = sum(not instance.stop_requested for instance in self._wanted.values())
             count = staying + len(self._reserved) + len(leaving) - len(excluded)
             is_growing, now_s = count > self._requested_count, monotonic_s()

@@ -42,13 +42,12 @@ class JournalTopic:
         report_problem: Callable[[str], None],
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
-        self._clock = clock
         self._unacknowledged_since_s: float | None = None
         """When the oldest unacknowledged record was written."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
         options = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
         self._producer = Producer(client_config(connection, linger_ms=5, **options))
-        self._metrics, self._report_problem = metrics, report_problem
+        self._metrics, self._report_problem, self._clock = metrics, report_problem, clock
         self._encoder = JournalEncoder()
         self.recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
         self.lost = 0

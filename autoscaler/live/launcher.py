@@ -110,8 +110,7 @@ def stop_orphans(launcher: Launcher, timeout_s: float) -> tuple[list[str], list[
     A replica that has not exited after `timeout_s` is killed. Its record stays, so that the next autoscaler evicts
     this member from the group. Raises LauncherError.
     """
-    orphans = {orphan.name: orphan.instance for orphan in launcher.find_orphans()}
-    running = {name: instance for name, instance in orphans.items() if instance.exit() is None}
+    running = {orphan.name: orphan.instance for orphan in launcher.find_orphans() if not orphan.instance.exit()}
 
     def wait() -> None:
         with suppress(WaitTimeoutError):

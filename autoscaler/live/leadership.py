@@ -23,7 +23,6 @@ from contracts.clock import monotonic_s
 
 log = logging.getLogger("autoscaler")
 COMPONENT: Final = "leadership"
-
 LEASE_DURATION_S: Final = 1.5
 RENEW_INTERVAL_S: Final = 0.4
 POLL_INTERVAL_S: Final = 0.25

@@ -37,7 +37,6 @@ STAGE_OFFSET_S: Final = 0.05
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
 EXIT_NO_LAUNCHER: Final = 5
-REPLICAS_STAY: Final = "replicas keep running"
 
 
 def autoscale(*configs: Path, only_stop: bool = False) -> int:
@@ -164,7 +163,7 @@ def _run(config: StartupConfig, stop: Event, signals: list[int]) -> int:
         status = _lead(config, stop, signals, lambda: leadership.why_not_leading)
     finally:
         leadership.release()
-    return _log_error(f"{losses[0]}, exiting; {REPLICAS_STAY}", EXIT_FENCED) if losses else status
+    return _log_error(f"{losses[0]}, exiting; replicas keep running", EXIT_FENCED) if losses else status
 
 
 def _lead(config: StartupConfig, stop: Event, signals: list[int], why_not_leading: Callable[[], str] = str) -> int:
@@ -184,7 +183,7 @@ def _lead(config: StartupConfig, stop: Event, signals: list[int], why_not_leadin
             autoscaler.stop_replicas()
         return 0
     except FencedError as fenced:
-        return _log_error(f"{fenced}; exiting; {REPLICAS_STAY}", EXIT_FENCED)
+        return _log_error(f"{fenced}; exiting, replicas keep running", EXIT_FENCED)
     finally:
         if lost := autoscaler.close():
             log.error(f"{lost} journal records were lost: {connection.bootstrap_servers} did not acknowledge them")

@@ -1,6 +1,6 @@
 """The publisher: writes the intended plan as soon as it is feasible, and journals it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 

@@ -132,11 +132,7 @@ class Stage(EventCost):
     """Replicas at the start."""
     share: float | None = setting(None, "share", above=0, below=1)
     """Share of W reserved for this stage; none: equal shares."""
-    RULES: ClassVar[Rules] = (
-        ("name", _usable_name),
-        MIN_SERVICE_TIME,
-        ("initial_replicas", _within_partitions),
-    )
+    RULES: ClassVar[Rules] = (("name", _usable_name), MIN_SERVICE_TIME, ("initial_replicas", _within_partitions))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,15 +74,8 @@ class Sent:
     def _own_chunks(self) -> Iterator[Schedule]:
         if self.trace is not None:
             return self.trace()
-        return schedule_chunks(
-            self.counts,
-            CHUNK_EVENTS,
-            spacing=self.spacing,
-            split=self.split,
-            partitions=self.partitions,
-            seed=self.seed,
-            bursts=self.bursts,
-        )
+        chunks = partial(schedule_chunks, self.counts, CHUNK_EVENTS, spacing=self.spacing, split=self.split)
+        return chunks(partitions=self.partitions, seed=self.seed, bursts=self.bursts)
 
     def table(self) -> IntArray:
         """Return the events of each second and partition, shape (seconds, partitions)."""

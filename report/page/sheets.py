@@ -117,22 +117,22 @@ def _escaped(text: str) -> str:
 
 def sheets(result: Result) -> list[Sheet]:
     """Return every table, most wanted first."""
-    tail, by, moved = result.tail or _NONE, result.breakdowns, result.rebalances
+    tail, by, moved, starts = result.tail or _NONE, result.breakdowns, result.rebalances, result.starts
     curve = zip(result.distribution.share, result.distribution.latency_s, strict=True)
     return [
         of_records("run", "The run", Result, [result]),
         _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), MEANINGS),
         of_records("episodes", "Late events, episode by episode", LateEpisode, tail.episodes),
         of_records("cost", "Cost", of.Cost, [result.cost]),
-        of_records("otherwise", "What other policies would have come to", of.Otherwise, result.otherwise or ()),
+        of_records("otherwise", "What other policies would have come to", of.OtherPolicy, result.otherwise or ()),
         _with_meaning(of_records("stages", "Latency by stage", of.Stage, result.stages), STAGES),
         of_records("partitions", "By partition", of.Breakdown, by.partitions),
         of_records("replicas", "By replica", of.Breakdown, by.replicas),
         of_records("epochs", "By plan", of.Breakdown, by.epochs),
-        of_records("decisions", "Plans that were written", of.DecisionMade, result.decisions),
-        of_records("starts", "How long replicas took to start", of.Starts, [result.starts] if result.starts else ()),
+        of_records("decisions", "Plans that were written", of.PlanDecision, result.decisions),
+        of_records("starts", "How long replicas took to start", of.StartupTimes, [starts] if starts else ()),
         of_records("failures", "Replicas that failed", of.Failure, result.failures),
-        of_records("rebalances", "Rebalances", of.RebalanceRound, moved.rounds if moved else ()),
+        of_records("rebalances", "Rebalances", of.RebalanceRecord, moved.rounds if moved else ()),
         of_records("effects", "Effects of orders", of.Effects, [result.effects]),
         of_records("integrity", "What must not be", of.Integrity, [result.integrity]),
         of_records("lateness", "How late the generator was", of.Lateness, [result.lateness]),

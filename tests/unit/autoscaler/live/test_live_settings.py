@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.live.composition import policy_from
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.start import StartupConfig, only_one, read
+from autoscaler.live.start import StartupConfig, lock_state_dir, read
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError, from_environment
 from services.consumer import Options
@@ -40,9 +40,9 @@ def test_options_of_the_policy_are_a_json_object_and_checked_by_the_policy() -> 
 
 def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with only_one(state), pytest.raises(InvalidSettingsError, match="another autoscaler"), only_one(state):
+    with lock_state_dir(state), pytest.raises(InvalidSettingsError, match="another autoscaler"), lock_state_dir(state):
         pass
-    with only_one(state):
+    with lock_state_dir(state):
         assert list(state.iterdir()) == [], "no lock file"
 
 

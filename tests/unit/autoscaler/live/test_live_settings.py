@@ -94,14 +94,14 @@ def test_every_mistake_is_told_at_once_by_its_place(tmp_path: Path) -> None:
     text = 'grop = "g"\nlatency_target_s = "soon"\npolicy = "tail-aware"\nsasl_password = "x"\nstate_dir = "s"\n'
     said = problems(tmp_path, text, {"TAILPACK_SESSION_S": "0"})
     assert said[0] == "own.toml: grop: unknown; did you mean group?"
-    assert said[1].startswith("own.toml: sasl_password: no secret belongs into this file; name a file")
+    assert said[1].startswith("own.toml: sasl_password: secrets do not belong in this file")
     assert "own.toml: bootstrap_servers: missing" in said
     assert any(one.startswith("own.toml: latency_target_s = 'soon': ") for one in said)
     assert any(one.startswith("TAILPACK_SESSION_S = '0': must be at least 1 s") for one in said)
     assert len(said) == 5
 
 
-@pytest.mark.parametrize(("text", "said"), [("a =", "no TOML"), (None, "cannot be read")])
+@pytest.mark.parametrize(("text", "said"), [("a =", "not valid TOML"), (None, "cannot be read")])
 def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "own.toml").write_text(text)

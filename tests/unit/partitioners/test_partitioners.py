@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.jit import compiled
-from grouping import Partitioner
-from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
-from grouping.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
+from partitioners import Partitioner
+from partitioners.rules import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
+from partitioners.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
 from studies.consistent_grouping import PARTITIONERS
 from studies.grouped_streams import Arrivals, Stream, play, row, stacked
 

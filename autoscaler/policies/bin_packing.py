@@ -56,9 +56,8 @@ class BinPacking:
         bins = least_loaded(self._expected(observation), self._capacity(observation, self.settings.f_down))
         if len(bins) >= now and not unowned(observation):
             ahead = number(observation.rebalance_time_s * 1000)
-            return no_change(
-                observation, f"{why}, but {len(bins)} are needed after {ahead} ms of rebalancing: hold {now}"
-            )
+            needed = f"{len(bins)} are needed after {ahead} ms of rebalancing"
+            return no_change(observation, f"{why}, but {needed}: hold {now}")
         if len(bins) >= now:
             return self._make_room(observation, unowned(observation))
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)

@@ -180,9 +180,7 @@ def _outside(where: str, load: Callable[[], Any], name: str = "") -> PolicyFacto
         make, options = found, getattr(found, "options", Settings)
         found = PolicyFactory(description.partition("\n")[0], lambda *told: make(*told[:taken]), options)
     if not isinstance(found, PolicyFactory):
-        raise ValueError(
-            f"{where} must be a PolicyFactory or a class with a method `decide`, not {type(found).__name__}"
-        )
+        raise ValueError(f"{where} must be a PolicyFactory or a class with `decide`, not {type(found).__name__}")
 
     def build(*told: Any) -> Policy:
         policy: Any = _tried(f"policy {where} cannot be made", lambda: found.build(*told))

@@ -12,7 +12,7 @@ from contracts.settings import Rules, Target, Values, setting
 
 
 class ReplicaError(Exception):
-    """The replica cannot start or continue. The message is one sentence for the user and says what to do."""
+    """The replica cannot start or continue. The message is one sentence for the user, with what to do."""
 
 
 class Refused(Exception):  # noqa: N818  the handler's verdict, not a fault of the program
@@ -74,8 +74,8 @@ class Options(Membership, Target):
     retry_backoff_max_s: float = setting(5.0, "s", above=0)
     """Longest pause between two attempts."""
     handler_timeout_s: float = setting(300.0, "s", least=0)
-    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit. Longer than a
-    broker's outage."""
+    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit. By default
+    longer than an output waits for its broker."""
 
     http_port: int = setting(0, least=-1, most=65535)
     """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""
@@ -154,8 +154,8 @@ class Listeners:
     on_partitions_released: PartitionListener = _ignore
     """All events are done and committed. No other replica gets the partitions before this returns."""
     on_partitions_lost: PartitionListener = _ignore
-    """Another replica owns, or will own, the partitions, but not all events are committed: the group removed this
-    replica, or it left while an event took too long or no broker answered. Their last events may be served again."""
+    """Another replica owns, or will own, the partitions, but not all events are committed. The group removed this
+    replica, or it left while an event was slow or no broker answered. The last events may be served again."""
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ def report_image(kubernetes: str) -> str:
 
 @pytest.fixture(scope="session")
 def greeter_image(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The image of docs/own-service.md, which the cluster has."""
+    """The image of docs/tutorials/own-consumer.md, which the cluster has."""
     if (tools := _tools()) is None:
         pytest.skip(f"nothing loads images into the cluster; {HOW}")
     reader = Reader(tmp_path_factory.mktemp("image"), "", "kubernetes", **{"tailpack:0.1.0": kubernetes})
@@ -109,8 +109,8 @@ def _there(tools: Path, target: str) -> str:
 
 
 def _answers() -> bool:
-    asked = ["kubectl", "version", "--request-timeout=10s"]
-    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    command = ["kubectl", "version", "--request-timeout=10s"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _said(command: list[str], told: Mapping[str, str] | None = None) -> str:

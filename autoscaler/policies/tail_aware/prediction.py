@@ -75,19 +75,17 @@ def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
     return _late_by_replica(then, chosen, then.waiting, arrived, len(arrived) * then.slot_s)
 
 
-def unforeseen(
-    before: tuple[Situation, Proposal, Floats], then: Situation, chosen: Proposal, arrived: Floats
-) -> Floats:
+def unforeseen(last: tuple[Situation, Proposal, Floats], then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
     """Return how many of `late_until` waited already, and should not have, were replicas what they are taken to be.
 
-    before: the tick before `then`, what was chosen at it, and what arrived in between: its replay says what would be
+    last: the tick before `then`, what was chosen at it, and what arrived in between: its replay says what would be
     left to be late, and what really waited is late beyond that.
     """
     staying = Proposal(then.owners, tuple(range(len(then.rates))))
     waited = _late_by_replica(then, staying, then.waiting, arrived[:0], inf).sum()
     if waited <= 0:
         return np.zeros(len(then.rates_under(chosen.replicas)))
-    earlier, its_choice, came = before
+    earlier, its_choice, came = last
     after = _late_by_replica(earlier, its_choice, earlier.waiting, came, inf).sum()
     foreseen = after - late_until(earlier, its_choice, came).sum()
     late = _late_by_replica(then, chosen, then.waiting, arrived[:0], len(arrived) * then.slot_s)

@@ -1,15 +1,15 @@
-"""A load that contradicts itself is never built."""
+"""A contradictory load is refused."""
 
 import msgspec
 import pytest
 
-from grouping import Partitioner
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
+from partitioners import Partitioner
 
 
 def load(**changes: object) -> LoadSpec:
-    plain = {
+    base = {
         "topology": "payment-only",
         "workload": "w1",
         "spacing": "burst",
@@ -18,10 +18,10 @@ def load(**changes: object) -> LoadSpec:
         "partitions": 5,
         "latency_target_s": 0.5,
     }
-    return msgspec.json.decode(msgspec.json.encode(plain | changes), type=LoadSpec)
+    return msgspec.json.decode(msgspec.json.encode(base | changes), type=LoadSpec)
 
 
-def test_a_load_survives_its_file() -> None:
+def test_a_load_is_equal_after_its_json_file() -> None:
     spec = load(seed=3, partitioner="key")
     assert spec.topology is Topology.PAYMENT_ONLY
     assert (spec.spacing, spec.split, spec.partitioner) == (Spacing.BURST, Split.RANDOM, Partitioner.KG)
@@ -42,12 +42,12 @@ def test_a_load_survives_its_file() -> None:
     ],
 )
 def test_a_contradiction_is_named(changes: dict[str, object], problem: str) -> None:
-    with pytest.raises(msgspec.ValidationError) as wrong:
+    with pytest.raises(msgspec.ValidationError) as error:
         load(**changes)
-    assert problem in str(wrong.value)
+    assert problem in str(error.value)
 
 
 def test_all_contradictions_are_named_at_once() -> None:
-    with pytest.raises(msgspec.ValidationError) as wrong:
+    with pytest.raises(msgspec.ValidationError) as error:
         load(duration_s=900, split="table", invalid_share=0.5)
-    assert all(f"{field}: " in str(wrong.value) for field in ("duration_s", "split", "invalid_share"))
+    assert all(f"{field}: " in str(error.value) for field in ("duration_s", "split", "invalid_share"))

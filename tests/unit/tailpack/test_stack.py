@@ -13,7 +13,7 @@ from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment, Simulation
 from contracts.children import Child
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RUNTIMES
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Target
 from contracts.validation import from_environment
 from loadgen.spec import DriverSettings as GeneratorSettings
@@ -103,4 +103,8 @@ def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path
     assert (autoscaler.replica_module, autoscaler.runtime, environ["TAILPACK_RUNTIME"]) == (module, runtime, runtime)
     if not runtime:
         replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
-        assert {autoscaler.rebalance_protocol, replica.rebalance_protocol, str(replica.heartbeat_s)} == {"eager", "3.0"}
+        assert (autoscaler.rebalance_protocol, replica.rebalance_protocol, replica.heartbeat_s) == (
+            RebalanceProtocol.EAGER,
+            RebalanceProtocol.EAGER,
+            3.0,
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from grouping import Partitioner
+from partitioners import Partitioner
 from report import ReportError, replace_file
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from bench.matrix import Job, Row, sorted_changes
-from grouping import Partitioner
-from grouping.source import EPSILON, VIRTUAL_PER_WORKER
+from partitioners import Partitioner
+from partitioners.source import EPSILON, VIRTUAL_PER_WORKER
 from report.measures import paired_difference
 from studies.grouped_streams import KEYS, Arrivals, Stream, play
 from studies.verdict import FACT, Statement, StudyResult, judge, verdict

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from grouping import Partitioner
-from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, mix, record_signal
-from grouping.source import EPSILON, RULES, VIRTUAL_PER_WORKER, new_state
+from partitioners import Partitioner
+from partitioners.rules import BUSY, CG, FINE, HELPERS, IDLE, State, choose, mix, record_signal
+from partitioners.source import EPSILON, RULES, VIRTUAL_PER_WORKER, new_state
 
 KEYS: Final = 10_000
 PARTS: Final = 100

@@ -33,7 +33,7 @@ from tailpack.cli.simulate import warn_live_only_faults
 MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)
 """Keys that only a matrix file has; a scenario file lacks them."""
 AXES: Final = "\n\n".join(
-    f"{name}: {one.varies} ({', '.join(label for label, _ in one.points())})" for name, one in read_axes().items()
+    f"{name}: {one.varies} ({'; '.join(label for label, _ in one.points())})" for name, one in read_axes().items()
 )
 
 

@@ -74,7 +74,7 @@ def groups(context: typer.Context, bootstrap_servers: Servers = "") -> None:
 
 def create(
     scenario: Annotated[
-        str, typer.Argument(metavar="[SCENARIO]", help="Name.", callback=lowercase, autocompletion=complete_scenario)
+        str, typer.Argument(metavar="[SCENARIO]", help="A run.", callback=lowercase, autocompletion=complete_scenario)
     ] = "",
     *,
     config: Annotated[

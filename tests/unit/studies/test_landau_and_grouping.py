@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.packing.packers import PACKERS
-from grouping import Partitioner
+from partitioners import Partitioner
 from studies import consistent_grouping
 from studies.consistent_grouping import CAPACITY, CG, KG, PARTITIONERS, SG, SKEW, Cell, statements
 from studies.grouped_streams import imbalance

@@ -23,7 +23,7 @@ def uri(place: Path) -> str:
 
 
 def bare_rows(**changes: Any) -> list[dict[str, Any]]:
-    """What somebody else knows of his events; `changes` are of event 7."""
+    """Return rows with only the columns of an external source; `changes` apply to event 7."""
     rows = [{name: row[name] for name in BARE} for row in event_rows()]
     rows[7] |= changes
     return rows
@@ -100,10 +100,7 @@ def test_a_path_that_does_not_exist_is_refused(tmp_path: Path, place: str, messa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"done_us": "soon"},
-            "done_us is string, not an integer .times are integer microseconds since 1970",
-        ),
+        ({"done_us": "soon"}, "done_us is string, not an integer .times are integer microseconds since 1970"),
         ({"intended_us": None}, "1 of 200 rows have no intended_us"),
         ({"intended_us": 1_000_000_000_000_000}, "events span 8,102 days"),
         ({"unknown_version": 2}, "schema version 2, but only 1 is supported"),

@@ -87,7 +87,7 @@ def why(found: Tail, partition: int) -> str:
 STORIES = {
     "sent late": (SENT_LATE, Cause.GENERATOR, 1, "The generator sent the worst event 600 ms late."),
     "received late by an idle replica": (NOT_RECEIVED, Cause.UPSTREAM, 3, "Payment-1 (epoch 1) was idle"),
-    "a slow service and those behind it": (
+    "a slow service and the events behind it": (
         SLOW,
         Cause.DOWNSTREAM,
         5,

@@ -4,9 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report.page.chart_data import (
-    largest,
-)
+from report.page.chart_data import largest
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=60), st.integers(1, 70))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bench.matrix_table import Missing
-    from studies.verdict import Found, Statement
+    from studies.verdict import Statement, StudyResult
 
 NAMES: Final = ("ezzeddine", "landau", "consistent-grouping")
 
@@ -44,7 +44,7 @@ def paper(
     stored in --out: after an interruption the same command continues there. Exit status 1 if a run failed, 0 if a
     statement differs.
     """
-    from studies.verdict import Found, page  # noqa: PLC0415  numpy only where it is needed
+    from studies.verdict import StudyResult, page  # noqa: PLC0415  numpy only where it is needed
 
     rows: list[Statement] = []
     missing: list[Missing] = []
@@ -53,7 +53,7 @@ def paper(
             found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)
         rows += found.rows
         missing += found.missing
-    result = Found(rows=tuple(rows), missing=tuple(missing))
+    result = StudyResult(rows=tuple(rows), missing=tuple(missing))
     text = page(result.rows)
     (out / "paper.md").write_text(text, encoding="utf-8")
     (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
@@ -65,7 +65,7 @@ def paper(
     raise typer.Exit(1 if missing else 0)
 
 
-def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., Found]":
+def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., StudyResult]":
     """Return the function that reproduces a paper, with the requested seeds, shortened if `quick`."""
     from functools import partial  # noqa: PLC0415
 

@@ -13,18 +13,18 @@ from partitioners import Partitioner
 from partitioners.rules import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
 from partitioners.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
 from studies.consistent_grouping import PARTITIONERS
-from studies.grouped_streams import Arrivals, Stream, play, row, stacked
+from studies.grouped_streams import Arrivals, Stream, play, stack_states, state_of
 
 EVENTS = 20_000
 
 
 def _choose_all(rule: int, states, hashes, chosen) -> None:  # type: ignore[no-untyped-def]  # arrays of the compiler
-    state = row(states, 0)
+    state = state_of(states, 0)
     for number in range(len(hashes)):
         chosen[number] = choose(rule, 0.01, state, hashes[number])
 
 
-COMPILED = compiled(_choose_all, (*HELPERS, row))
+COMPILED = compiled(_choose_all, (*HELPERS, state_of))
 
 
 def stream(skew: float = 1.2, workers: int = 9, seed: int = 3) -> list[str]:
@@ -50,7 +50,7 @@ def test_interpreted_and_compiled_choices_are_the_same(partitioner: Partitioner,
     state = new_state(partitioner, workers)
     interpreted = [choose(RULES[partitioner], 0.01, state, key) for key in hashes.tolist()]
     chosen = np.zeros(len(hashes), dtype=np.int64)
-    COMPILED(RULES[partitioner], stacked(partitioner, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
+    COMPILED(RULES[partitioner], stack_states(partitioner, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
     assert interpreted == chosen.tolist()
     assert set(interpreted) <= set(range(workers))
 

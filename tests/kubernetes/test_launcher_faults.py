@@ -75,7 +75,7 @@ def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wai
     assert started_us(world.changes)[0] / 1e6 > waited_s
 
 
-def test_the_launcher_survives_a_restart_of_the_api_server(nursery: Pods, cluster_tool: Path) -> None:
+def test_the_launcher_reconnects_after_a_restart_of_the_api_server(nursery: Pods, cluster_tool: Path) -> None:
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
     report = world.hear()

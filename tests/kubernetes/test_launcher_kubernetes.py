@@ -126,9 +126,7 @@ def test_a_missing_right_is_reported_with_its_verb(
     ],
     ids=["no kubeconfig", "wrong context", "no Deployment"],
 )
-def test_a_missing_deployment_or_kubeconfig_is_one_sentence(
-    nursery: Pods, environ: dict[str, str], message: str
-) -> None:
+def test_a_missing_deployment_is_one_sentence(nursery: Pods, environ: dict[str, str], message: str) -> None:
     assert message in _tried(nursery, environ)
 
 
@@ -154,9 +152,7 @@ def _tried(nursery: Pods, environ: dict[str, str] | None = None, *, token: str =
     return done.stdout
 
 
-def test_replicas_survive_a_silent_api_server_and_it_is_reported(
-    nursery: Pods, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replicas_keep_running_while_the_api_server_is_silent(nursery: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
     world.hear()

@@ -1,4 +1,4 @@
-"""Problems are logged once and shown while they last; a policy that fails three times in a row makes them serious."""
+"""Problems are logged once and shown while they last; a policy that fails three times in a row is unhealthy."""
 
 import re
 from pathlib import Path
@@ -62,9 +62,7 @@ def test_a_short_problem_is_reported_only_if_it_persists(problems: Problems, log
     assert problems.current == {"offsets": "no broker"}
 
 
-def test_a_policy_that_fails_three_times_makes_the_autoscaler_unhealthy_while_the_fallback_decides(
-    problems: Problems,
-) -> None:
+def test_a_policy_that_fails_three_times_is_unhealthy_while_the_fallback_decides(problems: Problems) -> None:
     inner = Wants(-1)  # fails
     policy = add_guards(inner, PolicySettings(), GuardSettings())
     ticks: list[JournalEntry] = []

@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing is missing or wider than the screen, in both themes; what zooming does."""
+"""The page in a real browser, in both themes: nothing is missing or wider than the screen; zooming works."""
 
 import base64
 import shutil
@@ -112,7 +112,7 @@ def span(browser: Any) -> str:
 
 
 def painted(browser: Any, name: str = "panel-0") -> tuple[float, int]:
-    """Return which share of a chart holds paint, and a number that tells two paintings apart."""
+    """Return the painted share of a chart, and a number that differs between two paintings."""
     browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
     share, code = browser.execute_script(PAINTED, f"#{name}")
     return share, code
@@ -120,7 +120,7 @@ def painted(browser: Any, name: str = "panel-0") -> tuple[float, int]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_fits_is_readable_and_the_console_is_silent(
+def test_the_page_fits_the_screen_is_readable_and_logs_no_error(
     browser: Any, report: str, *, width: int, scheme: str
 ) -> None:
     look(browser, report, width=width, scheme=scheme)
@@ -172,7 +172,7 @@ def test_dragging_zooms_all_panels_and_reset_shows_all_again(browser: Any, repor
     assert complaints(browser) == []
 
 
-def test_the_keyboard_does_all_that_the_mouse_does(browser: Any, report: str) -> None:
+def test_every_mouse_action_is_available_by_keyboard(browser: Any, report: str) -> None:
     look(browser, report)
     panels = browser.find_element(By.CSS_SELECTOR, "#time .panels")
     browser.execute_script("arguments[0].focus()", panels)
@@ -197,7 +197,7 @@ def test_the_keyboard_does_all_that_the_mouse_does(browser: Any, report: str) ->
     assert not here.is_displayed()
 
 
-def test_the_pointer_reads_values_and_a_click_tells_the_reasons(browser: Any, report: str) -> None:
+def test_the_pointer_shows_values_and_a_click_shows_the_reasons(browser: Any, report: str) -> None:
     look(browser, report)
     area = plot(browser)
     at_61 = round(area.size["width"] * (61.1 / 124 - 0.5))
@@ -217,7 +217,7 @@ def test_the_pointer_reads_values_and_a_click_tells_the_reasons(browser: Any, re
     assert "1:02 · partition 4 · payment-2" in browser.find_element(By.ID, "heat-here").text
 
 
-def test_an_episode_leads_to_its_place_and_its_place_back_to_the_row(browser: Any, report: str) -> None:
+def test_a_late_event_episode_links_to_its_place_in_the_chart_and_back(browser: Any, report: str) -> None:
     look(browser, report)
     link = browser.find_elements(By.CSS_SELECTOR, "#episodes th.when a")[1]
     before = painted(browser)

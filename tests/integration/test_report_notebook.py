@@ -1,4 +1,4 @@
-"""docs/report.ipynb, executed from its first cell to its last in an empty folder: it answers its five questions."""
+"""docs/report.ipynb, executed in an empty folder, answers its five questions."""
 
 import re
 from pathlib import Path
@@ -52,14 +52,14 @@ def drawings(notebook: Any) -> int:
     )
 
 
-def test_it_is_committed_with_what_it_found(written: Any) -> None:
+def test_the_notebook_is_committed_with_its_output(written: Any) -> None:
     code = [cell for cell in written.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1)), "run from first to last"
     assert any(output.get("data", {}).get("image/png") for cell in code for output in cell.outputs)
     assert not re.search(r"/(home|root|tmp|work|Users)/", NOTEBOOK.read_text(encoding="utf-8"))
 
 
-def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
+def test_the_notebook_answers_five_questions(executed: Any, folder: Path) -> None:
     result = Result.load(folder / "out" / "notebook" / "algorithm-2")
     assert result.tail is not None
     first = answers(executed, "1. Was the promise kept")

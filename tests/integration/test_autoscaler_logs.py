@@ -34,9 +34,7 @@ def connection(kafka: str, namespace: str) -> Connection:
 
 
 class TestPlanLog:
-    def test_a_new_controller_reads_the_plan_in_force_and_continues_with_the_next_epoch(
-        self, connection: Connection
-    ) -> None:
+    def test_a_new_controller_continues_after_the_plan_in_force(self, connection: Connection) -> None:
         first = PlanLog(connection, connection.namespace)
         assert first.newest is None
         for count in (1, 2):

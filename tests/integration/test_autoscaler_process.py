@@ -52,9 +52,7 @@ def test_the_first_plan_the_pages_and_a_clean_exit(autoscaler: Autoscaler) -> No
         assert changes == ["requested", "started", "ready", "left"]
 
 
-def test_after_a_kill_of_the_controller_replicas_keep_running_and_the_next_one_adopts_them(
-    autoscaler: Autoscaler,
-) -> None:
+def test_replicas_outlive_a_killed_controller_and_the_next_one_adopts_them(autoscaler: Autoscaler) -> None:
     before = autoscaler.pids()
     assert set(before) == {"payment-0", "payment-1"}
     autoscaler.signal(signal.SIGKILL)

@@ -148,10 +148,8 @@ def test_the_kafka_commands_handle_three_nodes_as_one_cluster(tmp_path: Path, na
             [[address, "up"] for address in kafka.split(",")],
         )
         other = tailpack_kafka("start", "--brokers", "1", *where)
-        assert other.returncode == 2
-        assert other.stderr.splitlines() == [
-            f"tailpack: {tmp_path} holds a Kafka of 3 brokers, not 1; leave --brokers out, or name another --folder"
-        ]
+        assert (other.returncode, len(other.stderr.splitlines())) == (2, 1)
+        assert f"{tmp_path} holds a Kafka of 3 brokers, not 1" in other.stderr
 
         pids = {node: broker.pid for node, broker in cluster.nodes.items()}
         os.kill(pids[2] or 0, signal.SIGKILL)

@@ -109,9 +109,7 @@ def test_orders_arrive_once_keyed_and_stamped(kafka: str, namespace: str, tmp_pa
     assert 1 < len({record.partition() for record in records}) <= PIPELINE_PARTITIONS
 
 
-def test_payments_are_sent_in_order_to_the_partitions_of_the_schedule(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
+def test_payments_are_sent_in_order_to_scheduled_partitions(kafka: str, namespace: str, tmp_path: Path) -> None:
     create_topics(kafka, namespace, 3)
     with Generator(tmp_path, kafka, namespace, load(Topology.PAYMENT_ONLY, partitions=3)) as generator:
         started_us = generator.start()

@@ -38,7 +38,7 @@ def together(found: list[tuple[PaymentRequested, int]]) -> dict[str, set[int]]:
 
 
 @pytest.mark.parametrize("partitioner", [Partitioner.KG, Partitioner.PORC])
-def test_order_chooses_the_same_partitions_as_its_source(
+def test_order_and_its_source_choose_alike(
     kafka: str, namespace: str, tmp_path: Path, partitioner: Partitioner
 ) -> None:
     with a_stack(kafka, namespace, tmp_path) as stack:

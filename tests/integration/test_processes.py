@@ -95,9 +95,7 @@ def waits_for_more(pid: int, pipe: int) -> bool:
     ("words", "number"),
     [(("simulate", "w1", "--trace"), signal.SIGINT), (("compare",), signal.SIGINT), (("run",), signal.SIGTERM)],
 )
-def test_a_running_command_that_is_stopped_prints_one_line(
-    tmp_path: Path, words: tuple[str, ...], number: signal.Signals
-) -> None:
+def test_a_stopped_command_prints_one_line(tmp_path: Path, words: tuple[str, ...], number: signal.Signals) -> None:
     """It reads a file that never ends, so it is at work when the signal comes."""
     pipe = tmp_path / "own.toml"
     os.mkfifo(pipe)

@@ -135,9 +135,7 @@ def members(client: AdminClient, group: str) -> set[str]:
     return {one.member_id for one in described.members}
 
 
-def test_the_shadow_observes_a_plain_group_correctly_and_does_not_change_it(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
+def test_the_shadow_observes_a_plain_group_without_changes(kafka: str, namespace: str, tmp_path: Path) -> None:
     topic, group, said = f"{namespace}-orders", f"{namespace}-shipping", list[str]()
     client = admin(kafka)
     client.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(DEADLINE_S)

@@ -62,9 +62,9 @@ def test_the_notebook_is_committed_with_its_output(written: Any) -> None:
 def test_the_notebook_answers_five_questions(executed: Any, folder: Path) -> None:
     result = Result.load(folder / "out" / "notebook" / "algorithm-2")
     assert result.tail is not None
-    first = answers(executed, "1. Was the promise kept")
+    first = answers(executed, "1. Was the SLO met")
     assert result.verdict in first
-    assert all(f"| {one.cause} | {one.events:,} |" in answers(executed, "2. Why") for one in result.tail.causes)
+    assert all(f"| {each.cause} | {each.events:,} |" in answers(executed, "2. Why") for each in result.tail.causes)
     assert "| over packing |" in answers(executed, "3. What did it cost")
     assert re.search(r"partition \d had most late events", answers(executed, "4. Which partition"))
     last = answers(executed, "5. What would another policy")
@@ -73,5 +73,5 @@ def test_the_notebook_answers_five_questions(executed: Any, folder: Path) -> Non
     assert told is not None
     both, events, only_here = (int(each.replace(",", "")) for each in told.groups())
     assert events == result.events
-    assert both + only_here == sum(one.events for one in result.tail.causes)
+    assert both + only_here == sum(cause.events for cause in result.tail.causes)
     assert drawings(executed) == 4

@@ -34,7 +34,7 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def live(kafka: str, namespace: str, folder: Path) -> None:
-    """A pipeline's run in its topics, with a lost order, one settled twice, and a death; one event in six is late."""
+    """A pipeline run in its topics, with a lost order, a doubled payment and a death; one event in six is late."""
     connection = Connection(bootstrap_servers=kafka, namespace=namespace)
     run = made_up_run(3_000, rate=180.0, started_us=STARTED_US, seed=3)
     create_topics(kafka, namespace, PARTITIONS)
@@ -74,5 +74,5 @@ def test_the_report_without_spark_equals_the_report_with_spark(
 
     assert handed_out == here == Result.load(tmp_path)
     assert here.tail is not None
-    assert here.events > here.tail.late > 100, "a run in which nothing is late shows nothing"
+    assert here.events > here.tail.late > 100, "a run without late events would test nothing"
     assert not (tmp_path / "rows.tmp").exists()

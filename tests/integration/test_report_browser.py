@@ -1,4 +1,4 @@
-"""The page in a real browser, in both themes: nothing is missing or wider than the screen; zooming works."""
+"""The page in a real browser: it fits the screen in both themes, and zoom, keys and pointer work."""
 
 import base64
 import shutil
@@ -112,7 +112,7 @@ def span(browser: Any) -> str:
 
 
 def painted(browser: Any, name: str = "panel-0") -> tuple[float, int]:
-    """Return the painted share of a chart, and a number that differs between two paintings."""
+    """Return the painted share of a chart, and a hash of its pixels."""
     browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
     share, code = browser.execute_script(PAINTED, f"#{name}")
     return share, code
@@ -120,7 +120,7 @@ def painted(browser: Any, name: str = "panel-0") -> tuple[float, int]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_fits_the_screen_is_readable_and_logs_no_error(
+def test_the_page_fits_the_screen_with_readable_contrast_and_no_console_errors(
     browser: Any, report: str, *, width: int, scheme: str
 ) -> None:
     open_page(browser, report, width=width, scheme=scheme)
@@ -172,8 +172,8 @@ def test_dragging_zooms_all_panels_and_reset_shows_all_again(browser: Any, repor
     assert console_errors(browser) == []
 
 
-def test_every_mouse_action_is_available_by_keyboard(browser: Any, report: str) -> None:
-    look(browser, report)
+def test_the_keyboard_can_zoom_move_and_list_changes(browser: Any, report: str) -> None:
+    open_page(browser, report)
     panels = browser.find_element(By.CSS_SELECTOR, "#time .panels")
     browser.execute_script("arguments[0].focus()", panels)
     panels.send_keys("+")
@@ -197,8 +197,8 @@ def test_every_mouse_action_is_available_by_keyboard(browser: Any, report: str) 
     assert not here.is_displayed()
 
 
-def test_the_pointer_shows_values_and_a_click_shows_the_reasons(browser: Any, report: str) -> None:
-    look(browser, report)
+def test_the_pointer_shows_values_and_a_click_lists_reasons(browser: Any, report: str) -> None:
+    open_page(browser, report)
     area = plot(browser)
     at_61 = round(area.size["width"] * (61.1 / 124 - 0.5))
     ActionChains(browser).move_to_element_with_offset(area, at_61, 0).click().perform()
@@ -217,8 +217,8 @@ def test_the_pointer_shows_values_and_a_click_shows_the_reasons(browser: Any, re
     assert "1:02 · partition 4 · payment-2" in browser.find_element(By.ID, "heat-here").text
 
 
-def test_a_late_event_episode_links_to_its_place_in_the_chart_and_back(browser: Any, report: str) -> None:
-    look(browser, report)
+def test_an_episode_links_to_its_time_and_back_to_its_row(browser: Any, report: str) -> None:
+    open_page(browser, report)
     link = browser.find_elements(By.CSS_SELECTOR, "#episodes th.when a")[1]
     before = painted(browser)
     browser.execute_script("arguments[0].click()", link)

@@ -1,4 +1,4 @@
-"""The report job on a run with every fault that it must detect, and on input that it must reject."""
+"""The report job on a run with each kind of error, and on input that it must refuse."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,9 +89,7 @@ def journal() -> list[object]:
     ]  # fmt: skip
 
 
-def test_a_damaged_run_is_reported_to_the_last_event(
-    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
-) -> None:
+def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
     damaged_run(kafka, namespace, tmp_path)
 
     result = report_run(tmp_path, cluster)
@@ -115,9 +113,7 @@ def test_a_damaged_run_is_reported_to_the_last_event(
     assert report_run(tmp_path, cluster) == result, "the Parquet files give the same result without the broker"
 
 
-def test_input_that_cannot_be_reported_is_rejected_in_one_line(
-    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
-) -> None:
+def test_invalid_input_is_refused_in_one_line(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
     with pytest.raises(ReportError, match=r"run\.json: No such file"):
         report_run(tmp_path, cluster)
 
@@ -148,7 +144,7 @@ def test_a_time_in_the_future_marks_the_run_and_its_event_has_a_cause(tmp_path: 
     assert result.tail.late == 1
 
 
-def test_a_journal_that_is_damaged_or_has_another_version_is_rejected(tmp_path: Path) -> None:
+def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "newer").mkdir()
     entry = msgspec.structs.replace(journal()[0], v=99)  # type: ignore[type-var]
     stored_run(tmp_path / "newer", journal_entries=(msgspec.json.encode(entry),))
@@ -161,7 +157,7 @@ def test_a_journal_that_is_damaged_or_has_another_version_is_rejected(tmp_path: 
         report_run(tmp_path / "half", Cluster("local[2]", []))
 
 
-def test_a_full_disk_leaves_no_partial_result(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
     stored_run(tmp_path)
     (tmp_path / "result.json.tmp").symlink_to("/dev/full")
 
@@ -171,7 +167,7 @@ def test_a_full_disk_leaves_no_partial_result(tmp_path: Path) -> None:
     assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
 
 
-def test_a_broker_that_disappears_during_the_read_leaves_no_partial_files(
+def test_a_kafka_outage_during_the_read_leaves_no_partial_files(
     private_broker: Broker, namespace: str, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = str(private_broker.address())

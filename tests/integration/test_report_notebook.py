@@ -1,4 +1,4 @@
-"""docs/report.ipynb, executed in an empty folder, answers its five questions."""
+"""docs/report.ipynb answers its five questions when it is executed in an empty folder."""
 
 import re
 from pathlib import Path
@@ -52,14 +52,14 @@ def drawings(notebook: Any) -> int:
     )
 
 
-def test_the_notebook_is_committed_with_its_output(written: Any) -> None:
+def test_the_committed_notebook_has_its_outputs(written: Any) -> None:
     code = [cell for cell in written.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1)), "run from first to last"
     assert any(output.get("data", {}).get("image/png") for cell in code for output in cell.outputs)
     assert not re.search(r"/(home|root|tmp|work|Users)/", NOTEBOOK.read_text(encoding="utf-8"))
 
 
-def test_the_notebook_answers_five_questions(executed: Any, folder: Path) -> None:
+def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
     result = Result.load(folder / "out" / "notebook" / "algorithm-2")
     assert result.tail is not None
     first = answers(executed, "1. Was the SLO met")

@@ -1,4 +1,4 @@
-"""Spark turns Kafka records into event rows: identity, times, first completion, and rejected records."""
+"""Kafka's records become event rows, by Spark: which event, its times, its first completion, what was refused."""
 
 import json
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def settled(
     return kafka_row(SETTLED, offset, json.dumps(value))
 
 
-def test_a_record_is_identified_by_order_then_key_then_offset(session: Any) -> None:
+def test_a_record_is_known_by_its_order_then_its_key_then_its_place(session: Any) -> None:
     found = records(
         session,
         kafka_row(PLACED, 0, '{"order_id": "o-1"}', key="k-1"),
@@ -75,7 +75,7 @@ def test_intended_is_taken_from_the_timeline_then_the_header_then_the_timestamp(
     }
 
 
-def test_the_first_completion_counts_regardless_of_the_order_in_the_topic(session: Any) -> None:
+def test_the_first_completion_counts_whatever_the_order_in_the_topic(session: Any) -> None:
     late, early = settled("o-1", 4, 900, replica="payment-1"), settled("o-1", 5, 400, replica="payment-0")
     event = event_rows(records(session, late, early), None).collect()[0]
     assert (event.done_us, event.received_us, event.replica) == (400, 395, "payment-0")

@@ -14,7 +14,7 @@ class Controller:
         self._urgent = urgent_of(policy)
 
     @property
-    def watches(self) -> bool:
+    def decides_between_ticks(self) -> bool:
         """Whether the policy may want to decide between ticks."""
         return self._urgent is not None
 

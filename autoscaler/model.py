@@ -46,7 +46,7 @@ class Replica:
         return self.ready and not self.silent_s
 
 
-SOONER: Final = 0.01
+BEGIN_QUANTILE: Final = 0.01
 """Share of events that may come before `RecentArrivals.begin_s`."""
 
 
@@ -63,7 +63,7 @@ class RecentArrivals:
     Slots as if each were slot_s long; negative where they came before: slots need not end when it is looked."""
 
 
-BURSTS: Final = 0.25
+MAX_FULL_SLOT_SHARE: Final = 0.25
 """Share of slots that hold half as many events as the fullest; where there are more, events come evenly."""
 
 
@@ -73,10 +73,10 @@ def begin_offset_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64], sl
         return 0.0
     held = np.bincount(slots, events, minlength=int(slots.max()) + 1)
     full = np.flatnonzero(2 * held >= held.max())
-    some = slots == full[-1] if len(full) <= BURSTS * len(held) else np.ones(len(slots), np.bool_)
+    some = slots == full[-1] if len(full) <= MAX_FULL_SLOT_SHARE * len(held) else np.ones(len(slots), np.bool_)
     order = np.flatnonzero(some)[np.argsort(offsets_s[some], kind="stable")]
     so_far = np.cumsum(events[order])
-    return float(offsets_s[order[so_far.searchsorted(SOONER * so_far[-1], side="right")]])
+    return float(offsets_s[order[so_far.searchsorted(BEGIN_QUANTILE * so_far[-1], side="right")]])
 
 
 @dataclass(frozen=True, slots=True)

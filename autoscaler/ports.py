@@ -50,7 +50,7 @@ def urgent_of(policy: Policy) -> Urgent | None:
 
 
 @dataclass(eq=False)
-class PolicyAround:
+class PolicyWrapper:
     """A policy around a policy: it goes by the name of the one inside, and decides when that wants to."""
 
     policy: Policy

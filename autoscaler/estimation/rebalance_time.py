@@ -7,8 +7,8 @@ from typing import Final
 
 QUANTILE: Final = 0.99
 """What the papers take of the rebalance time, too (CLOSER 2024: 50 ms)."""
-REMEMBERED: Final = 200
-ENOUGH: Final = 30
+MAX_PAUSES: Final = 200
+MIN_PAUSES: Final = 30
 """Pauses that must be seen before they count for more than the setting."""
 
 
@@ -25,7 +25,7 @@ class RebalanceTime:
         self._latency_target_s = latency_target_s
         self._warn = warn
         self._warned = False
-        self._pauses_s = deque[float](maxlen=REMEMBERED)
+        self._pauses_s = deque[float](maxlen=MAX_PAUSES)
         self.pause_count = 0
 
     def observe(self, pauses_s: Iterable[float]) -> None:
@@ -38,7 +38,7 @@ class RebalanceTime:
     @property
     def learned_s(self) -> float | None:
         """The p99 of the pauses remembered, of few the longest; None: too few were seen."""
-        if self.pause_count < ENOUGH:
+        if self.pause_count < MIN_PAUSES:
             return None
         rank = math.ceil((len(self._pauses_s) + 1) * QUANTILE - 1e-9)
         return sorted(self._pauses_s)[min(rank, len(self._pauses_s)) - 1]

@@ -25,9 +25,9 @@ REPLICA_SPREAD, REPLICAS = 0.1, 2.0
 """τ as believed before replicas were seen, and for how many replicas that counts."""
 MEMORY_EVENTS: Final = 2000
 """An event counts half after its replica has served so many more."""
-LEAST_DOUBT: Final = 1e-12
+MIN_VARIANCE: Final = 1e-12
 """Variance of a mean that seems certain."""
-ALIKE: Final = 0.05
+SAME_RATE_SHARE: Final = 0.05
 """Replicas whose μ differ by less are alike: a plan gains nothing by telling them apart."""
 
 
@@ -122,7 +122,7 @@ class ServiceRates:
         Known: the whole interval of its estimate lies outside those that are alike.
         """
         one, typical = self.estimate(replica), self.service_rate
-        differs = one.high < typical * (1 - ALIKE) or one.low > typical * (1 + ALIKE)
+        differs = one.high < typical * (1 - SAME_RATE_SHARE) or one.low > typical * (1 + SAME_RATE_SHARE)
         return one.value if one.samples and differs else None
 
     @property
@@ -141,7 +141,7 @@ class ServiceRates:
             events, busy_s, squares = (
                 np.array([getattr(work, name) for work in known]) for name in ("events", "busy_s", "squares")
             )
-            own, doubt = np.log(busy_s / events), np.maximum(self._event_variance * squares / events**2, LEAST_DOUBT)
+            own, doubt = np.log(busy_s / events), np.maximum(self._event_variance * squares / events**2, MIN_VARIANCE)
             spread = _spread(own, doubt)
             weights = 1 / (doubt + spread)
             certainty = 1 / PRIOR_SPREAD**2 + float(weights.sum())

@@ -42,7 +42,7 @@ class AnyFit(Packer):
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = nothing_open(len(problem.numbers))
+        opened = no_consumers_open(len(problem.numbers))
         if self.rule == NEXT:
             open_consumer(opened, 0)
         sequence = problem.decreasing() if self.decreasing else np.arange(problem.loads.size)
@@ -51,7 +51,7 @@ class AnyFit(Packer):
         return into
 
 
-class Opened(NamedTuple):
+class OpenConsumers(NamedTuple):
     """Consumers are ranks: see Problem. Nothing closes while a packing is made."""
 
     order: Ranks
@@ -64,15 +64,15 @@ class Opened(NamedTuple):
 
 
 @compiled
-def nothing_open(consumers: int) -> Opened:
+def no_consumers_open(consumers: int) -> OpenConsumers:
     """Return the start of a packing with that many ranks."""
-    return Opened(
+    return OpenConsumers(
         np.empty(consumers, np.int64), np.zeros(consumers), np.zeros(consumers, np.bool_), np.array([0, 0, NONE])
     )
 
 
 @compiled
-def open_consumer(opened: Opened, consumer: int) -> None:
+def open_consumer(opened: OpenConsumers, consumer: int) -> None:
     """Open one more."""
     at = opened.tally[_COUNT]
     while at > 0 and opened.order[at - 1] > consumer:
@@ -85,7 +85,7 @@ def open_consumer(opened: Opened, consumer: int) -> None:
 
 
 @compiled
-def fitting(opened: Opened, rule: int, load: float, capacity: float) -> int:
+def find_consumer(opened: OpenConsumers, rule: int, load: float, capacity: float) -> int:
     """Return the open consumer into which `load` goes by the rule, or NONE. Ties: the lowest.
 
     A plain look at each: in machine code that is faster than a tree up to some thousands of consumers.
@@ -112,7 +112,7 @@ def fitting(opened: Opened, rule: int, load: float, capacity: float) -> int:
 
 
 @compiled
-def to_open(opened: Opened, owner: int) -> int:
+def consumer_to_open(opened: OpenConsumers, owner: int) -> int:
     """Return the consumer to open for a partition: its owner where that is not open yet, else the lowest unopened."""
     if owner >= 0 and not opened.is_open[owner]:
         return owner
@@ -123,13 +123,13 @@ def to_open(opened: Opened, owner: int) -> int:
 
 @compiled
 def place_all(
-    opened: Opened, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
+    opened: OpenConsumers, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
 ) -> None:
     """Place the partitions of `sequence` one by one, opening a consumer where none fits; write each's to `into`."""
     for partition in sequence:
-        consumer = fitting(opened, rule, loads[partition], capacity)
+        consumer = find_consumer(opened, rule, loads[partition], capacity)
         if consumer == NONE:
-            consumer = to_open(opened, owners[partition])
+            consumer = consumer_to_open(opened, owners[partition])
             open_consumer(opened, consumer)
         opened.held[consumer] += loads[partition]
         into[partition] = consumer
@@ -145,7 +145,7 @@ class ModifiedAnyFit(Packer):
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = nothing_open(len(problem.numbers))
+        opened = no_consumers_open(len(problem.numbers))
         into = np.empty_like(problem.owners)
         ranked = self._ranking(problem)
         left = _rebuild(opened, self.rule, ranked, *problem.grouped(), problem.loads, problem.capacity, into)
@@ -166,7 +166,14 @@ class ModifiedAnyFit(Packer):
 
 @compiled
 def _rebuild(
-    opened: Opened, rule: int, ranked: Ranks, grouped: Ranks, starts: Ranks, loads: Loads, capacity: float, into: Ranks
+    opened: OpenConsumers,
+    rule: int,
+    ranked: Ranks,
+    grouped: Ranks,
+    starts: Ranks,
+    loads: Loads,
+    capacity: float,
+    into: Ranks,
 ) -> Ranks:
     """Hand on small partitions of each consumer while they fit elsewhere, keep large ones while they fit here.
 
@@ -178,7 +185,7 @@ def _rebuild(
         first, after_last = starts[consumer], starts[consumer + 1]
         while after_last > first:
             smallest = grouped[after_last - 1]
-            to = fitting(opened, rule, loads[smallest], capacity)
+            to = find_consumer(opened, rule, loads[smallest], capacity)
             if to == NONE:
                 break  # nor does any larger one fit
             opened.held[to] += loads[smallest]

@@ -11,15 +11,15 @@ from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.policies.planning import (
-    Scalings,
+    ScalingHistory,
     change,
-    counted,
+    describe_unowned,
     items_of,
     no_change,
     number,
     plan_for,
     replicas_for,
-    unowned,
+    scale_to,
 )
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
@@ -47,8 +47,8 @@ class Linear:
             wanted = replicas_for(total, allowed)
             if beyond(wanted, now):
                 why = f"{number(total)} events/s at {number(allowed)} for each replica ({rule}·{share})"
-                return counted(observation, wanted, self.settings.replica_prefix, why)
-        return counted(
+                return scale_to(observation, wanted, self.settings.replica_prefix, why)
+        return scale_to(
             observation, now, self.settings.replica_prefix, f"{number(total)} events/s suit the present count"
         )
 
@@ -65,7 +65,7 @@ class Static:
     def decide(self, observation: GroupObservation) -> Decision:
         """Restore the count, or give owners to partitions without one; otherwise hold."""
         wanted = self._wanted
-        why = unowned(observation)
+        why = describe_unowned(observation)
         if observation.requested_replicas != wanted:
             why = f"static keeps {wanted}"
         if not why:
@@ -93,7 +93,7 @@ class FirstFit2022:
     def __init__(self, settings: PolicySettings, options: FirstFit2022Settings | None = None) -> None:
         self.settings = settings
         self.options = options or FirstFit2022Settings()
-        self._scalings = Scalings(self.options.cool_down_s)
+        self._scalings = ScalingHistory(self.options.cool_down_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Scale to the count of the packing, unless it is too early; give owners to partitions without one."""
@@ -111,10 +111,10 @@ class FirstFit2022:
         if wanted != now and now and since_s < self.options.cool_down_s:
             so_far = f"{number(since_s)} of {number(self.options.cool_down_s)} s"
             why, wanted = f"{why}, but cooling down, {so_far}", now
-        if wanted == now and not unowned(observation):
+        if wanted == now and not describe_unowned(observation):
             return no_change(observation, f"{why}: hold {now}")
         if wanted == now:
-            why = unowned(observation)
+            why = describe_unowned(observation)
         bins = fewest_partitions(items, wanted)
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix, at_least=wanted), why)
 

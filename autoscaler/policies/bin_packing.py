@@ -3,7 +3,7 @@
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, least_loaded_below
-from autoscaler.policies.planning import change, items_of, no_change, number, plan_for, unowned
+from autoscaler.policies.planning import change, describe_unowned, items_of, no_change, number, plan_for
 from autoscaler.policies.settings import PolicySettings
 
 
@@ -36,7 +36,7 @@ class BinPacking:
         if loose is not None:
             why = f"{_total(items)} fit {len(loose)} with {self._allowed(observation, f_down)}"
             return self._shrink(observation, why)
-        if why := unowned(observation) or self._violation(observation):
+        if why := describe_unowned(observation) or self._violation(observation):
             return self._make_room(observation, why)
         why = f"{_total(items)} need {len(tight)} at f_up {f_up} and no fewer than {now} at f_down {f_down}"
         return no_change(observation, f"{why}: hold {now}")
@@ -54,13 +54,13 @@ class BinPacking:
         """DOWN, deferred while what arrives during the rebalance would not fit."""
         now = observation.requested_replicas
         bins = least_loaded(self._expected(observation), self._capacity(observation, self.settings.f_down))
-        if len(bins) >= now and not unowned(observation):
+        if len(bins) >= now and not describe_unowned(observation):
             ahead = number(observation.rebalance_time_s * 1000)
             return no_change(
                 observation, f"{why}, but {len(bins)} are needed after {ahead} ms of rebalancing: hold {now}"
             )
         if len(bins) >= now:
-            return self._make_room(observation, unowned(observation))
+            return self._make_room(observation, describe_unowned(observation))
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
     def _expected(self, observation: GroupObservation) -> tuple[Item, ...]:

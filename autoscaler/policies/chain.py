@@ -19,10 +19,10 @@ from autoscaler.policies.guards import add_guards
 from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
-from autoscaler.ports import Policy, PolicyAround
+from autoscaler.ports import Policy, PolicyWrapper
 from contracts.settings import Target
 
-KEPT: Final = 0.98
+BRANCHING_DECAY_PER_TICK: Final = 0.98
 """Of the counts by which branching is measured, from tick to tick: the last fifty or so count."""
 PRIOR: Final = 20.0
 """Events of a branching of 1 that are taken as seen before any were."""
@@ -36,7 +36,7 @@ Link = deque[Report]
 """From a stage to the next one: reports in order of time, each taken once."""
 
 
-class Chained:
+class ChainedPolicy:
     """A policy that is told what the stage before it is about to send. It decides at ticks alone.
 
     within_s: the part of W that this stage and those before it may use. before_s: what those before have of it in any
@@ -69,7 +69,10 @@ class Chained:
         for report in reports:
             left = self._upstream.observe(report)
             if left is not None and len(reports) == 1:  # else they belong to other intervals than what came
-                self._sent, self._came = KEPT * self._sent + left, KEPT * self._came + came
+                self._sent, self._came = (
+                    BRANCHING_DECAY_PER_TICK * self._sent + left,
+                    BRANCHING_DECAY_PER_TICK * self._came + came,
+                )
         if self._upstream.known_at(observation.at_s):
             used_s = min(used_s, self._upstream.used_s)
             branching = self._came / self._sent
@@ -92,14 +95,14 @@ class Chained:
         return min(FURTHEST, ceil(reach_s / interval_s) + 1)
 
 
-class Reporting(PolicyAround):
+class ReportingPolicy(PolicyWrapper):
     """A stage's whole policy, whose ticks go down a link.
 
     policy: with its guards. inner: without them; its `late` says what it took for late. chained: what it is told by, in
     any stage but the first.
     """
 
-    def __init__(self, policy: Policy, link: Link, inner: Policy, chained: Chained | None) -> None:
+    def __init__(self, policy: Policy, link: Link, inner: Policy, chained: ChainedPolicy | None) -> None:
         super().__init__(policy)
         self._link = link
         self._inner = inner
@@ -151,7 +154,7 @@ def chained_policies(asked: Sequence[PolicyConfig]) -> list[Policy]:
         settings, limits = replace(one, target=target).settings()
         inner = make_policy(one.scaling.policy, settings, options=one.options)
         link, within_s = Link(), target.latency_target_s
-        chained = None if before is None else Chained(inner, before, within_s=within_s, before_s=before_s)
-        policies.append(Reporting(add_guards(chained or inner, settings, limits), link, inner, chained))
+        chained = None if before is None else ChainedPolicy(inner, before, within_s=within_s, before_s=before_s)
+        policies.append(ReportingPolicy(add_guards(chained or inner, settings, limits), link, inner, chained))
         before, before_s = link, within_s
     return policies

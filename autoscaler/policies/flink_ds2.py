@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.planning import Scalings, busiest, counted, number, unowned
+from autoscaler.policies.planning import ScalingHistory, busiest, describe_unowned, number, scale_to
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rules, Settings, Values, setting
 
@@ -124,7 +124,7 @@ class _Window:
 def _sample(observation: GroupObservation) -> _Sample:
     """Return the tick as a sample: busy is λ/μ at the busiest replica; on average where owners are not known."""
     arrival_rate = sum(load.arrival_rate for load in observation.partitions)
-    if unowned(observation):
+    if describe_unowned(observation):
         busy = arrival_rate / sum(one.service_rate or observation.service_rate for one in observation.replicas)
     else:
         busy = busiest(observation, observation.assignment)
@@ -152,7 +152,7 @@ class FlinkDs2:
         self.settings = settings
         self.options = options or FlinkDs2Settings()
         self._window = _Window(self.options)
-        self._scalings = Scalings(0.0)
+        self._scalings = ScalingHistory(0.0)
         self._wishes: deque[_Wish] = deque()
         self._first_wish_s = math.inf
 
@@ -163,7 +163,7 @@ class FlinkDs2:
             wanted, why = 1, "no replica is requested"
         elif not (why := self._not_ready(observation)):
             wanted, why = self._evaluated(observation, self._window.metrics())
-        return counted(observation, wanted, self.settings.replica_prefix, why)
+        return scale_to(observation, wanted, self.settings.replica_prefix, why)
 
     def _not_ready(self, observation: GroupObservation) -> str:
         rescaled_s = self._scalings.last_s

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.planning import SAME_S, Scalings, Wishes, counted, number
+from autoscaler.policies.planning import SAME_S, ScalingHistory, WantedCounts, number, scale_to
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
 
@@ -62,9 +62,9 @@ class KedaHpa:
         self.options = options or KedaHpaSettings()
         self._threshold = self.options.lag_threshold
         self._next_s = -math.inf
-        self._up = Wishes(self.options.scale_up_stabilisation_s)
-        self._down = Wishes(self.options.scale_down_stabilisation_s)
-        self._scalings = Scalings(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
+        self._up = WantedCounts(self.options.scale_up_stabilisation_s)
+        self._down = WantedCounts(self.options.scale_down_stabilisation_s)
+        self._scalings = ScalingHistory(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Sync when it is time; otherwise hold."""
@@ -78,7 +78,7 @@ class KedaHpa:
             why = f"the next sync is in {number(wait_s)} s"
         else:
             wanted, why = self._synced(observation)
-        return counted(observation, wanted, self.settings.replica_prefix, why)
+        return scale_to(observation, wanted, self.settings.replica_prefix, why)
 
     def _reported(self, observation: GroupObservation) -> int:
         """Return the lag that the HPA is told, events: no more than asks for a replica for each partition."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
-from autoscaler.policies.planning import change, no_change, number, unowned
+from autoscaler.policies.planning import change, describe_unowned, no_change, number
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rules, Settings, Values, setting
 
@@ -64,7 +64,9 @@ class Landau:
         speeds = np.minimum(self._write_speeds(observation), observation.service_rate)
         since_s, interval_s = observation.at_s - self._packed_s, self.options.interval_s
         due = f"{number(since_s)} s since the last packing" if since_s < math.inf else "nothing was packed before"
-        why = unowned(observation) or _full(observation, speeds) or (due if since_s >= interval_s - 1e-6 else "")
+        why = (
+            describe_unowned(observation) or _full(observation, speeds) or (due if since_s >= interval_s - 1e-6 else "")
+        )
         if not why:
             why = f"no replica is full, and the next packing is in {number(interval_s - since_s)} s"
             return no_change(observation, f"{why}: hold {observation.requested_replicas}")

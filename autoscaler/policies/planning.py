@@ -47,7 +47,7 @@ def no_change(observation: GroupObservation, reason: str, *, counts_only: bool =
     return Decision(Action.HOLD, Plan(observation.replica_names, assignment), reason)
 
 
-def counted(observation: GroupObservation, replicas: int, prefix: str, why: str) -> Decision:
+def scale_to(observation: GroupObservation, replicas: int, prefix: str, why: str) -> Decision:
     """Return the decision for a count. Where nobody owns a partition yet, the group's assignor places them all."""
     now = observation.requested_replicas
     if replicas != now:
@@ -73,7 +73,7 @@ def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
     return Decision(Action.REASSIGN, plan, f"{why}: reassign {moved} of {len(plan.assignment)} partitions")
 
 
-def unowned(observation: GroupObservation) -> str:
+def describe_unowned(observation: GroupObservation) -> str:
     """Say which partitions have no owner among the requested replicas; empty text when all have."""
     names = set(observation.replica_names)
     without = [
@@ -105,7 +105,7 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-class Wishes:
+class WantedCounts:
     """How many replicas were wanted within `window_s`; the count at the first look is taken to have been wanted."""
 
     def __init__(self, window_s: float) -> None:
@@ -128,7 +128,7 @@ class Wishes:
         self._wishes.clear()
 
 
-class Scalings:
+class ScalingHistory:
     """When the count of replicas changed, as it was seen: what a policy wanted may have been vetoed.
 
     Remembers changes for `memory_s`, each at the tick before the one at which it shows.

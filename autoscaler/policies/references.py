@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
-from autoscaler.policies.planning import change, no_change, number, plan_for, unowned
+from autoscaler.policies.planning import change, describe_unowned, no_change, number, plan_for
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
 
@@ -46,7 +46,7 @@ class PaperOptimal:
         bins = _packed(items, self.options.bin_events_per_s)
         total = number(sum(item.arrival_rate for item in items))
         why = f"{total} events/s fit {len(bins)} with less than {number(self.options.bin_events_per_s)} events/s each"
-        if len(bins) == now and not unowned(observation) and self._holds(observation, items):
+        if len(bins) == now and not describe_unowned(observation) and self._holds(observation, items):
             return no_change(observation, f"{why}: hold {now}")
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
@@ -83,7 +83,7 @@ class Overprovisioned:
         items = [Item(load.partition, peak.get(load.partition, 0.0), 0.0) for load in observation.partitions]
         bins = _packed(items, self.options.bin_events_per_s)
         why = f"{len(bins)} for the peak"
-        if len(bins) == now and not unowned(observation):
+        if len(bins) == now and not describe_unowned(observation):
             return no_change(observation, f"{why}: hold {now}")
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.starts import StartUps
+from autoscaler.policies.tail_aware.starts import StartUpTimes
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class Upstream:
     def __init__(self) -> None:
         self._history = ArrivalHistory()
         self._demand = Demand()
-        self._startups = StartUps()
+        self._startups = StartUpTimes()
         self._asked_s: dict[str, float] = {}
         """Replica that is starting → when it was asked for."""
         self._serving: dict[int, str] = {}

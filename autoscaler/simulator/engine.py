@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from autoscaler.simulator import kernel
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.rows import NEVER, NONE, EventServer, Served
+from autoscaler.simulator.rows import NEVER, NONE, EventServer, ServedEvents
 
 NO_OWNER: Final = NONE
 
@@ -38,7 +38,7 @@ class Engine(EventServer):
         self._limited = bool(service.limit_gaps_us)
         self._commanded = False
         """Commands were given that have not been carried out: that is done once for all of one moment."""
-        self._repeated: dict[int, Served] = {}
+        self._repeated: dict[int, ServedEvents] = {}
         """Outcome of events that were finished and must be served again."""
 
     def advance(self, until_us: int) -> None:

@@ -10,13 +10,13 @@ from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Cause, StartUp, chance_of
-from autoscaler.simulator.deliveries import PlanDelivery
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.members import Member, Members, aimed_at, first_placement, placed
+from autoscaler.simulator.members import Member, Members, first_placement, follow_plan, place_partitions
+from autoscaler.simulator.observation import LearnedRates, OffsetObserver
 from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.pool import Pool
+from autoscaler.simulator.rebalance import RebalanceModel
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
-from autoscaler.simulator.sight import LearnedRates, Sight
 from contracts.journal import PlanWritten, ReplicaChange
 
 REPAIR: Final = "repair"
@@ -30,8 +30,8 @@ class SimulatedGroup:
         self,
         engine: Engine | Pool,
         agenda: Agenda,
-        delivery: PlanDelivery,
-        sight: Sight,
+        delivery: RebalanceModel,
+        observer: OffsetObserver,
         settings: SimulationSettings,
         *,
         partitions: int,
@@ -42,7 +42,7 @@ class SimulatedGroup:
         self._engine = engine
         self._agenda = agenda
         self._delivery = delivery
-        self._sight = sight
+        self._observer = observer
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
         self._loss = chance_of(Cause.LOSS, settings.seed)
@@ -95,7 +95,7 @@ class SimulatedGroup:
 
     def observe(self) -> GroupObservation:
         """Look at offsets and members. Raises NotReadyError at the share of moments at which nothing can be seen."""
-        seen = self._sight.see()
+        seen = self._observer.observe()
         late = seen.late.tolist()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
@@ -108,17 +108,17 @@ class SimulatedGroup:
             at_s=self._engine.now_us / 1e6,
             partitions=seen.loads,
             replicas=tuple(map(partial(_reporting, late=late), self.members.planned, self.replicas)),
-            late_of_removed_replicas=self._late_of_others(late),
+            late_of_removed_replicas=self._late_of_removed(late),
             assignment=self._placement.aim,
             service_rate=self._rates.group,
-            rebalance_time_s=self._settings.told_rebalance_time_s,
-            startup_s=self._settings.told_startup_s,
+            rebalance_time_s=self._settings.policy_rebalance_time_s,
+            startup_s=self._settings.policy_startup_s,
             commit_age_s=self._settings.commit_age_s,
             stops_all=self._settings.delivery.stops_all,
             recent=seen.recent,
         )
 
-    def _late_of_others(self, late: list[int]) -> dict[str, int]:
+    def _late_of_removed(self, late: list[int]) -> dict[str, int]:
         there, self._there = self._there, {one.number for one in (*self.members.planned, *self.members.leaving)}
         spoke = there.union(number for number, count in enumerate(late) if count)
         told = sorted(spoke.difference(one.number for one in self.members.planned))
@@ -126,12 +126,12 @@ class SimulatedGroup:
 
     def arrivals(self) -> RecentArrivals | None:
         """Look at what has been produced since the last observation; where looks come late, at nothing."""
-        return None if self._settings.observation_delay_s else self._sight.arrivals()
+        return None if self._settings.observation_delay_s else self._observer.arrivals()
 
     def apply(self, decision: Decision) -> None:
         """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""
         before, self._plan = self._placement, decision.plan
-        self._placement = aimed_at(before, decision.plan)
+        self._placement = follow_plan(before, decision.plan)
         self.members.plan(decision.plan.replicas)
         starting: dict[int, list[Member]] = {}
         for name in decision.plan.replicas:
@@ -189,7 +189,9 @@ class SimulatedGroup:
     def _place(self) -> None:
         members = self.members.planned
         counted = self._plan.assignment is None
-        self._placement = placed(self._placement, members, counted=counted, dying=self._dying, dead=self._dead)
+        self._placement = place_partitions(
+            self._placement, members, counted=counted, dying=self._dying, dead=self._dead
+        )
         ready = [member.number for member in members if member.ready]
         self._delivery.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 
@@ -206,7 +208,7 @@ class SimulatedGroup:
         self._engine.kill(victim.number)
         self.kills.append(Kill(now_us, victim.number, self._engine.committed()))
         self._dying |= {victim.number}
-        self._delivery.lost(victim.number, evicted_us)
+        self._delivery.on_death(victim.number, evicted_us)
         if failure.known:
             self._bury(victim)
         self._agenda.at(evicted_us, partial(self._evict, victim))

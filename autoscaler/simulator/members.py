@@ -104,7 +104,7 @@ def first_placement(partitions: int, members: Sequence[Member]) -> Placement:
     return Placement(aim, tuple(number[aim[partition]] for partition in range(partitions)))
 
 
-def aimed_at(before: Placement, plan: Plan) -> Placement:
+def follow_plan(before: Placement, plan: Plan) -> Placement:
     """Return `before` with the owners that a new plan names. Raises ValueError for owners that are not its replicas."""
     if plan.assignment is None:
         return before
@@ -117,7 +117,7 @@ def aimed_at(before: Placement, plan: Plan) -> Placement:
     return Placement(before.aim | dict(plan.assignment), before.now)
 
 
-def placed(
+def place_partitions(
     before: Placement, members: Sequence[Member], *, counted: bool, dying: frozenset[int], dead: frozenset[int]
 ) -> Placement:
     """Return who shall serve now, given who is ready.

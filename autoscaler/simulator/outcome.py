@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator.arrivals import Arrivals
-from autoscaler.simulator.rows import Served
+from autoscaler.simulator.rows import ServedEvents
 
 Times = NDArray[np.int64]
 SHORT_US: Final = 1 << 32
@@ -45,7 +45,7 @@ class Outcomes:
     def __init__(self, *, keep: bool) -> None:
         self._keep = keep
         self._arrivals: list[Arrivals] = []
-        self._served: list[Served] = []
+        self._served: list[ServedEvents] = []
         self._latencies: list[NDArray[Any]] = []
         self._unmatched: deque[Times] = deque()
 
@@ -55,7 +55,7 @@ class Outcomes:
         if self._keep:
             self._arrivals.append(arrivals)
 
-    def add(self, served: Served) -> None:
+    def add(self, served: ServedEvents) -> None:
         """Take note of what became of the next ones."""
         done_us = served.done_us
         while len(done_us):

@@ -77,7 +77,7 @@ SERVICE: Final = np.dtype(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Served:
+class ServedEvents:
     """Outcome of events first … first + len − 1, by event number."""
 
     first: int
@@ -125,10 +125,10 @@ class Window:
             self._skip = 0
         self._look_ahead()
 
-    def outcomes(self, first: int, end: int) -> Served:
+    def outcomes(self, first: int, end: int) -> ServedEvents:
         """Return a copy of what became of the events first … end − 1."""
         rows = self.rows[first - self.base : end - self.base]
-        return Served(first, rows["started_us"].copy(), rows["done_us"].copy(), rows["replica"].copy())
+        return ServedEvents(first, rows["started_us"].copy(), rows["done_us"].copy(), rows["replica"].copy())
 
     def _look_ahead(self) -> None:
         self.next_us = int(self._fed[0].intended_us[self._skip]) if self._fed else NEVER
@@ -168,7 +168,7 @@ class EventServer(ABC):
         """Number of the first event that has not arrived."""
         self.now_us = self._newest_us = 0
         """Everything that starts before this moment has started."""
-        self._collected: list[Served] = []
+        self._collected: list[ServedEvents] = []
         """Outcomes that wait to be taken; `_collected_until` is the event after them."""
         self._collected_until = self._taken = 0
 
@@ -195,13 +195,13 @@ class EventServer(ABC):
         produced: NDArray[np.int64] = self._partitions["produced"].copy()
         return produced
 
-    def take(self) -> Served:
+    def take(self) -> ServedEvents:
         """Return the outcome of events that are finished and were not taken before, as far as they are consecutive."""
         self._collect()
         first, self._taken = self._taken, self._collected_until
         parts, self._collected = self._collected, []
         fields = ("started_us", "done_us", "replica")
-        return Served(first, *(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+        return ServedEvents(first, *(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
 
     def late(self) -> NDArray[np.int64]:
         """Return how many events each replica finished too late until now."""
@@ -219,7 +219,7 @@ class EventServer(ABC):
         counts[: len(self._late)] += self._late
         return counts
 
-    def _put_aside(self, served: Served) -> None:
+    def _put_aside(self, served: ServedEvents) -> None:
         first, self._collected_until = self._collected_until, served.first + len(served.done_us)
         intended_us = self._events.rows[first - self._events.base : self._collected_until - self._events.base][
             "intended_us"

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import NotReadyError, Policy, PolicyAround
+from autoscaler.ports import NotReadyError, Policy, PolicyWrapper
 from autoscaler.records import decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.deliveries import PlanDelivery, Share, make_delivery
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.group import SimulatedGroup
+from autoscaler.simulator.observation import OffsetObserver
 from autoscaler.simulator.outcome import Events, Outcomes, repeated
 from autoscaler.simulator.pool import Pool
+from autoscaler.simulator.rebalance import RebalanceModel, ShareGroup, make_rebalance_model
 from autoscaler.simulator.settings import Change, SimulationSettings
-from autoscaler.simulator.sight import Sight
 from contracts.delivery import Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 
@@ -35,7 +35,7 @@ TICKS_TO_RECOVER: Final = 1000
 """A policy that does not replace a replica which died at the very end within so many further ticks never will."""
 
 
-class World:
+class Simulation:
     """Everything but the controller. Time is that of the engine; under share a pool takes its place.
 
     keep: off, only latencies are kept, and no record of plans and replicas.
@@ -47,19 +47,19 @@ class World:
         self.agenda = Agenda()
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
-        delivery: PlanDelivery
+        delivery: RebalanceModel
         if settings.delivery.delivery is Delivery.SHARE:
             pool = Pool(workload.partitions, service, target_us=target_us)
-            self.engine, delivery = pool, Share(pool, self.agenda)
+            self.engine, delivery = pool, ShareGroup(pool, self.agenda)
         else:
             engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
             self.engine = engine
-            delivery = make_delivery(settings.delivery, engine, self.agenda, settings.seed)
+            delivery = make_rebalance_model(settings.delivery, engine, self.agenda, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
-        self._sight = Sight(self.engine, self._feed.slots, settings)
+        self._observer = OffsetObserver(self.engine, self._feed.slots, settings)
         self.group = SimulatedGroup(
-            self.engine, self.agenda, delivery, self._sight, settings, partitions=workload.partitions, keep=keep
+            self.engine, self.agenda, delivery, self._observer, settings, partitions=workload.partitions, keep=keep
         )
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._ended_us = round(workload.duration_s * 1e6)
@@ -78,12 +78,12 @@ class World:
         while (due_us := self.agenda.next_us()) is not None:
             self.advance(due_us)
 
-    def look_for(self, tick_us: int, *, first: bool = False) -> None:
+    def schedule_observation(self, tick_us: int, *, first: bool = False) -> None:
         """Read the offsets in time for a tick that sees them late. first: it comes before those looked for already."""
         look_us = tick_us - self._delay_us
-        self._sight.expect(look_us, self.agenda, first=first)
+        self._observer.schedule_sample(look_us, self.agenda, first=first)
         if self._delay_us:
-            self.agenda.at(max(self.engine.now_us, look_us), self._sight.look)
+            self.agenda.at(max(self.engine.now_us, look_us), self._observer.sample)
 
     def drain(self) -> int:
         """Serve all that is left; return when the last event was finished, µs."""
@@ -194,29 +194,29 @@ def simulate(
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
     settings = replace(settings, failures=failures)
     may_repeat = bool(failures) and settings.poll_events > 1
-    world = World(workload, settings, keep=keep_events or may_repeat)
-    timed = _Timed(policy, clock)
-    journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
-    controller = Controller(world.group, timed, journal)
+    simulation = Simulation(workload, settings, keep=keep_events or may_repeat)
+    timed = _TimedPolicy(policy, clock)
+    journal = SimulatedJournal(simulation.group, policy.name, keep=keep_events)
+    controller = Controller(simulation.group, timed, journal)
     ticks_us = tick_times_us(settings, workload.duration_s)
     for tick_us in ticks_us:
-        world.look_for(tick_us)
+        simulation.schedule_observation(tick_us)
     for tick_us in ticks_us:
-        if controller.watches:
-            _watch(world, controller, settings, tick_us)
-        world.advance(tick_us)
+        if controller.decides_between_ticks:
+            _watch(simulation, controller, settings, tick_us)
+        simulation.advance(tick_us)
         controller.tick()
-    world.finish_changes()
-    _replace_the_dead(world, controller, settings)
-    drained_us = world.drain()
-    events = world.outcomes.events()
-    group = world.group
+    simulation.finish_changes()
+    _replace_the_dead(simulation, controller, settings)
+    drained_us = simulation.drain()
+    events = simulation.outcomes.events()
+    group = simulation.group
     return Run(
         policy=policy.name,
         partitions=workload.partitions,
         duration_s=workload.duration_s,
         events=events,
-        latency_us=world.outcomes.latency_us(),
+        latency_us=simulation.outcomes.latency_us(),
         replica_names=tuple(group.members.names),
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
@@ -229,13 +229,13 @@ def simulate(
     )
 
 
-def _watch(world: World, controller: Controller, settings: SimulationSettings, until_us: int) -> None:
+def _watch(simulation: Simulation, controller: Controller, settings: SimulationSettings, until_us: int) -> None:
     slot_us = round(settings.slot_s * 1e6)
-    for at_us in range(world.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
-        world.advance(at_us)
+    for at_us in range(simulation.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
+        simulation.advance(at_us)
         if controller.urgent():
-            world.look_for(at_us, first=True)
-            world.advance(at_us)
+            simulation.schedule_observation(at_us, first=True)
+            simulation.advance(at_us)
             controller.tick()
 
 
@@ -246,23 +246,23 @@ def tick_times_us(settings: SimulationSettings, duration_s: float) -> list[int]:
     return [at_us for at_us in ticks if at_us < duration_s * 1e6]
 
 
-def _replace_the_dead(world: World, controller: Controller, settings: SimulationSettings) -> None:
+def _replace_the_dead(simulation: Simulation, controller: Controller, settings: SimulationSettings) -> None:
     """Where the last replica died near the end, go on deciding until another one serves what is left.
 
     Raises ValueError if the policy never asks for one.
     """
     for _ in range(TICKS_TO_RECOVER):
-        if not world.group.unserved:
+        if not simulation.group.unserved:
             return
-        at_us = world.engine.now_us + round(settings.decision_interval_s * 1e6)
-        world.look_for(at_us)
-        world.advance(at_us)
+        at_us = simulation.engine.now_us + round(settings.decision_interval_s * 1e6)
+        simulation.schedule_observation(at_us)
+        simulation.advance(at_us)
         controller.tick()
-        world.finish_changes()
+        simulation.finish_changes()
     raise ValueError("all replicas died and the policy asks for no other: what is left cannot be served")
 
 
-class _Timed(PolicyAround):
+class _TimedPolicy(PolicyWrapper):
     """A policy, and how long it thinks."""
 
     def __init__(self, policy: Policy, clock: Callable[[], float] | None) -> None:

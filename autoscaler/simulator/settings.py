@@ -62,7 +62,7 @@ class RebalanceSettings(Settings):
         return self.delivery is Delivery.EAGER
 
     @property
-    def own_rebalance_time_s(self) -> float:
+    def model_rebalance_time_s(self) -> float:
         """t_r that the delivery itself stands for: what a partition that moves is not served for, seconds."""
         return self.pause_s if self.delivery is Delivery.INCREMENTAL else self.rebalance_time_s
 
@@ -126,13 +126,13 @@ class SimulationSettings(ObservationSettings):
     """Of all chance in this world."""
 
     @property
-    def told_rebalance_time_s(self) -> float:
+    def policy_rebalance_time_s(self) -> float:
         """t_r that policies are told, seconds."""
         planned_s = self.planned_rebalance_time_s
-        return self.delivery.own_rebalance_time_s if planned_s is None else planned_s
+        return self.delivery.model_rebalance_time_s if planned_s is None else planned_s
 
     @property
-    def told_startup_s(self) -> float:
+    def policy_startup_s(self) -> float:
         """Start-up that policies are told, seconds."""
         return (self.startup_s or 0.0) if self.planned_startup_s is None else self.planned_startup_s
 

@@ -1,7 +1,7 @@
 """Policies that wrap a policy: what must hold whatever the inner one wants. Each says in the reason what it vetoed."""
 
-from autoscaler.policies.guards.faults import CountByLoad, Fallback, SetStuckAside
-from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
+from autoscaler.policies.guards.faults import CountByLoad, Fallback, IgnoreStuckPartitions
+from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, StabiliseDown, WaitForReplicas
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 
@@ -19,11 +19,11 @@ def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) 
     policy = Bounds(policy, minimum=guards.min_replicas, maximum=guards.max_replicas, replica_prefix=prefix)
     if guards.stabilisation_down_s:
         policy = StabiliseDown(policy, window_s=guards.stabilisation_down_s, replica_prefix=prefix)
-    policy = HoldWhileChanging(policy, limit_s=guards.changing_limit_s)
+    policy = WaitForReplicas(policy, limit_s=guards.changing_limit_s)
     if guards.cool_down_up_s or guards.cool_down_down_s:
         policy = CoolDown(policy, up_s=guards.cool_down_up_s, down_s=guards.cool_down_down_s)
     if guards.stuck_after_s:
-        policy = SetStuckAside(policy, after_s=guards.stuck_after_s)
+        policy = IgnoreStuckPartitions(policy, after_s=guards.stuck_after_s)
     if guards.fallback:
         stand_in = CountByLoad(
             latency_target_s=settings.latency_target_s,

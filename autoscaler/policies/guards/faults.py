@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import Wishes, change, no_change, number, replicas_for, unowned
+from autoscaler.policies.planning import WantedCounts, change, describe_unowned, no_change, number, replicas_for
 from autoscaler.policies.settings import REPLICA_PREFIX
-from autoscaler.ports import Policy, PolicyAround
+from autoscaler.ports import Policy, PolicyWrapper
 
 
-class SetStuckAside(PolicyAround):
+class IgnoreStuckPartitions(PolicyWrapper):
     """Alerts for stuck partitions in the reason, and hides their lag from the policy inside, so that nothing scales.
 
     Stuck: for `after_s` some lag, no progress (λ·Δt − Δlag of less than one event), one owner, and that owner ready.
@@ -82,7 +82,7 @@ class CountByLoad:
     replica_prefix: str = REPLICA_PREFIX
 
     def __post_init__(self) -> None:
-        self._needed = Wishes(self.down_s)
+        self._needed = WantedCounts(self.down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
         """Return the plan, and why. Replicas and owners stay where the count does and every partition has an owner."""
@@ -111,7 +111,7 @@ def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[in
     A partition stays with its owner as long as that has no more than its share of λ and of partitions.
     """
     now = observation.assignment
-    if set(replicas) == set(observation.replica_names) and not unowned(observation):
+    if set(replicas) == set(observation.replica_names) and not describe_unowned(observation):
         return {load.partition: now[load.partition] for load in observation.partitions}
     fair = sum(load.arrival_rate for load in observation.partitions) / len(replicas)
     most = -(-len(observation.partitions) // len(replicas))
@@ -128,7 +128,7 @@ def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[in
 
 
 @dataclass(eq=False)
-class Fallback(PolicyAround):
+class Fallback(PolicyWrapper):
     """Has a count by rate and lag stand in for a policy that raises or whose plan cannot be carried out.
 
     The policy is asked again at every tick; each decision that is not its own says what was wrong (`fault`).
@@ -143,7 +143,7 @@ class Fallback(PolicyAround):
         except Exception as failed:  # whatever it is: the group must go on
             return self._stand_in_for(observation, f"{self.name} failed: {type(failed).__name__}: {failed}")
         holds = wanted.action is Action.HOLD  # it changes nothing, so it can always be carried out
-        if not holds and (wrong := invalid(observation, wanted.plan)):
+        if not holds and (wrong := plan_problem(observation, wanted.plan)):
             return self._stand_in_for(observation, f"{self.name} made a plan that cannot be carried out: {wrong}")
         self.stand_in.rest()
         return wanted
@@ -160,7 +160,7 @@ class Fallback(PolicyAround):
         return replace(decision, fault=fault)
 
 
-def invalid(observation: GroupObservation, plan: Plan) -> str:
+def plan_problem(observation: GroupObservation, plan: Plan) -> str:
     """Say why a plan cannot be carried out; empty text when it can."""
     partitions = len(observation.partitions)
     if not plan.replicas:

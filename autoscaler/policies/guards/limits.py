@@ -14,25 +14,25 @@ from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.packing.owners import fresh_names, name_bins
 from autoscaler.policies.planning import (
-    Wishes,
+    WantedCounts,
     busiest,
     change,
+    describe_unowned,
     items_of,
     no_change,
     number,
     plan_for,
     plan_for_count,
-    unowned,
 )
 from autoscaler.policies.settings import REPLICA_PREFIX
-from autoscaler.ports import PolicyAround
+from autoscaler.ports import PolicyWrapper
 
 WORTH_MOVING: Final = 0.1
 """At the cap, partitions move only if the busiest replica loses this share of its arrival rate: an overloaded group
 must not pay for a handover each second that gains next to nothing."""
 
 
-class CountsOnly(PolicyAround):
+class CountsOnly(PolicyWrapper):
     """For a group that places its partitions itself: takes the count of a decision and drops its assignment."""
 
     def decide(self, observation: GroupObservation) -> Decision:
@@ -46,7 +46,7 @@ class CountsOnly(PolicyAround):
 
 
 @dataclass(eq=False, kw_only=True)
-class Bounds(PolicyAround):
+class Bounds(PolicyWrapper):
     """Keeps the count within [minimum, maximum] and never above the partitions: a replica without one serves nobody."""
 
     minimum: int = 1
@@ -61,8 +61,12 @@ class Bounds(PolicyAround):
         if count == wanted.plan.count:
             return wanted
         why = f"{wanted.reason}; {limit}"
-        plan = resized(observation, wanted.plan, count, self.replica_prefix)
-        if plan.assignment is not None and count == observation.requested_replicas and not unowned(observation):
+        plan = resize_plan(observation, wanted.plan, count, self.replica_prefix)
+        if (
+            plan.assignment is not None
+            and count == observation.requested_replicas
+            and not describe_unowned(observation)
+        ):
             if wanted.action is Action.DOWN:
                 return no_change(observation, f"{why}: hold {count}")
             if not _relieves(observation, plan):
@@ -80,7 +84,7 @@ class Bounds(PolicyAround):
 
 
 @dataclass(eq=False, kw_only=True)
-class StabiliseDown(PolicyAround):
+class StabiliseDown(PolicyWrapper):
     """Scales down only to the most that was wanted at any time within a window, as Kubernetes' HPA does with counts.
 
     The count at the first decision is taken to have been wanted before. A plan that says who owns what is not changed
@@ -91,7 +95,7 @@ class StabiliseDown(PolicyAround):
     replica_prefix: str = REPLICA_PREFIX
 
     def __post_init__(self) -> None:
-        self._wishes = Wishes(self.window_s)
+        self._wishes = WantedCounts(self.window_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, a smaller change, or a hold while the window holds larger wishes."""
@@ -103,12 +107,12 @@ class StabiliseDown(PolicyAround):
         why = f"the most wanted within {number(self.window_s)} s is {most}"
         if most >= now or wanted.plan.assignment is not None:
             return veto(observation, wanted, why)
-        plan = resized(observation, wanted.plan, most, self.replica_prefix)
+        plan = resize_plan(observation, wanted.plan, most, self.replica_prefix)
         return change(observation, plan, f"{wanted.reason}; {why}")
 
 
 @dataclass(eq=False, kw_only=True)
-class HoldWhileChanging(PolicyAround):
+class WaitForReplicas(PolicyWrapper):
     """No DOWN and no REASSIGN while a requested replica is not ready or silent; UP passes, for load does not wait.
 
     limit_s: a replica of which that is so for so long no longer holds the group back.
@@ -134,7 +138,7 @@ class HoldWhileChanging(PolicyAround):
 
 
 @dataclass(eq=False, kw_only=True)
-class CoolDown(PolicyAround):
+class CoolDown(PolicyWrapper):
     """After any scaling, no UP for `up_s` and no DOWN for `down_s`. Reassigning is not scaling."""
 
     up_s: float = 0.0
@@ -165,7 +169,7 @@ def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
     return replace(held, alternatives=wanted.alternatives)
 
 
-def resized(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:
+def resize_plan(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:
     """Return a plan with `count` replicas in place of `plan`: partitions spread evenly, or a count only as before.
 
     Evenly: each replica gets work by its share of μ; where not all can stay, those that are ready and quick do.

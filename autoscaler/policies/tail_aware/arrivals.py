@@ -35,7 +35,7 @@ GAPS: Final = 4
 """Between bursts, at least, that say that these are regular."""
 LEAST_GAP: Final = 3
 """Slots between two bursts, at least: of a stream every slot would be one."""
-APART: Final = 2
+MAX_GAP_DIFFERENCE_SLOTS: Final = 2
 """Slots by which gaps may differ: the last slot of an interval is longer than others, the first one shorter."""
 
 
@@ -205,7 +205,12 @@ class ArrivalHistory:
         by_slot, whole = series.sum(axis=1), len(self._intervals[-1])
         bursts = np.flatnonzero(by_slot >= BURST * max(1.0, float(by_slot.max())))
         gaps = np.diff(bursts)
-        if len(gaps) < GAPS or gaps.min() < LEAST_GAP or np.ptp(gaps) > APART or (gaps == whole).all():
+        if (
+            len(gaps) < GAPS
+            or gaps.min() < LEAST_GAP
+            or np.ptp(gaps) > MAX_GAP_DIFFERENCE_SLOTS
+            or (gaps == whole).all()
+        ):
             return []
         if np.delete(by_slot, bursts).max(initial=0.0) > QUIET * by_slot.max():
             return []

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.policies.tail_aware.situation import Floats
-from autoscaler.policies.tail_aware.surprises import Surprise, Surprises
+from autoscaler.policies.tail_aware.surprises import ForecastError, ForecastErrors
 
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
@@ -38,7 +38,7 @@ class Demand:
 
     def __init__(self) -> None:
         self._totals: deque[float] = deque(maxlen=REMEMBERED)
-        self._surprises = Surprises()
+        self._surprises = ForecastErrors()
         self._start(np.zeros(0), lead=1)
         self._said: dict[int, Floats] = {}
         """What each forecast says so many intervals ahead, until more is known."""
@@ -98,7 +98,7 @@ class Demand:
         total = expected.sum()
         return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
 
-    def surprises(self) -> list[Surprise]:
+    def surprises(self) -> list[ForecastError]:
         """Return what more than `ahead(1)` may come."""
         return self._surprises.ahead(float(self.ahead().sum()))
 

@@ -20,7 +20,7 @@ CHEAPEST: Final = 0.25
 """Nor less than this: what of the budget is not spent is lost."""
 LEAST_SHARE: Final = 1e-5
 """Of late events: a promise of 100 % is kept as one of 99.999 %."""
-KEPT: Final = 0.9998
+BUDGET_DECAY_PER_TICK: Final = 0.9998
 """Of the account, from tick to tick: at one a second, the last hour and a half count."""
 SMOOTHED: Final = 0.8
 """Of what was unexplained, from tick to tick: reports are a little older than offsets."""
@@ -28,7 +28,7 @@ GAIN: Final = 1.0
 """Doubt per share of events that are late and unexplained: 1.2 % for 12 s make 15 %."""
 MOST_AT_ONCE: Final = 0.05
 """Share of an interval: one bad second is no proof."""
-MOST_DOUBT: Final = 0.7
+MAX_CORRECTION: Final = 0.7
 """Half of μ: who is slower is seen by its service times."""
 FLAPPING_S: Final = 10.0
 """A replica that is started so soon after one was stopped should not have been stopped: the group flaps."""
@@ -48,8 +48,8 @@ class Budget:
 
     def book(self, late: float, events: float) -> None:
         """Add what one interval brought."""
-        self._late = self._late * KEPT + late
-        self._events = self._events * KEPT + events
+        self._late = self._late * BUDGET_DECAY_PER_TICK + late
+        self._events = self._events * BUDGET_DECAY_PER_TICK + events
 
     def scarcity(self, more: float = 0.0) -> float:
         """Return what a late event is worth, in prices, once `more` of them have been spent.
@@ -60,7 +60,7 @@ class Budget:
         return float(min(SCARCEST, max(CHEAPEST, (2 * (self._late + more) / allowed) ** 3)))
 
 
-class Doubt:
+class ServiceRateCorrection:
     """How much slower replicas are than is believed of them, by events that were late and should not have been.
 
     An integral for each: it grows by what is reported beyond what a replay of the interval explains, and fades as far
@@ -77,7 +77,7 @@ class Doubt:
         self._excess[replica] = excess = max(0.0, SMOOTHED * self._excess.get(replica, 0.0) + reported - explained)
         share = (1 - SMOOTHED) * excess / max(1.0, events)
         step = GAIN * (min(share, MOST_AT_ONCE) - self._allowed_share / 2)
-        self._values[replica] = min(MOST_DOUBT, max(0.0, self._of(replica) + step))
+        self._values[replica] = min(MAX_CORRECTION, max(0.0, self._of(replica) + step))
 
     def keep(self, replicas: Collection[str]) -> None:
         """Forget all but these; what they have in common stays."""
@@ -99,7 +99,7 @@ class Doubt:
         return self.typical if known is None else known
 
 
-class Patience:
+class ScaleDownDelay:
     """How long fewer replicas must have sufficed before one is stopped: learned from flapping.
 
     Where demand only falls, none is needed; where it wavers around a threshold, stops and starts alternate.
@@ -153,17 +153,17 @@ class Reports:
     """Late events as replicas report them; of those that report nothing what a replay says, until they do."""
 
     def __init__(self) -> None:
-        self.told: dict[str, float] = {}
+        self.reported_late: dict[str, float] = {}
         """Replica → reported since the last booking, beyond what was booked for it meanwhile."""
         self._booked: dict[str, float] = {}
         """Replica → booked by replays since it reported last."""
 
-    def hear(self, observation: GroupObservation) -> None:
+    def record_reports(self, observation: GroupObservation) -> None:
         """Take in what one observation says, of those that have left as well."""
         reported = [(one.name, one.late) for one in observation.replicas]
         for name, late in (*reported, *observation.late_of_removed_replicas.items()):
             if late is not None:
-                self.told[name] = self.told.get(name, 0) + max(0, late - self._booked.pop(name, 0))
+                self.reported_late[name] = self.reported_late.get(name, 0) + max(0, late - self._booked.pop(name, 0))
 
     def replayed(
         self,
@@ -179,7 +179,7 @@ class Reports:
         chosen: now, and at the tick `before`; arrived: the events between them, by slot and partition. numbers: of
         replicas by name, as they were numbered then.
         """
-        told, there = self.told, observation.replica_names
+        told, there = self.reported_late, observation.replica_names
         count = 0 if before is None else len(before[0].rates)
         then = {one: name for name, one in numbers.items() if one < count}
         silent = {name for name in (*then.values(), *there) if name not in told}
@@ -199,7 +199,7 @@ class Reports:
 
     def book(self, replayed: Mapping[str, float]) -> float:
         """Return the late events of one interval. replayed: of those that reported nothing in it, by a replay."""
-        late = sum(self.told.values()) + sum(replayed.values())
+        late = sum(self.reported_late.values()) + sum(replayed.values())
         self._booked = {name: self._booked.get(name, 0) + more for name, more in replayed.items()}
-        self.told = {}
+        self.reported_late = {}
         return late

@@ -15,18 +15,18 @@ from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.limits import Limit
-from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, Reports
+from autoscaler.policies.tail_aware.memory import Budget, Handovers, Reports, ScaleDownDelay, ServiceRateCorrection
 from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted, unforeseen
 from autoscaler.policies.tail_aware.proposals import needed, proposals
-from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, outlook
-from autoscaler.policies.tail_aware.starts import Holders, Levels, StartUps
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, horizon
+from autoscaler.policies.tail_aware.starts import PeakFloor, ReplicaTracker, StartUpTimes
 from contracts.settings import Settings, setting
 
-APART: Final = 2
+MIN_SLOTS_BETWEEN_DECISIONS: Final = 2
 """Slots at least between a tick and a decision before the next one: in one, a stream looks like a burst …"""
-APART_IN_BURSTS: Final = 1
+MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS: Final = 1
 """… where events come in bursts it is one."""
-EVEN: Final = 0.6
+MAX_STREAM_SLOT_SHARE: Final = 0.6
 """Share of what came that lies in one slot, up to which it is taken for a stream."""
 CELLS: Final = 200_000
 """Slots × partitions that are looked at while a start takes: 200 s of 100 partitions, 2 s of 10,000; a few tenths of a
@@ -71,13 +71,13 @@ class TailAware:
         self._history = ArrivalHistory()
         self._demand = Demand()
         self._budget = Budget(settings.percentile)
-        self._doubt = Doubt(self._budget.allowed_share)
+        self._rate_correction = ServiceRateCorrection(self._budget.allowed_share)
         self._limit = Limit()
         self._handovers = Handovers()
-        self._holders = Holders()
-        self._startups = StartUps()
-        self._levels = Levels(self.options.keep_s)
-        self._patience = Patience(self.options.patience_s)
+        self._holders = ReplicaTracker()
+        self._startups = StartUpTimes()
+        self._levels = PeakFloor(self.options.keep_s)
+        self._scale_down_delay = ScaleDownDelay(self.options.patience_s)
         self._reports = Reports()
         self._late_upstream = 0.0
         self._late_meanwhile = 0.0
@@ -97,7 +97,7 @@ class TailAware:
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan; a hold where that is the present one."""
-        self._reports.hear(observation)
+        self._reports.record_reports(observation)
         self._late_upstream += observation.late_upstream
         if not observation.partitions:
             return no_change(observation, "the topic has no partitions")
@@ -120,7 +120,11 @@ class TailAware:
             return False
         then, chosen = self._before
         slots, whole = len(arrived.counts), len(self._history.last)
-        apart = APART_IN_BURSTS if self._history.in_bursts(EVEN) else APART
+        apart = (
+            MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS
+            if self._history.in_bursts(MAX_STREAM_SLOT_SHARE)
+            else MIN_SLOTS_BETWEEN_DECISIONS
+        )
         if not apart <= slots <= whole - apart or arrived.counts.shape[1] != len(then.owners):
             return False
         late = late_of(then, chosen, np.asarray(arrived.counts, np.float64))
@@ -153,7 +157,7 @@ class TailAware:
         if not found:
             return no_change(observation, "nothing that could be done before the tick would help")
         chosen = min(found, key=_cost)
-        self._patience.note(observation.at_s, requested, len(chosen.replicas))
+        self._scale_down_delay.note(observation.at_s, requested, len(chosen.replicas))
         decision = self._decision(observation, now, chosen, found)
         self._numbers = numbers  # the interval is compared by those of its tick
         return decision
@@ -177,9 +181,11 @@ class TailAware:
 
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
         """Learn from what replicas report beyond what the interval explains."""
-        self._doubt.keep(observation.replica_names)
+        self._rate_correction.keep(observation.replica_names)
         if self._limit.rate < inf:
-            self._doubt = Doubt(self._budget.allowed_share)  # it is the limit that holds replicas up
+            self._rate_correction = ServiceRateCorrection(
+                self._budget.allowed_share
+            )  # it is the limit that holds replicas up
             return
         if self._startups.quiet < 2:
             return  # late is what waited for a start, at whoever has it now
@@ -190,9 +196,9 @@ class TailAware:
         got = np.bincount(owners, arrived.sum(axis=0), minlength=len(explained))
         for replica in observation.replicas:
             number = self._numbers.get(replica.name)
-            told = self._reports.told.get(replica.name)
+            told = self._reports.reported_late.get(replica.name)
             if told is not None and number is not None and number < len(explained):
-                self._doubt.learn(replica.name, told, float(explained[number]), float(got[number]))
+                self._rate_correction.learn(replica.name, told, float(explained[number]), float(got[number]))
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
@@ -200,7 +206,7 @@ class TailAware:
         self._startups.observe(observation)
         counts = self._history.observe(observation)
         history, options = self._history, self.options
-        ahead = outlook(
+        ahead = horizon(
             interval_s=history.interval_s,
             reach_s=max(self.settings.latency_target_s, observation.rebalance_time_s * (1 + self.options.lead_factor)),
             startup_s=self._startup_s(observation),
@@ -222,7 +228,7 @@ class TailAware:
         # intervals follow each other as they did: with two bursts in each there would be twice as many
         ways = [cycle(shapes[first:] + shapes[:first]) for first in range(len(shapes))]
         owners, serving = (_places(observation, by) for by in (observation.assignment, self._holders.now(observation)))
-        self._limit.observe(observation, serving, _lag(observation), counts, _told_rates(observation))
+        self._limit.observe(observation, serving, _lag(observation), counts, _observed_rates(observation))
         typical_rate, rates = self._rates(observation)
         return Situation(
             arrived=float(counts.sum()),
@@ -261,9 +267,9 @@ class TailAware:
         )
 
     def _rates(self, observation: GroupObservation) -> tuple[float, Floats]:
-        least, slower = self._limit.least_rate, self._doubt.slower
-        each = np.maximum(_told_rates(observation), least) * [slower(one.name) for one in observation.replicas]
-        return max(observation.service_rate, least) * exp(-self._doubt.typical), each
+        least, slower = self._limit.least_rate, self._rate_correction.slower
+        each = np.maximum(_observed_rates(observation), least) * [slower(one.name) for one in observation.replicas]
+        return max(observation.service_rate, least) * exp(-self._rate_correction.typical), each
 
     def _waiting(self, observation: GroupObservation, owners: Ints, rates: Floats) -> Floats:
         left = uncommitted_left_out(_lag(observation), owners, rates * observation.commit_age_s)
@@ -302,17 +308,17 @@ class TailAware:
         best = min(allowed, key=_cost)
         reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
         wanted = max(len(best.replicas), reserve)
-        least = min(requested, max(kept, self._patience.least(observation.at_s, wanted)))
+        least = min(requested, max(kept, self._scale_down_delay.least(observation.at_s, wanted)))
         enough = [one for one in allowed if len(one.replicas) >= least]
-        chosen = self._not_put_off(min(enough, key=_cost, default=best), enough)
-        self._patience.note(observation.at_s, requested, len(chosen.replicas))
+        chosen = self._overdue_change(min(enough, key=_cost, default=best), enough)
+        self._scale_down_delay.note(observation.at_s, requested, len(chosen.replicas))
         return chosen
 
-    def _not_put_off(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
+    def _overdue_change(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
         """Return the change that is needed instead, once as many events were late without it as it would make late.
 
         A change that makes more late than staying does within sight, as a stop of the whole group may, would else be
-        put off at every tick (ski rental, as in `Levels`).
+        put off at every tick (ski rental, as in `PeakFloor`).
         """
         change = min((one for one in others if one.lasts), key=_cost, default=chosen)
         if chosen.lasts or chosen.moved or change.late <= chosen.late:
@@ -352,7 +358,7 @@ def _growth(begun: Floats, whole: int, foreseen: float) -> float:
     """
     by_slot = begun.sum(axis=1)
     came = float(by_slot.sum())
-    if foreseen <= 0 or by_slot.max() > EVEN * came:
+    if foreseen <= 0 or by_slot.max() > MAX_STREAM_SLOT_SHARE * came:
         return 1.0
     return max(1.0, came * whole / len(begun) / foreseen)
 
@@ -367,7 +373,7 @@ def _lag(observation: GroupObservation) -> Floats:
     return np.array([float(load.lag) for load in observation.partitions])
 
 
-def _told_rates(observation: GroupObservation) -> Floats:
+def _observed_rates(observation: GroupObservation) -> Floats:
     return np.array([one.service_rate or observation.service_rate for one in observation.replicas])
 
 
@@ -395,15 +401,15 @@ def _in_sla(now: Situation, one: Candidate) -> float:
 
 
 def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
-    said = f"{number(float(now.sizes.sum()))} events expected per interval; {_told(now, chosen)}"
+    said = f"{number(float(now.sizes.sum()))} events expected per interval; {_describe(now, chosen)}"
     staying = next((one for one in found if not one.moved and len(one.replicas) == len(now.rates)), None)
     if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != len(now.rates)):
-        return f"{said}, staying with {_told(now, staying).removeprefix('with ')}"
+        return f"{said}, staying with {_describe(now, staying).removeprefix('with ')}"
     others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
-    return f"{said}, {_told(now, min(others, key=_cost))}" if others else said
+    return f"{said}, {_describe(now, min(others, key=_cost))}" if others else said
 
 
-def _told(now: Situation, one: Candidate) -> str:
+def _describe(now: Situation, one: Candidate) -> str:
     count = len(one.replicas)
     replicas = f"{count} replica" + "s" * (count != 1)
     return f"with {replicas} {100 * _in_sla(now, one):.4g} % in time at cost {number(one.cost)}"

@@ -8,13 +8,13 @@ import numpy as np
 
 from autoscaler.policies.tail_aware.queues import (
     NEGLIGIBLE,
-    Course,
     Events,
-    Pace,
-    carried_out,
-    late_in_each_way,
+    PlanExecution,
+    TimeGrid,
+    late_by_scenario,
     late_of_change,
     mean_late,
+    plan_execution,
 )
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Proposal, Situation
 
@@ -45,15 +45,15 @@ def late_under(now: Situation, plan: Proposal) -> float:
     """
     staying, their_rates = _staying(now)
     everything = now.stops_all and not np.array_equal(plan.owners, now.owners)
-    late = late_of_change(staying, their_rates, everything, now.owners, _all(now), _course(now, plan), _pace(now))
+    late = late_of_change(staying, their_rates, everything, now.owners, _all(now), _execution(now, plan), _grid(now))
     return float(mean_late(late, now.chances, now.surprise_chances))
 
 
 @lru_cache(maxsize=1)
 def _staying(now: Situation) -> tuple[Floats, Floats]:
-    course = _course(now, Proposal(now.owners, tuple(range(len(now.rates)))))
-    late = late_in_each_way(_all(now), np.arange(len(now.owners)), course, _pace(now))
-    return late, course.service_rate
+    execution = _execution(now, Proposal(now.owners, tuple(range(len(now.rates)))))
+    late = late_by_scenario(_all(now), np.arange(len(now.owners)), execution, _grid(now))
+    return late, execution.service_rate
 
 
 def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> Floats:
@@ -131,19 +131,19 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
 def _late_by_replica(now: Situation, plan: Proposal, waiting: Floats, came: Floats, until_s: float) -> Floats:
     """Return the late events of each replica by `until_s`, of those that wait and those that came, by slot."""
     events = Events(waiting, came[None], np.zeros((0, *came.shape)), 0 * now.variance)
-    pace = _pace(now)._replace(until_s=until_s, saved_s=inf, beyond=False)
-    return np.asarray(late_in_each_way(events, np.arange(len(plan.owners)), _course(now, plan), pace)[0])
+    grid = _grid(now)._replace(until_s=until_s, saved_s=inf, extrapolate=False)
+    return np.asarray(late_by_scenario(events, np.arange(len(plan.owners)), _execution(now, plan), grid)[0])
 
 
 def _all(now: Situation) -> Events:
     return Events(now.waiting, now.expected, now.surprises, now.variance)
 
 
-def _pace(now: Situation) -> Pace:
-    return Pace(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.last, now.start_s > 0)
+def _grid(now: Situation) -> TimeGrid:
+    return TimeGrid(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.last, now.start_s > 0)
 
 
-def _course(now: Situation, plan: Proposal) -> Course:
+def _execution(now: Situation, plan: Proposal) -> PlanExecution:
     there = now.serving, now.owners, now.in_handover_s, now.starting_s
-    each = carried_out(*there, plan.owners, now.start_s, now.pause_s, now.stops_all)
-    return Course(now.serving, plan.owners, *each, now.rates_under(plan.replicas))
+    each = plan_execution(*there, plan.owners, now.start_s, now.pause_s, now.stops_all)
+    return PlanExecution(now.serving, plan.owners, *each, now.rates_under(plan.replicas))

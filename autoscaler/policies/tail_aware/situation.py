@@ -121,7 +121,7 @@ class Candidate(Proposal):
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Horizon:
     """Times in s from now. Of more intervals than can be looked at, some in the middle are left out and not counted."""
 
     intervals: tuple[int, ...]
@@ -144,7 +144,7 @@ class Outlook:
         return np.where(from_now_s <= self.whole_s, from_now_s, later)
 
 
-def outlook(*, interval_s: float, reach_s: float, startup_s: float, most: int) -> Outlook:
+def horizon(*, interval_s: float, reach_s: float, startup_s: float, most: int) -> Horizon:
     """Return what is looked at.
 
     reach_s: all that waits or is moved now is settled by then. startup_s: what a start is worth shows in the
@@ -158,4 +158,4 @@ def outlook(*, interval_s: float, reach_s: float, startup_s: float, most: int) -
     start_s = max(0.0, startup_s - (max(near, last) - len(intervals)) * interval_s)
     near_s = near * interval_s
     until_s = max(near_s, start_s + interval_s if startup_s > 0 else 0.0)
-    return Outlook(intervals, until_s, near_s, whole * interval_s, start_s, startup_s)
+    return Horizon(intervals, until_s, near_s, whole * interval_s, start_s, startup_s)

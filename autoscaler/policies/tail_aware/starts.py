@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from autoscaler.model import GroupObservation
 from autoscaler.packing.few_moves import fewest_bins, largest_first
-from autoscaler.policies.tail_aware.memory import KEPT
+from autoscaler.policies.tail_aware.memory import BUDGET_DECAY_PER_TICK
 from autoscaler.policies.tail_aware.situation import Floats
 
-SETTLED: Final = 2
+MIN_QUIET_TICKS: Final = 2
 """Ticks after a start until what waited for it is served."""
 SEEN: Final = 2
 """Ticks until a surge is seen, and until a replica is that is ready."""
@@ -20,11 +20,11 @@ STARTS: Final = 20
 """Start-ups that are remembered."""
 OVERDUE: Final = 0.25
 """Of the time that a start has taken, at least so much is still to come: what lasts long may last longer."""
-ENOUGH: Final = 3
+MIN_START_UPS: Final = 3
 """Start-ups that say more than what the world says of itself."""
 
 
-class StartUps:
+class StartUpTimes:
     """How long a replica takes from its request until it is ready, as seen from tick to tick.
 
     One is requested at the tick before the first that sees it.
@@ -71,10 +71,10 @@ class StartUps:
         """
         ordered = sorted(min(told_s, interval_s) if one is None else one for one in self._lasted_s)
         seen_s = ordered[min(len(ordered) - 1, 3 * len(ordered) // 4)] if ordered else 0.0
-        return seen_s if len(ordered) >= ENOUGH else max(told_s, seen_s)
+        return seen_s if len(ordered) >= MIN_START_UPS else max(told_s, seen_s)
 
 
-class Holders:
+class ReplicaTracker:
     """Who serves each partition: until its owner has started, who had it before."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Holders:
         return self._names
 
 
-class Levels:
+class PeakFloor:
     """How many replicas would have served what came of late without a start, and for how long as many are kept: until
     their idling has cost as much as what would be late if they had to start again, as far as past starts tell.
 
@@ -109,15 +109,15 @@ class Levels:
         self._came: deque[Floats] = deque()
         self._enough: deque[tuple[float, int]] = deque()
 
-    def book(self, late: float, startups: StartUps) -> None:
+    def book(self, late: float, startups: StartUpTimes) -> None:
         """Add what one interval brought: what is late from a start on until two ticks after it is the start's.
 
         But not that of the first ones: a load that was there before the policy says nothing of one that comes back.
         """
-        self._caught_up = self._caught_up or startups.quiet > SETTLED
+        self._caught_up = self._caught_up or startups.quiet > MIN_QUIET_TICKS
         if self._caught_up:
-            self._starts = self._starts * KEPT + startups.requested
-            self._late = self._late * KEPT + (late if startups.quiet <= SETTLED else 0.0)
+            self._starts = self._starts * BUDGET_DECAY_PER_TICK + startups.requested
+            self._late = self._late * BUDGET_DECAY_PER_TICK + (late if startups.quiet <= MIN_QUIET_TICKS else 0.0)
 
     def observe(
         self, at_s: float, came: Floats, slot_s: float, *, startup_s: float, rate: float, target_s: float, most: int

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.chance import BLOCK, ServiceTimes
 from autoscaler.simulator.engine import NO_OWNER
-from autoscaler.simulator.rows import Served
+from autoscaler.simulator.rows import ServedEvents
 
 
 @lru_cache(maxsize=64)
@@ -186,13 +186,13 @@ class ReferenceEngine:
         self.committed()
         return self._last_done_us
 
-    def take(self) -> Served:
+    def take(self) -> ServedEvents:
         """See `Engine`."""
         first = self._taken
         while self._taken in self._outcomes and self._outcomes[self._taken].done_us <= self._now_us:
             self._taken += 1
         taken = [self._outcomes[event] for event in range(first, self._taken)]
-        return Served(
+        return ServedEvents(
             first,
             np.array([outcome.started_us for outcome in taken], np.int64),
             np.array([outcome.done_us for outcome in taken], np.int64),

@@ -2,7 +2,7 @@
 
 from live_worlds import started
 
-from autoscaler.estimation.rebalance_time import ENOUGH, REMEMBERED, RebalanceTime
+from autoscaler.estimation.rebalance_time import MAX_PAUSES, MIN_PAUSES, RebalanceTime
 from contracts.progress import Round, RoundKind
 
 
@@ -21,14 +21,14 @@ def learner(*pauses_s: float, learn: bool = True) -> tuple[RebalanceTime, list[s
 
 
 def test_it_is_the_p99_of_the_planned_pauses_that_are_remembered() -> None:
-    made, said = learner(*[0.01] * (ENOUGH - 1))
+    made, said = learner(*[0.01] * (MIN_PAUSES - 1))
     made.observe([0.0])
     assert (made.learned_s, made.planned_s()) == (None, 0.05), "the setting, until enough was seen"
     made.observe([0.03])
     assert made.planned_s() == 0.03, "of few the longest"
-    made.observe([number / 1000 for number in range(1, REMEMBERED + 1)])
+    made.observe([number / 1000 for number in range(1, MAX_PAUSES + 1)])
     assert made.planned_s() == 0.199, "at or below it is the next pause with a probability of 99 %"
-    assert (made.pause_count, said) == (ENOUGH + REMEMBERED, [])
+    assert (made.pause_count, said) == (MIN_PAUSES + MAX_PAUSES, [])
 
 
 def test_a_run_that_repeats_a_published_one_keeps_its_fixed_time() -> None:

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.packing_by_the_letter import by_the_letter
+from oracles.published_packing import by_the_letter
 from unit.autoscaler.packing.situations import CAPACITY, situations
 
 from autoscaler.packing.packers import PACKERS

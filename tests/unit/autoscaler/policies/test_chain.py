@@ -6,7 +6,7 @@ import pytest
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action, Decision
-from autoscaler.policies.chain import Chained, Link, Reporting
+from autoscaler.policies.chain import ChainedPolicy, Link, ReportingPolicy
 from autoscaler.policies.planning import no_change
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware
@@ -41,7 +41,7 @@ def report(at_s, rates, lags=None, *, plan=None, late=0.0, startup_s=0.0):
 
 def test_branching_is_measured_and_what_comes_is_told():
     link, policy = Link(), Listening()
-    child = Chained(policy, link, within_s=1.0, before_s=0.6)
+    child = ChainedPolicy(policy, link, within_s=1.0, before_s=0.6)
     for second in range(60):
         link.append(report(second + 0.1, [60.0, 40.0], [0, 0], late=2.0))
         child.decide(seen([130.0, 120.0], [0, 0], at_s=second + 0.1))
@@ -53,7 +53,7 @@ def test_branching_is_measured_and_what_comes_is_told():
 
 def test_without_news_from_upstream_a_stage_sees_itself_only():
     link, policy = Link(), Listening()
-    child = Chained(policy, link, within_s=1.0, before_s=0.6)
+    child = ChainedPolicy(policy, link, within_s=1.0, before_s=0.6)
     link.append(report(5.1, [60.0], [0]))
     child.decide(seen([100.0], [0], at_s=0.1))
     assert policy.told[-1] == replace(seen([100.0], [0], at_s=0.1), overhead_s=0.6), "later ticks are not looked at"
@@ -78,8 +78,8 @@ def test_what_is_told_makes_tail_aware_ready_before_it_comes():
 
 def test_what_is_known_goes_on_to_the_stage_after_the_next():
     link = Link()
-    chained = Chained(TailAware(PolicySettings(latency_target_s=0.5)), Link(), within_s=0.5, before_s=0.2)
-    reporting = Reporting(chained, link, Spender(), chained)
+    chained = ChainedPolicy(TailAware(PolicySettings(latency_target_s=0.5)), Link(), within_s=0.5, before_s=0.2)
+    reporting = ReportingPolicy(chained, link, Spender(), chained)
     reporting.decide(seen([10.0], [0], at_s=0.1))
     (sent,) = link
     assert sent.observation == chained.told

@@ -28,17 +28,17 @@ def chain(guards):
 
 
 def test_guards_wrap_from_the_inside_out():
-    always = ["Bounds", "HoldWhileChanging"]
+    always = ["Bounds", "WaitForReplicas"]
 
     assert chain(NOTHING) == always
-    assert chain(GuardSettings()) == [*always, "SetStuckAside", "Fallback"]
+    assert chain(GuardSettings()) == [*always, "IgnoreStuckPartitions", "Fallback"]
     assert chain(EVERYTHING) == [
         "CountsOnly",
         "Bounds",
         "StabiliseDown",
-        "HoldWhileChanging",
+        "WaitForReplicas",
         "CoolDown",
-        "SetStuckAside",
+        "IgnoreStuckPartitions",
         "Fallback",
     ]
 

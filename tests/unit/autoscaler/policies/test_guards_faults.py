@@ -7,7 +7,7 @@ from unit.autoscaler.builders import Wants, seen
 
 from autoscaler import jit
 from autoscaler.model import Action, Decision, Plan
-from autoscaler.policies.guards.faults import CountByLoad, Fallback, SetStuckAside, invalid
+from autoscaler.policies.guards.faults import CountByLoad, Fallback, IgnoreStuckPartitions, plan_problem
 
 
 class Does:
@@ -34,7 +34,7 @@ def stuck_at(guard, at_s, lag, *, owned=(0, 1, 0, 1), not_ready=()):
 
 
 def test_a_stuck_partition_is_an_alert_and_no_reason_to_scale():
-    guard = SetStuckAside(Does(by_lag), after_s=30)
+    guard = IgnoreStuckPartitions(Does(by_lag), after_s=30)
     assert stuck_at(guard, 0, 5).reason == "wants 2"
     assert stuck_at(guard, 10, 105).reason == "wants 2"
     assert stuck_at(guard, 29, 295).reason == "wants 2"
@@ -54,7 +54,7 @@ def test_a_stuck_partition_is_an_alert_and_no_reason_to_scale():
     "change", [{"owned": (0, 0, 0, 1)}, {"not_ready": ("payment-1",)}], ids=["handed over", "owner not ready"]
 )
 def test_a_partition_is_given_time_anew_when_its_owner_changes_or_is_not_there(change):
-    guard = SetStuckAside(Does(by_lag), after_s=30)
+    guard = IgnoreStuckPartitions(Does(by_lag), after_s=30)
     stuck_at(guard, 0, 5)
     stuck_at(guard, 20, 205, **change)
 
@@ -77,7 +77,7 @@ PLANS = {
 def test_plans_that_cannot_be_carried_out_are_told(wrong):
     observation = seen([1] * 3, replicas=2)
 
-    assert invalid(observation, PLANS[wrong]) == wrong
+    assert plan_problem(observation, PLANS[wrong]) == wrong
     decision = Fallback(Does(lambda _: Decision(Action.UP, PLANS[wrong], "why")), stand_in()).decide(observation)
     assert decision.action is Action.HOLD
     assert decision.fault == f"does made a plan that cannot be carried out: {wrong}"
@@ -130,4 +130,4 @@ def test_every_plan_that_stands_in_can_be_carried_out_and_needs_no_compiler(rate
         patch.setattr(jit._Compiled, "__call__", fails)
         decision = Fallback(Does(fails), stand_in()).decide(observation)
 
-    assert decision.action is Action.HOLD or invalid(observation, decision.plan) == ""
+    assert decision.action is Action.HOLD or plan_problem(observation, decision.plan) == ""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import Wants, seen
 
 from autoscaler.model import Action
-from autoscaler.policies.guards.limits import Bounds, CoolDown, HoldWhileChanging, StabiliseDown
+from autoscaler.policies.guards.limits import Bounds, CoolDown, StabiliseDown, WaitForReplicas
 from autoscaler.policies.registry import make_policy
 
 
@@ -52,7 +52,7 @@ def test_cool_down_over_time():
 
 @pytest.mark.parametrize("wanted", [Wants(1), Wants(2, action=Action.REASSIGN)], ids=["down", "reassign"])
 def test_nothing_but_up_while_a_replica_is_not_ready(wanted):
-    guard = HoldWhileChanging(wanted, limit_s=30)
+    guard = WaitForReplicas(wanted, limit_s=30)
 
     def at(at_s, not_ready=()):
         return guard.decide(seen([1] * 5, replicas=2, at_s=at_s, not_ready=not_ready))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Plan
-from autoscaler.policies.guards.limits import resized
+from autoscaler.policies.guards.limits import resize_plan
 
 WITH_OWNERS = Plan((), {})
 
@@ -28,7 +28,7 @@ def load_of(observation, plan):
 
 def test_a_replica_at_half_the_speed_gets_half_as_much():
     observation = with_rates(seen([20.0] * 20, replicas=3), [None, 100.0, None])
-    plan = resized(observation, WITH_OWNERS, 3, "payment")
+    plan = resize_plan(observation, WITH_OWNERS, 3, "payment")
     assert load_of(observation, plan) == {"payment-0": 160, "payment-1": 80, "payment-2": 160}
 
 
@@ -39,7 +39,7 @@ def test_a_replica_at_half_the_speed_gets_half_as_much():
 )
 def test_every_partition_has_an_owner_among_as_many_replicas_as_were_asked_for(rates, speeds, count):
     observation = with_rates(seen(rates, replicas=len(speeds)), speeds)
-    plan = resized(observation, WITH_OWNERS, count, "payment")
+    plan = resize_plan(observation, WITH_OWNERS, count, "payment")
     assert plan.count == len(set(plan.replicas)) == count
     assert sorted(plan.assignment) == list(range(len(rates)))
     assert set(plan.assignment.values()) <= set(plan.replicas)

@@ -9,7 +9,7 @@ from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import TOLD
 
 from autoscaler.model import Action
-from autoscaler.policies.guards.faults import invalid
+from autoscaler.policies.guards.faults import plan_problem
 from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings
 
@@ -58,6 +58,6 @@ def test_no_policy_fails_or_plans_for_less_than_the_worst(name, guards, history)
 
     known, guessed = knows.decide(worst), guesses.decide(partial)
 
-    assert guessed.action is Action.HOLD or not invalid(partial, guessed.plan) or invalid(worst, known.plan)
+    assert guessed.action is Action.HOLD or not plan_problem(partial, guessed.plan) or plan_problem(worst, known.plan)
     assert guessed.plan.count >= known.plan.count
     assert not guessed.fault

@@ -40,14 +40,14 @@ def test_who_leaves_or_has_left_reports_what_it_finished_too_late(delivery):
     assert {name for one in seen for name in one.late_of_removed_replicas} == {"payment-1"}
     late = sum(one.replicas[0].late + sum(one.late_of_removed_replicas.values()) for one in (before, *seen))
     story.served()
-    assert late == np.count_nonzero(story.world.outcomes.events().done_us > 125_000) > 0
+    assert late == np.count_nonzero(story.simulation.outcomes.events().done_us > 125_000) > 0
     assert not seen[-1].late_of_removed_replicas, "it is gone, and has said its last"
 
 
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
     story = Story(SECONDS, observation_delay_s=0.07)
     for tick_ms in (100, 1100):
-        story.world.look_for(tick_ms * 1000)
+        story.simulation.schedule_observation(tick_ms * 1000)
     early = story.at(100).observe()
     assert [(one.arrival_rate, one.lag) for one in early.partitions] == [(5, 3), (5, 4)], "as at 30"
     story.plan([0, 1])

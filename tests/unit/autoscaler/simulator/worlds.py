@@ -4,7 +4,7 @@ import numpy as np
 
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.run import World
+from autoscaler.simulator.run import Simulation
 from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, SimulationSettings
 from contracts.delivery import Delivery
 
@@ -35,11 +35,11 @@ class Story:
         of_delivery = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
         self.settings = SimulationSettings(delivery=RebalanceSettings(delivery=delivery, **of_delivery), **how)
-        self.world = World(workload_of(events_ms, partitions=partitions), self.settings)
-        self.group = self.world.group
+        self.simulation = Simulation(workload_of(events_ms, partitions=partitions), self.settings)
+        self.group = self.simulation.group
 
     def at(self, ms):
-        self.world.advance(round(ms * 1000))
+        self.simulation.advance(round(ms * 1000))
         return self
 
     def plan(self, owners, replicas=None, action=Action.REASSIGN):
@@ -57,9 +57,9 @@ class Story:
 
     def served(self):
         """Let everything end; return (started ms, replica number) of each event."""
-        self.world.finish_changes()
-        self.world.drain()
-        events = self.world.outcomes.events()
+        self.simulation.finish_changes()
+        self.simulation.drain()
+        events = self.simulation.outcomes.events()
         return list(zip((events.started_us / 1000).tolist(), events.replica.tolist(), strict=True))
 
     def paid_ms(self):

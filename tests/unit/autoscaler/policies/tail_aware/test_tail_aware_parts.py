@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from autoscaler.packing.few_moves import fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_in_each_way
-from autoscaler.policies.tail_aware.surprises import Surprises
+from autoscaler.policies.tail_aware.queues import Events, PlanExecution, TimeGrid, late_by_scenario
+from autoscaler.policies.tail_aware.surprises import ForecastErrors
 
 MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
@@ -27,8 +27,11 @@ def late(
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
     events = Events(past, future[None], np.zeros((0, *future.shape)), spread)
-    course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf, 10, beyond)
-    return float(late_in_each_way(events, np.zeros(1, np.int64), course, pace)[0].sum())
+    execution, grid = (
+        PlanExecution(before, owner, switch, ready, rates),
+        TimeGrid(SLOT, begin_s, W, until_s, math.inf, 10, beyond),
+    )
+    return float(late_by_scenario(events, np.zeros(1, np.int64), execution, grid)[0].sum())
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
@@ -88,7 +91,7 @@ def slots(*counts: float) -> np.ndarray:
 
 
 def test_a_surprise_that_came_twice_may_come_again_where_as_much_was_expected():
-    surprises = Surprises()
+    surprises = ForecastErrors()
     for number in range(40):
         surprises.note(60.0, slots(0, 200) if number in {10, 30} else slots(60, 0))
         surprises.note(300.0, slots(300, 0))

@@ -5,7 +5,7 @@ import numpy as np
 from autoscaler.model import GroupObservation, PartitionLoad, Replica
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.tail_aware.policy import TailAware
-from autoscaler.policies.tail_aware.starts import Levels, StartUps
+from autoscaler.policies.tail_aware.starts import PeakFloor, StartUpTimes
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
@@ -26,9 +26,9 @@ def observed(at_s: float = 0.0, owners=("payment-0",), **replicas: bool) -> Grou
     )
 
 
-def one_start(late: float, calm: int = 5) -> Levels:
+def one_start(late: float, calm: int = 5) -> PeakFloor:
     """After so many ticks at which all were ready."""
-    levels, startups = Levels(60.0), StartUps()
+    levels, startups = PeakFloor(60.0), StartUpTimes()
     for second in range(calm):
         startups.observe(observed(second - calm, payment_0=READY))
         levels.book(0.0, startups)
@@ -37,7 +37,7 @@ def one_start(late: float, calm: int = 5) -> Levels:
     return levels
 
 
-def second_of(levels: Levels, at_s: float, events: float, *, startup_s: float = 30.0, target_s: float = 0.5) -> None:
+def second_of(levels: PeakFloor, at_s: float, events: float, *, startup_s: float = 30.0, target_s: float = 0.5) -> None:
     """Ten partitions, evenly; replicas serve 200 events/s, and one for each 140 is kept at most."""
     came, most = np.full((10, 10), events / 100), round(events / 140)
     levels.observe(at_s, came, 0.1, startup_s=startup_s, rate=200.0, target_s=target_s, most=most)

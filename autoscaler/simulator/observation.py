@@ -22,7 +22,7 @@ Slots = Callable[[Ints], Ints]
 """Edges (µs) → events between each and the next, shape (slots, partitions)."""
 
 
-class Seen(NamedTuple):
+class ObservedOffsets(NamedTuple):
     """What a look tells."""
 
     loads: tuple[PartitionLoad, ...]
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
     """Events finished too late since the look that was seen before, by replica."""
 
 
-class _Look(NamedTuple):
+class _Sample(NamedTuple):
     at_us: int
     lag: Ints
     """By partition."""
@@ -40,7 +40,7 @@ class _Look(NamedTuple):
     """By replica, since the start of the run."""
 
 
-class Sight:
+class OffsetObserver:
     """Looks at offsets and remembers the looks until they are old enough to be seen."""
 
     def __init__(self, counters: Engine | Pool, slots: Slots, settings: SimulationSettings) -> None:
@@ -51,13 +51,13 @@ class Sight:
         self._count = max(1, round(settings.decision_interval_s / settings.slot_s))
         self._slot_s = self._interval_us / self._count / 1e6
         self._delay_us = round(settings.observation_delay_s * 1e6)
-        self._looks: deque[_Look] = deque()
+        self._samples: deque[_Sample] = deque()
         self._seen_us: int | None = None
         self._late = np.zeros(0, np.int64)
         self._commits: deque[list[Ints]] = deque()
         """For each look to come that sees commits late: the commits, once they are read."""
 
-    def expect(self, look_us: int, agenda: Agenda, *, first: bool = False) -> None:
+    def schedule_sample(self, look_us: int, agenda: Agenda, *, first: bool = False) -> None:
         """Prepare for a look to come, later than those expected before: read its commits in time.
 
         first: the look is earlier than all those.
@@ -68,23 +68,23 @@ class Sight:
             read_us = max(self._counters.now_us, look_us - self._commit_age_us)
             agenda.at(read_us, lambda: notes.append(self._counters.committed()))
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Read the offsets as they are now; commits as they were noted, where they were."""
         counters = self._counters
         lag = counters.produced() - (self._commits.popleft()[0] if self._commits else counters.committed())
-        self._looks.append(_Look(counters.now_us, lag, counters.late()))
+        self._samples.append(_Sample(counters.now_us, lag, counters.late()))
 
-    def see(self) -> Seen:
+    def observe(self) -> ObservedOffsets:
         """Return the newest look that is old enough.
 
         Whoever wants to see at t must have let look at t − delay, or at the start where that is later.
         """
         if not self._delay_us:
-            self.look()
+            self.sample()
         latest_us = max(0, self._counters.now_us - self._delay_us)
-        while len(self._looks) > 1 and self._looks[1].at_us <= latest_us:
-            self._looks.popleft()
-        at_us, lag, late = self._looks[0]
+        while len(self._samples) > 1 and self._samples[1].at_us <= latest_us:
+            self._samples.popleft()
+        at_us, lag, late = self._samples[0]
         newly = late.copy()
         newly[: len(self._late)] -= self._late
         self._late = late
@@ -92,7 +92,7 @@ class Sight:
         self._seen_us = at_us
         rates = (np.add.reduce(recent.counts) / (since_us / 1e6)).tolist()
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))
-        return Seen(loads, recent, newly)
+        return ObservedOffsets(loads, recent, newly)
 
     def arrivals(self) -> RecentArrivals:
         """Return how events lay since the look that was seen last, as it is known now."""

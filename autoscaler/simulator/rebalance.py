@@ -39,7 +39,7 @@ class Owners:
         for partition, owner in enumerate(owners):
             self._engine.attach(partition, owner)
 
-    def lost(self, replica: int, evicted_us: int) -> None:
+    def on_death(self, replica: int, evicted_us: int) -> None:
         """Take note of a death: what `replica` served is free when it is evicted."""
         self._evicted_us[replica] = evicted_us
         for partition in self._held_by(replica):
@@ -73,7 +73,7 @@ class _Move:
     to: int
 
 
-class Handovers(Owners):
+class IncrementalRebalance(Owners):
     """A delivery without rounds. An event in service is finished before its partition starts elsewhere.
 
     stops_us: (owner, now) → when the owner stops. starts_us: (new owner, when the partition is free) → when it starts.
@@ -93,10 +93,10 @@ class Handovers(Owners):
             if to != (self._holder[partition] if move is None else move.to):
                 self._head_for(partition, to)
 
-    def lost(self, replica: int, evicted_us: int) -> None:
+    def on_death(self, replica: int, evicted_us: int) -> None:
         """Keep what `replica` served, which died now, from starting elsewhere before `evicted_us`."""
         orphans = self._held_by(replica)
-        super().lost(replica, evicted_us)
+        super().on_death(replica, evicted_us)
         for partition in orphans:
             if partition in self._moves:
                 self._pause(partition, self._moves[partition].to)
@@ -142,7 +142,7 @@ class _Deal:
     members: frozenset[int]
 
 
-class Rounds(Owners, ABC):
+class ClassicRebalance(Owners, ABC):
     """Delivery by Kafka's classic protocol: everybody joins a round, and it takes t_r.
 
     Members notice a round at their next heartbeat; who has just become ready joins at once. A member joins as soon as
@@ -220,7 +220,7 @@ class Rounds(Owners, ABC):
         return max(self._engine.now_us, self._busy_us.get(member, 0))
 
 
-class Eager(Rounds):
+class EagerRebalance(ClassicRebalance):
     """The whole group stops: each member when it notices, all start again when the round has ended."""
 
     def _first_round(self) -> None:
@@ -237,7 +237,7 @@ class Eager(Rounds):
         self._go_on()
 
 
-class CooperativeSticky(Rounds):
+class CooperativeRebalance(ClassicRebalance):
     """Two rounds: nobody stops for the first; what it takes away stops then, and starts when the second has ended.
 
     What nobody held starts when the first has ended.
@@ -271,7 +271,7 @@ class CooperativeSticky(Rounds):
             self._attach(partition, self._dealt.owners[partition])
 
 
-class Share:
+class ShareGroup:
     """Delivery of a share group: owners are ignored, all members serve, and nothing is handed over."""
 
     def __init__(self, engine: Pool, agenda: Agenda) -> None:
@@ -293,7 +293,7 @@ class Share:
             self._engine.join(replica)
         self._members = members
 
-    def lost(self, replica: int, evicted_us: int) -> None:
+    def on_death(self, replica: int, evicted_us: int) -> None:
         """Let the others have what `replica` had acquired, from `evicted_us` on."""
         self._members, self._gone = self._members - {replica}, self._gone | {replica}
         self._agenda.at(evicted_us, partial(self._engine.give_back, replica))
@@ -303,26 +303,26 @@ class Share:
         return None if replica in self._members else self._engine.busy_until_us(replica)
 
 
-PlanDelivery = Handovers | Rounds | Share
+RebalanceModel = IncrementalRebalance | ClassicRebalance | ShareGroup
 """Carries owners to the replicas. Owners are replica numbers by partition, of replicas that could serve.
 
 members: all replicas that belong to the group then, owners or not.
 """
 
 
-def make_delivery(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> PlanDelivery:
+def make_rebalance_model(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> RebalanceModel:
     """Return the model of `settings.delivery`, which is none of a share group, with its timing."""
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.delivery:
         case Delivery.INCREMENTAL:
             pause_us = round(settings.pause_s * 1e6)
-            return Handovers(
+            return IncrementalRebalance(
                 engine, agenda, stops_us=lambda _, now_us: now_us, starts_us=lambda _, free_us: free_us + pause_us
             )
         case Delivery.KIP848:
-            return Handovers(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
+            return IncrementalRebalance(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
         case Delivery.COOPERATIVE_STICKY:
-            return CooperativeSticky(engine, agenda, heartbeats, rebalance_time_us)
+            return CooperativeRebalance(engine, agenda, heartbeats, rebalance_time_us)
         case _:  # eager, and Faust's consumer, which rebalances eagerly
-            return Eager(engine, agenda, heartbeats, rebalance_time_us)
+            return EagerRebalance(engine, agenda, heartbeats, rebalance_time_us)

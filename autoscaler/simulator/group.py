@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
-from autoscaler.packing.owners import moved
+from autoscaler.packing.owners import count_moves
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.arrivals import Agenda
@@ -144,7 +144,7 @@ class SimulatedGroup:
             for member in members if not after_us else ():
                 self.members.make_ready(member, self._engine.now_us)
         self._place()
-        count = moved(before.aim, self._placement.aim)
+        count = count_moves(before.aim, self._placement.aim)
         at_s = self._engine.now_us / 1e6
         self.changes.append(Change(at_s, decision.action, decision.plan.count, count))
         self._write(decision.action.value, decision.reason, count)
@@ -182,7 +182,7 @@ class SimulatedGroup:
         """Place again under the same plan; what a group moves by itself then belongs to the decision that led to it."""
         before = self._placement
         self._place()
-        if self._plan.assignment is None and self.changes and (more := moved(before.aim, self._placement.aim)):
+        if self._plan.assignment is None and self.changes and (more := count_moves(before.aim, self._placement.aim)):
             last = self.changes[-1]
             self.changes[-1] = Change(last.at_s, last.action, last.replicas, last.moved + more)
 
@@ -226,7 +226,7 @@ class SimulatedGroup:
         before = self._placement
         self._place()
         self._write(
-            REPAIR, f"{victim.name} died: its partitions go to the others", moved(before.aim, self._placement.aim)
+            REPAIR, f"{victim.name} died: its partitions go to the others", count_moves(before.aim, self._placement.aim)
         )
 
     def _write(self, action: str, reason: str, count: int) -> None:

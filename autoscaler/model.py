@@ -81,7 +81,7 @@ def begin_offset_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64], sl
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The replicas, and the owner of each partition. assignment None: the group's own assignor places the partitions."""
+    """The replicas and the owner of each partition. assignment None: the group's own assignor places the partitions."""
 
     replicas: tuple[str, ...]
     assignment: Mapping[int, str] | None

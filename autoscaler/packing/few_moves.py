@@ -142,9 +142,9 @@ def fewest_moves(
 ) -> tuple[Ints, bool]:
     """Return owners that fit with the least weight moved, by exhaustive search; False if none was found.
 
-    At most `limit` replicas get partitions. The search is depth first over partitions, largest first. Of the replicas
-    that are empty and owned nothing before, it tries only one, because they are interchangeable. It ends after `nodes`
-    steps with the best result so far. weights: cost of moving each partition.
+    At most `limit` replicas get partitions. The search is depth first over partitions, largest first. It tries
+    only one of the replicas that are empty and owned nothing before: they are interchangeable. After `nodes` steps it
+    ends with the best result so far. weights: cost of moving each partition.
     """
     partitions, replicas = len(sizes), len(capacities)
     order = np.argsort(-sizes, kind="mergesort")

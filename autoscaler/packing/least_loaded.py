@@ -92,8 +92,8 @@ class _Sized:
 def fill(rates: Loads, lags: Loads, rate_capacity: float, lag_capacity: float, count: int) -> Ranks:
     """Put each item into the least loaded bin in which both capacities hold; return the bin of each.
 
-    Least loaded: by rate, then lag, then number of items, then number of the bin. From the first item that fits nowhere,
-    the result is NO_ROOM.
+    Least loaded: by rate, then lag, then number of items, then number of the bin. The first item that
+    fits nowhere, and all after it, get NO_ROOM.
     """
     bins = [(0.0, 0.0, 0, number) for number in range(count)]  # sorted, hence a heap
     full = [(0.0, 0.0, 0, 0) for _ in range(0)]

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoscaler.model import Action, Decision, GroupObservation
-from contracts.journal import AlternativeWeighed, PartitionSeen, TickRecord
+from contracts.journal import PartitionState, PlanAlternative, TickRecord
 
 
 @dataclass(frozen=True, slots=True)

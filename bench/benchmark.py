@@ -18,7 +18,7 @@ from bench import BenchError
 from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import as_environment
-from contracts.waiting import NotWithinError
+from contracts.waiting import WaitTimeoutError
 
 Row = dict[str, Any]
 """Figures of one case. `problem` is not empty, or `valid` is false: the row does not count."""
@@ -60,7 +60,7 @@ class Benchmark:
     def measure(self, case: str, tools: Tools) -> Row:
         """Return the figures of one case, and leave no process behind.
 
-        Raises BenchError, NotWithinError.
+        Raises BenchError, WaitTimeoutError.
         """
 
 
@@ -119,7 +119,7 @@ def run(
                     out.write(msgspec.json.encode(one | {"origin": origin, "row": row}) + b"\n")
     except KeyboardInterrupt:
         interrupted = True
-    except NotWithinError as wrong:
+    except WaitTimeoutError as wrong:
         raise BenchError(str(wrong)) from wrong
     return Outcome(rows, interrupted)
 

@@ -22,8 +22,8 @@ from autoscaler.policies.registry import policy_factory
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools
 from bench.scenario import Scenario, load_scenario, scenario_names
-from contracts.clock import steady_s
-from contracts.waiting import NotWithinError, until
+from contracts.clock import monotonic_s
+from contracts.waiting import WaitTimeoutError, until
 from loadgen.spec import Topology
 from report.result import Result
 
@@ -164,7 +164,7 @@ class Namespace:
 
     def until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
         """Wait for Jobs and brokers, then services, `replicas` of Payment. Raises BenchError with the obstacles."""
-        began_s = since_s = steady_s()
+        began_s = since_s = monotonic_s()
         before, seen = list[str](), dict[str, str]()
         while awaited := self._missing(replicas):
             if awaited != before:
@@ -172,11 +172,11 @@ class Namespace:
             theirs = tuple(f"{one}-" for one in awaited)
             seen |= {name: why for name, why in self.obstacles().items() if f"{name}-".startswith(theirs)}
             if not seen:
-                since_s = steady_s()
+                since_s = monotonic_s()
             said = "; ".join([", ".join(awaited), *list(seen.values())[:3]])
             announce(f"waiting for {said}")
-            if steady_s() > min(since_s + STUCK_S, began_s + READY_S):
-                raise BenchError(f"not ready after {steady_s() - began_s:.0f} s: {said}")
+            if monotonic_s() > min(since_s + STUCK_S, began_s + READY_S):
+                raise BenchError(f"not ready after {monotonic_s() - began_s:.0f} s: {said}")
             time.sleep(POLL_S)
 
     def _missing(self, replicas: int) -> list[str]:
@@ -245,10 +245,10 @@ def _settings(scenario: Scenario, namespace: str) -> dict[str, str]:
 
 def _until_reported(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
     """Wait until the files of the run can be fetched; return the pod that has them. Raises BenchError."""
-    began_s = steady_s()
+    began_s = monotonic_s()
 
     def pod() -> str:
-        announce(f"load and report, {steady_s() - began_s:.0f} s")
+        announce(f"load and report, {monotonic_s() - began_s:.0f} s")
         if place.get("job", "run")["status"].get("failed"):
             log = place.kubectl("logs", "job/run", "--all-containers", "--tail", "1", may_fail=True).decode()
             raise BenchError(f"load or report failed: {last_line(log)}")
@@ -259,5 +259,5 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
 
     try:
         return until(pod, within_s, "the run has a report", POLL_S)
-    except NotWithinError as late:
+    except WaitTimeoutError as late:
         raise BenchError("; ".join([str(late), *place.obstacles().values()])) from late

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from contracts.delivery import Delivery
-from contracts.settings import unknown
+from contracts.rebalance_protocol import RebalanceProtocol
+from contracts.settings import unknown_name
 from contracts.validation import InvalidSettingsError, text_in
 from grouping import Partitioner
 from loadgen.schedule import Spacing, Split
@@ -48,7 +48,7 @@ DECIDING: Final = (
 )
 """Files from which every row follows. The live autoscaler is not one of them."""
 NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
-AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
+AT_HEARTBEATS: Final = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
 """Rebalance protocols in which each member learns of a change at its own next heartbeat."""
 
 Changes = tuple[tuple[str, Any], ...]
@@ -432,7 +432,7 @@ def axis_called(name: str) -> Axis:
     """Return an axis. Raises InvalidSettingsError for a name that is not known."""
     axes = read_axes()
     if name not in axes:
-        raise InvalidSettingsError([f"axis {name!r} is {unknown(name, axes)}"])
+        raise InvalidSettingsError([f"axis {name!r} is {unknown_name(name, axes)}"])
     return axes[name]
 
 

@@ -19,9 +19,9 @@ from bench.matrix import flat
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
-from bench.simulation.sent import Sent, delivery_of, settings_of
-from contracts.delivery import OUR_DELIVERIES, Delivery
+from bench.simulation.sent import Sent, protocol_of, settings_of
 from contracts.journal import TickRecord
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
@@ -248,8 +248,8 @@ def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, 
     Raises InvalidSettingsError for what the simulator does not know, and for wrong changes.
     """
     runtime = info.section("payment").get("runtime", "")
-    if runtime and runtime not in list(Delivery):
-        known = ", ".join(Delivery)
+    if runtime and runtime not in list(RebalanceProtocol):
+        known = ", ".join(RebalanceProtocol)
         raise InvalidSettingsError([f"{info.run}: runtime {runtime!r} has no simulation; known are {known}"])
     left_out = [STAGES]  # a run has none
     if any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy")):
@@ -281,7 +281,7 @@ def simulate_again(recorded: Recorded, scenario: Scenario) -> tuple[Run, Simulat
     arrivals = Arrivals(at_us[order], served["partition"][order].astype(np.int32))
     workload = Workload.whole(arrivals, partitions=partitions, duration_s=float(seconds))
     settings = settings_of(scenario)
-    if delivery_of(scenario) in OUR_DELIVERIES:  # replicas read plans themselves: no heartbeat has to bring them
+    if protocol_of(scenario) in PLAN_PROTOCOLS:  # replicas read plans themselves: no heartbeat has to bring them
         pause_s = settings.delivery.pause_s
         settings = replace(settings, delivery=replace(settings.delivery, heartbeat_s=0.0, rebalance_time_s=pause_s))
     run = simulate(workload, policy_of(scenario, sent), settings, keep_events=True)

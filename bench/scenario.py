@@ -12,10 +12,10 @@ import msgspec
 from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
-from contracts.delivery import RUNTIMES, Delivery
-from contracts.membership import Speeds
-from contracts.settings import Rule, Target, Values, contradictions, picked, unknown
-from contracts.validation import InvalidSettingsError, checked, parse, spelt_out, table_in
+from contracts.membership import ReplicaSpeeds
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
+from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
+from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
 from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
@@ -68,7 +68,7 @@ class Scenario(Heading):
         load = replace(self.load, split=Split.TABLE)
         if isinstance(trace, EventTrace):  # a partitioner may choose again for events that have keys of their own
             split = Split.TABLE if load.grouping is Partitioner.EXPLICIT else Split.EVEN
-            load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
+            load = replace(load, split=split, spacing=Spacing.SMOOTH, **shared_fields(EACH_SECOND, Bursts))
         scenario = replace(
             scenario,
             load=load,
@@ -86,7 +86,7 @@ class Scenario(Heading):
         return replace(
             self,
             seed=(self.seed + 1 + number) % 2**31,
-            payment=replace(self.payment, **picked(stage, Payment)),
+            payment=replace(self.payment, **shared_fields(stage, Payment)),
             autoscaler=replace(self.autoscaler, initial_replicas=stage.initial_replicas, max_replicas=most),
             simulation=replace(self.simulation, failures_s=()),
             stages=(),
@@ -104,20 +104,20 @@ class Scenario(Heading):
         """
         payment = self.payment
         if payment.delivery in RUNTIMES:
-            payment = replace(payment, runtime=str(payment.delivery), delivery=Delivery.INCREMENTAL)
+            payment = replace(payment, runtime=str(payment.delivery), delivery=RebalanceProtocol.INCREMENTAL)
         live = replace(self, payment=payment)
         if problems := _contradictions(live._values()) + self._only_simulated():
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
         return live
 
-    def speeds(self) -> Speeds:
+    def speeds(self) -> ReplicaSpeeds:
         """Return how replicas differ."""
-        return Speeds(**picked(self.simulation, Speeds))
+        return ReplicaSpeeds(**shared_fields(self.simulation, ReplicaSpeeds))
 
     def autoscaler_settings(self) -> dict[str, str]:
         """Return the settings of the autoscaler and its replicas, without TAILPACK_ in front."""
         sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
-        merged = {key: spelt_out(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
+        merged = {key: as_text(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
             "PAYMENT_PARTITIONS": str(self.payment.partitions),
             "POLICY_OPTIONS": msgspec.json.encode(self.policy).decode() if self.policy else "",
@@ -128,7 +128,7 @@ class Scenario(Heading):
         plain = {one.name: one.default for one in fields(Simulation)}
         other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
         other += ["startup_s"] if self.simulation.startup_s == "gke" else []
-        if self.payment.delivery is Delivery.SHARE:
+        if self.payment.delivery is RebalanceProtocol.SHARE:
             return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
             said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
@@ -165,7 +165,7 @@ def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
         return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
     if name not in _delivered():
-        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, scenario_names())}"])
+        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown_name(name, scenario_names())}"])
     return name, deepcopy(_delivered()[name])
 
 
@@ -185,7 +185,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     good: dict[str, dict[str, Any]] = {}
     for section, into in SECTIONS.items():
         values = raw[section] if section else {key: value for key, value in raw.items() if key not in SECTIONS}
-        good[section], wrong = checked(values, into)
+        good[section], wrong = check_settings(values, into)
         problems += [_dotted(section, one) for one in wrong]
     dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
     dotted |= {STAGES: stages} if not wrong_stages else {}
@@ -250,7 +250,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         matching = [(OPTIONS, option)] if option != key else _matching(key)
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
-            other = f"{unknown(key, known)} `tailpack show setting {key}` lists similar ones"
+            other = f"{unknown_name(key, known)} `tailpack show setting {key}` lists similar ones"
             problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
@@ -264,7 +264,7 @@ def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
     _, name, field_name = (key + "..").split(".", 2)
     stages = {one.get("name"): one for one in tables or [] if isinstance(one, dict)}
     if name not in stages:
-        return [f"--set {key}: {unknown(name, map(str, stages))}; it is {STAGES}.NAME.KEY"]
+        return [f"--set {key}: {unknown_name(name, map(str, stages))}; it is {STAGES}.NAME.KEY"]
     stages[name][field_name.rstrip(".")] = value
     return []
 

@@ -6,8 +6,8 @@ from typing import ClassVar, Final, Literal
 
 from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import ObservationSettings, ServiceShape
-from contracts.delivery import RUNTIMES, Delivery
-from contracts.membership import TAKES_TIME, Membership, Work
+from contracts.membership import MIN_SERVICE_TIME, EventCost, Membership
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
 from grouping import Partitioner
@@ -27,9 +27,9 @@ def _within_partitions(values: Values) -> str | None:
     return None if fits else f"is more than the {values['partitions']} partitions; the rest would own nothing"
 
 
-def _own_delivery(values: Values) -> str | None:
+def _protocol_fits_runtime(values: Values) -> str | None:
     runtime = values["runtime"]
-    means_nothing = runtime and values["delivery"] not in (Delivery.INCREMENTAL, runtime)
+    means_nothing = runtime and values["delivery"] not in (RebalanceProtocol.INCREMENTAL, runtime)
     return f"says nothing about {runtime}, which delivers in its own way" if means_nothing else None
 
 
@@ -78,7 +78,7 @@ class Load(Bursts):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Payment(Membership, Work):
+class Payment(Membership, EventCost):
     """The scaled group."""
 
     partitions: int = required(least=1, most=10_000)
@@ -87,7 +87,7 @@ class Payment(Membership, Work):
     """Another runtime that does the work and places partitions itself; plans are then counts only."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
-    RULES: ClassVar[Rules] = (TAKES_TIME, ("delivery", _own_delivery))
+    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("delivery", _protocol_fits_runtime))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ WORLDS_ONLY: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage(Work):
+class Stage(EventCost):
     """A group behind the scaled one, which reads what that writes; a list, `[[stages]]`, one behind the other. What is
     not said here is as in the other sections."""
 
@@ -132,7 +132,7 @@ class Stage(Work):
     """Share of W reserved for this stage; none: equal shares."""
     RULES: ClassVar[Rules] = (
         ("name", _usable_name),
-        TAKES_TIME,
+        MIN_SERVICE_TIME,
         ("initial_replicas", _within_partitions),
     )
 

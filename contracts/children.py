@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psutil
 
-STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_DEADLINE_S: Final = 10.0
 LOG_TAIL_BYTES: Final = 4096
 
@@ -30,7 +30,7 @@ def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "sub
         return subprocess.Popen(command, env=dict(environ), start_new_session=True, **streams)
 
 
-def identity(pid: int) -> str:
+def process_identity(pid: int) -> str:
     """Return what tells a process from every other of that pid, earlier or later, however the wall clock is set.
 
     The boot of the system and the tick at which it started. Empty: there is no such process, or it has ended.
@@ -54,7 +54,7 @@ def _boot() -> str:
         return ""
 
 
-def how_it_ended(status: int) -> str:
+def describe_exit(status: int) -> str:
     """Return an exit status in words."""
     return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
 
@@ -69,13 +69,13 @@ def last_log_line(log: Path) -> str:
 
 
 @contextmanager
-def signals_noted(*, then_delivered: bool = False) -> Iterator[list[int]]:
+def collect_stop_signals(*, then_delivered: bool = False) -> Iterator[list[int]]:
     """Note signals that ask to stop, in the list that is yielded. Main thread only.
 
     Children started inside get the default handlers, as after any exec. then_delivered: the first one is, at the end.
     """
     noted: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in STOPPING}
+    before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in STOP_SIGNALS}
     try:
         yield noted
     finally:
@@ -85,7 +85,7 @@ def signals_noted(*, then_delivered: bool = False) -> Iterator[list[int]]:
             signal.raise_signal(signal.Signals(noted[0]))
 
 
-uninterrupted = partial(signals_noted, then_delivered=True)
+defer_stop_signals = partial(collect_stop_signals, then_delivered=True)
 """Hold signals that ask to stop until the block is done; then the first of them is delivered. Main thread only."""
 
 
@@ -103,7 +103,7 @@ class Child:
 
     def start(self) -> None:
         """Start the command. A Ctrl-C waits until the process is known, so that it can be stopped."""
-        with uninterrupted():
+        with defer_stop_signals():
             self._process = start(self.command, self.environ, self.log)
 
     @property
@@ -119,7 +119,7 @@ class Child:
     def ending(self) -> str:
         """Return how it ended, and the last line of its log."""
         status = self.exit_status
-        how = "it runs" if status is None else how_it_ended(status)
+        how = "it runs" if status is None else describe_exit(status)
         return f"{how}: {last_log_line(self.log) or 'it said nothing'}"
 
     def terminate(self) -> None:

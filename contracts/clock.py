@@ -11,11 +11,11 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-def steady_s() -> float:
+def monotonic_s() -> float:
     """Return seconds of CLOCK_BOOTTIME: never set, and running on while suspended (else CLOCK_MONOTONIC)."""
     return time.clock_gettime(_STEADY)
 
 
-def wall_ahead_s() -> float:
+def wall_offset_s() -> float:
     """Return by how much the wall clock is ahead of the steady one, in seconds. It changes when somebody sets it."""
-    return now_us() / 1e6 - steady_s()
+    return now_us() / 1e6 - monotonic_s()

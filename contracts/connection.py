@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from contracts.settings import Rule, Rules, Settings, must, setting, unknown
+from contracts.settings import Rule, Rules, Settings, must, setting, unknown_name
 from contracts.validation import InvalidSettingsError, from_environment, parse, table_in, text_in
 
 T = TypeVar("T", bound=Settings)
@@ -119,8 +119,8 @@ def read_settings(
     """
     table = table_in(config) if config else {}
     known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
-    strangers = (key for key in table if key not in known)
-    problems = [f"{config}: {key}: {NO_SECRET if _SECRET.search(key) else unknown(key, known)}" for key in strangers]
+    why = {key: NO_SECRET if _SECRET.search(key) else unknown_name(key, known) for key in table if key not in known}
+    problems = [f"{config}: {key}: {problem}" for key, problem in why.items()]
     found: list[Any] = []
     both: Any = ((Connection, Connection.aiokafka), (kind, check))  # certificates must be there, whatever the client
     for one, is_usable in both:

@@ -12,7 +12,7 @@ import msgspec
 JOURNAL_VERSION: Final = 1
 
 
-class PartitionSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One partition as a tick saw it."""
 
     partition: int
@@ -21,7 +21,7 @@ class PartitionSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     owner: str | None
 
 
-class AlternativeWeighed(msgspec.Struct, frozen=True, kw_only=True):
+class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):
     """A plan that the policy weighed, the chosen one included."""
 
     replicas: int
@@ -39,12 +39,12 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     reason: str
     service_rate: float
-    partitions: tuple[PartitionSeen, ...]
+    partitions: tuple[PartitionState, ...]
     ready_replicas: int
     requested_replicas: int
     planned_replicas: int
     epoch: int
-    alternatives: tuple[AlternativeWeighed, ...] = ()
+    alternatives: tuple[PlanAlternative, ...] = ()
     missing: str | None = None
     troubles: tuple[str, ...] = ()
     v: int = JOURNAL_VERSION
@@ -96,7 +96,7 @@ class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", t
     v: int = JOURNAL_VERSION
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="kind"):
+class RecordPart(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="kind"):
     """A part of a record that is larger than a broker takes. The others follow it at once."""
 
     at_us: int
@@ -107,16 +107,15 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="k
 
 
 JournalEntry = TickRecord | PlanWritten | ReplicaChanged
-"""An entry. `Folder` makes records of entries, `Unfolder` entries of records."""
-JournalRecord = JournalEntry | TickChanges | Piece  # a record of the journal topic, and of journal.parquet
+"""An entry. `JournalEncoder` makes records of entries, `JournalDecoder` entries of records."""
+JournalRecord = JournalEntry | TickChanges | RecordPart  # a record of the journal topic, and of journal.parquet
 
-LARGEST: Final = 200_000  # characters of a record: 800 kB at worst. Brokers take 1 MB unless they are told otherwise
+MAX_RECORD_CHARS: Final = 200_000  # 800 kB at worst; the default limit of brokers is 1 MB
 
-RECORD: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(JournalRecord)
-"""Raises one of `contracts.validation.UNDECODABLE` for what is no record, or one of another version."""
+_record: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(JournalRecord)
 
 
-class Folder:
+class JournalEncoder:
     """Makes records of entries, in their order."""
 
     def __init__(self) -> None:
@@ -128,11 +127,11 @@ class Folder:
     def records(self, entry: JournalEntry) -> list[bytes]:
         """Return the records that say `entry`: one, or its pieces where that is too large."""
         record = self._tick(entry) if isinstance(entry, TickRecord) and entry.partitions else msgspec.json.encode(entry)
-        if len(record) <= LARGEST:
+        if len(record) <= MAX_RECORD_CHARS:
             return [record]
         text, at_us = record.decode(), entry.at_us
-        texts = [text[begin : begin + LARGEST] for begin in range(0, len(text), LARGEST)]
-        pieces = (Piece(at_us=at_us, part=part, parts=len(texts), text=some) for part, some in enumerate(texts))
+        texts = [text[begin : begin + MAX_RECORD_CHARS] for begin in range(0, len(text), MAX_RECORD_CHARS)]
+        pieces = (RecordPart(at_us=at_us, part=part, parts=len(texts), text=some) for part, some in enumerate(texts))
         return [msgspec.json.encode(piece) for piece in pieces]
 
     def lost(self) -> None:
@@ -152,20 +151,23 @@ class Folder:
         return record
 
 
-class Unfolder:
+class JournalDecoder:
     """Makes entries of records, read in their order."""
 
     def __init__(self) -> None:
         self._last: TickRecord | None = None
-        self._pieces: list[Piece] = []
+        self._pieces: list[RecordPart] = []
 
-    def entry(self, record: JournalRecord) -> JournalEntry | None:
-        """Return the entry that this record completes; None while pieces of it are awaited.
+    def decode(self, text: bytes | str) -> JournalEntry | None:
+        """Return the entry that this record completes; None while parts of it are missing.
 
-        A tick whose predecessor is not known, as where a reader begins, comes without partitions. Raises one of
-        `contracts.validation.UNDECODABLE` where pieces make no record.
+        A tick whose predecessor was not read has no partitions. Raises one of `contracts.validation.DECODE_ERRORS` for
+        records of other kinds or versions.
         """
-        if isinstance(record, Piece):
+        record = _record.decode(text)
+        if record.v != JOURNAL_VERSION:
+            raise msgspec.ValidationError(f"version {record.v} is not supported; this release reads {JOURNAL_VERSION}")
+        if isinstance(record, RecordPart):
             return self._piece(record)
         record = self._whole(record) if isinstance(record, TickChanges) else record
         if isinstance(record, TickRecord) and record.partitions:
@@ -173,18 +175,18 @@ class Unfolder:
         return record
 
     def _whole(self, changes: TickChanges) -> TickRecord:
-        partitions: tuple[PartitionSeen, ...] = ()
+        partitions: tuple[PartitionState, ...] = ()
         if self._last is not None and self._last.at_us == changes.since_us:
             seen = {one.partition: one for one in (*self._last.partitions, *changes.partitions)}
             partitions = tuple(seen[number] for number in sorted(seen))
         said = {name: getattr(changes, name) for name in TickRecord.__struct_fields__}
         return TickRecord(**said | {"partitions": partitions})
 
-    def _piece(self, piece: Piece) -> JournalEntry | None:
+    def _piece(self, piece: RecordPart) -> JournalEntry | None:
         before = self._pieces if piece.part else []
         if len(before) != piece.part or any(one.at_us != piece.at_us for one in before):
             return None  # what came before it is lost
         self._pieces = [*before, piece]
         if len(self._pieces) < piece.parts:
             return None
-        return self.entry(RECORD.decode("".join(one.text for one in self._pieces)))
+        return self.decode("".join(one.text for one in self._pieces))

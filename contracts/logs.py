@@ -80,7 +80,7 @@ class JsonLines(TextLines):
         return msgspec.json.encode(said).decode()
 
 
-def once_in_a_while(process: str) -> Callable[[logging.LogRecord], bool]:
+def suppress_repeats(process: str) -> Callable[[logging.LogRecord], bool]:
     """Return a filter: the same complaint (by its template) once in REPEAT_S; all that the process itself says."""
     shown: dict[tuple[str, str], float] = {}
 
@@ -101,7 +101,7 @@ def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
     """
     handler = logging.StreamHandler()
     handler.setFormatter(TextLines(process))
-    handler.addFilter(once_in_a_while(process))
+    handler.addFilter(suppress_repeats(process))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name, level in (LEVELS | {process: logging.INFO}).items():
         logging.getLogger(name).setLevel(level)

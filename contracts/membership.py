@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, Guarantee, RebalanceProtocol
 from contracts.settings import Rules, Settings, must, setting
 
-TAKES_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 0.00001, "must be at least 0.00001 s")
-"""Where settings divide by it, an event must take some time."""
-OBEYS_PLANS: Final = must("delivery", lambda of: of["delivery"] in OUR_DELIVERIES, "must be incremental or eager")
-"""Where the settings are of our own consumer, the delivery is."""
+MIN_SERVICE_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 1e-5, "must be at least 0.00001 s")
+"""Rule of settings that are divided by the service time."""
+PLAN_PROTOCOL_ONLY: Final = must(
+    "delivery", lambda of: of["delivery"] in PLAN_PROTOCOLS, "must be incremental or eager"
+)
+"""Rule of our own consumer, which follows plans."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +26,7 @@ class Membership(Settings):
     """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
     """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
-    delivery: Delivery = setting(Delivery.INCREMENTAL)
+    delivery: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
     """Rebalance protocol of plans, or the name of a runtime."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""
@@ -37,7 +39,7 @@ class Membership(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work(Settings):
+class EventCost(Settings):
     """The cost of an event."""
 
     service_time_s: float = setting(0.005, "s", least=0)
@@ -50,7 +52,7 @@ class Work(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Speeds(Settings):
+class ReplicaSpeeds(Settings):
     """How machines differ that are as they come, by the number of a replica: from 0 in the order of their requests."""
 
     speeds: tuple[float, ...] = setting((1.0,), above=0)
@@ -83,7 +85,7 @@ class Speeds(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveSpeeds(Speeds):
+class LiveSpeeds(ReplicaSpeeds):
     """Speeds of live replicas."""
 
     start_file: str = setting("")

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class MetricSpec:
     """One metric, by the name that queries use (that of a counter ends in `_total`)."""
 
     name: str
@@ -23,7 +23,7 @@ class Declared:
     bounds: tuple[float, ...] = ()
     """Of a histogram: upper bounds, the last of which is followed by one for everything."""
 
-    def kept(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
+    def create(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
         """Return it for a process that changes it as it goes. bounds: of a histogram, beside those declared."""
         if self.kind == "histogram":
             every = sorted({*self.bounds, *bounds})
@@ -41,8 +41,8 @@ class Declared:
         return metric
 
 
-def _declared(kind: str, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> Declared:
-    return Declared(name, kind, unit, meaning, labels, tuple(bounds))
+def _declared(kind: str, name: str, unit: str, meaning: str, *labels: str, bounds: Iterable[float] = ()) -> MetricSpec:
+    return MetricSpec(name, kind, unit, meaning, labels, tuple(bounds))
 
 
 counter, gauge, histogram = (partial(_declared, kind) for kind in ("counter", "gauge", "histogram"))

@@ -33,14 +33,14 @@ class PortTakenError(Exception):
     """The pages cannot be served on the port that was asked for."""
 
 
-def refused(status: str, text: str) -> Answer:
+def http_error(status: str, text: str) -> Answer:
     """Return the answer to what cannot be done: JSON {"error": …}."""
     return Answer(msgspec.json.encode({"error": text}), status)
 
 
-def nowhere(path: str, pages: Any) -> Answer:
+def not_found(path: str, pages: Any) -> Answer:
     """Return the answer to who asks for a page that is none of `pages`."""
-    return refused("404 Not Found", f"there is no {path[:LONGEST_PATH]}; there are {', '.join(pages)}")
+    return http_error("404 Not Found", f"there is no {path[:LONGEST_PATH]}; there are {', '.join(pages)}")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -57,7 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command in ("GET", "HEAD"):
             answer = self._respond(unquote(path), query)
         else:
-            answer = refused("405 Method Not Allowed", f"{self.command} is not possible here; everything is read only")
+            answer = http_error("405 Method Not Allowed", f"{self.command} is not supported; all pages are read-only")
         code, _, phrase = answer.status.partition(" ")
         self.send_response(int(code), phrase)
         self.send_header("Content-Type", answer.content_type)

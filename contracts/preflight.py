@@ -11,21 +11,21 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from contracts.connection import Connection
-from contracts.topics import DEFAULT_LARGEST, LARGEST
-from contracts.waiting import NotWithinError, until
+from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES
+from contracts.waiting import WaitTimeoutError, until
 
 ANSWER_S: Final = 2.0
 
 _log = logging.getLogger("contracts.librdkafka")
 _log.addHandler(logging.NullHandler())
-_log.propagate = False  # every error that matters is in the sentence of NotThereError
+_log.propagate = False  # every error that matters is in the sentence of PreflightError
 
 
-class NotThereError(Exception):
+class PreflightError(Exception):
     """Something that a process needs is missing. The message is one sentence that says what to do."""
 
 
-class Needed(NamedTuple):
+class TopicNeed(NamedTuple):
     """A topic that a process needs: its number of partitions (0: any) or, if it may grow, at least as many.
 
     remedy: what to do if the topic is missing or has another number.
@@ -37,11 +37,11 @@ class Needed(NamedTuple):
 
 
 def check_topics(
-    connection: Connection, needed: Mapping[str, Needed], within_s: float, stopped: Callable[[], bool] = lambda: False
+    connection: Connection, needed: Mapping[str, TopicNeed], within_s: float, stopped: Callable[[], object] = bool
 ) -> None:
     """Return when every topic exists as needed, or when `stopped`. Waits for brokers and topics that are being started.
 
-    Raises NotThereError after `within_s` seconds.
+    Raises PreflightError after `within_s` seconds.
     """
     errors: list[KafkaError] = []
     consumer = Consumer(_client(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
@@ -53,28 +53,28 @@ def check_topics(
 
     try:
         until(is_done, within_s, "Kafka and its topics", 0.2)
-    except NotWithinError:
-        raise NotThereError(problems[-1]) from None
+    except WaitTimeoutError:
+        raise PreflightError(problems[-1]) from None
     finally:
         consumer.close()
 
 
-def largest_record(connection: Connection, topics: Iterable[str]) -> int:
+def max_record_bytes(connection: Connection, topics: Iterable[str]) -> int:
     """Return the bytes of the largest record that all `topics` take; Kafka's default if the broker does not answer."""
     asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     client = AdminClient(_client(connection))  # kept until the end: its answers are lost with it
     try:
         answers = client.describe_configs(asked, request_timeout=ANSWER_S)
-        return min(int(answer.result(2 * ANSWER_S)[LARGEST].value) for answer in answers.values())
+        return min(int(answer.result(2 * ANSWER_S)[MAX_MESSAGE_BYTES].value) for answer in answers.values())
     except (KafkaException, TimeoutError):
-        return DEFAULT_LARGEST
+        return DEFAULT_MAX_MESSAGE_BYTES
 
 
 def _client(connection: Connection) -> dict[str, Any]:
     return connection.librdkafka() | {"logger": _log}
 
 
-def _problem(consumer: Consumer, where: str, needed: Mapping[str, Needed], errors: list[KafkaError]) -> str:
+def _problem(consumer: Consumer, where: str, needed: Mapping[str, TopicNeed], errors: list[KafkaError]) -> str:
     for name, need in needed.items():
         try:
             found = consumer.list_topics(name, timeout=ANSWER_S).topics[name]

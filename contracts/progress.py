@@ -8,7 +8,7 @@ import msgspec
 PROGRESS_VERSION: Final = 1
 PROGRESS_INTERVAL_S: Final = 0.25
 LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of `Progress.latencies`, as multiples of W
-IN_TIME: Final = LATENCY_BOUNDS.index(1.0) + 1  # so many of its counts are of events that were done within W
+COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # leading counts of `latencies`: events done within W
 
 
 class ReplicaState(StrEnum):
@@ -22,7 +22,7 @@ class ReplicaState(StrEnum):
     STOPPING = "stopping"  # about to exit
 
 
-class RoundKind(StrEnum):
+class RebalanceKind(StrEnum):
     """Why the group rebalanced."""
 
     PLAN = "plan"  # a new plan
@@ -30,12 +30,12 @@ class RoundKind(StrEnum):
     MEMBERSHIP = "membership"  # a member came, left or was lost, and no plan said so
 
 
-class Round(msgspec.Struct, frozen=True, kw_only=True):
+class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     """One rebalance that gave this replica partitions or took some away, as this replica saw it."""
 
     generation: int
     epoch: int
-    kind: RoundKind
+    kind: RebalanceKind
     members: int
     moved: int
     taken: int
@@ -73,7 +73,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     rebalances: int
     at_us: int
     service: ServiceTimes = ServiceTimes()
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[Rebalance, ...] = ()
     unwell: tuple[str, ...] = ()
     host: str = ""
     pages: str = ""

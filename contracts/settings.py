@@ -42,7 +42,7 @@ class Setting:
         if isinstance(value, tuple):
             return next((problem for one in value if (problem := self.problem(one))), "")
         if self.known and value not in self.known:
-            return unknown(str(value), filter(None, self.known))
+            return unknown_name(str(value), filter(None, self.known))
         if isinstance(value, bool) or not isinstance(value, int | float):
             return ""
         inside = isfinite(value) and self.least <= value <= self.most and self.above < value < self.below
@@ -84,9 +84,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        wrong = [(one.name, declaration(one).problem(values[one.name])) for one in fields(self)]
+        wrong = [(one.name, setting_of(one).problem(values[one.name])) for one in fields(self)]
         wrong += contradictions(values, self.rules())
-        if sentences := [told(name, values[name], problem) for name, problem in wrong if problem]:
+        if sentences := [setting_error(name, values[name], problem) for name, problem in wrong if problem]:
             raise ValueError("; ".join(sentences))
 
     @classmethod
@@ -105,7 +105,7 @@ class Target(Settings):
     """Share (q) of events that must be in time."""
 
 
-def declaration(one: "Field[Any]") -> Setting:
+def setting_of(one: "Field[Any]") -> Setting:
     """Return what is declared of a field."""
     return one.metadata.get("setting", Setting())  # type: ignore[no-any-return]
 
@@ -120,12 +120,12 @@ def contradictions(values: Values, rules: Sequence[tuple[str, Rule]]) -> list[tu
     return found
 
 
-def told(name: str, value: object, problem: str) -> str:
+def setting_error(name: str, value: object, problem: str) -> str:
     """Return the sentence for one setting that is wrong."""
     return f"{name} = {(str(value) if isinstance(value, Enum) else value)!r}: {problem}"
 
 
-def choices(kind: object) -> tuple[str, ...]:
+def words_of(kind: object) -> tuple[str, ...]:
     """Return the words that a type allows: of an enum, a Literal, or a union with one of them; else none."""
     for one in (kind, *get_args(kind)):
         if isinstance(one, EnumMeta):
@@ -142,10 +142,10 @@ def duration_s(text: str) -> float:
     return round(float(match[1]) * UNITS[match[2]], 9)
 
 
-def with_seconds(name: str, value: Any) -> Any:
+def in_seconds(name: str, value: Any) -> Any:
     """Return the value of a setting, with each length of time in seconds if the name ends in `_s`."""
     if isinstance(value, list | tuple):
-        return [with_seconds(name, one) for one in value]
+        return [in_seconds(name, one) for one in value]
     if name.endswith("_s") and isinstance(value, str):
         with suppress(ValueError):
             seconds = duration_s(value)
@@ -153,13 +153,13 @@ def with_seconds(name: str, value: Any) -> Any:
     return value
 
 
-def picked(source: object, into: type) -> dict[str, Any]:
+def shared_fields(source: object, into: type) -> dict[str, Any]:
     """Return name → value of the fields of `source` that `into` has, too."""
     names = [one.name for one in fields(into)]
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
 
-def unknown(name: str, known: Iterable[str]) -> str:
+def unknown_name(name: str, known: Iterable[str]) -> str:
     """Return that a name is unknown, and the nearest one; without a near one, those that exist, ten at most."""
     names = list(known)
     whole = {one.rpartition(".")[2]: one for one in names} | {one: one for one in names}

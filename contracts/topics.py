@@ -35,8 +35,8 @@ CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)
 """Those between an autoscaler and the group that it scales, whatever service that is."""
 AUTO_OFFSET_RESET: Final = "earliest"
 """For all groups: with `latest` the first events of a new partition would be lost to the group."""
-LARGEST: Final = "max.message.bytes"  # property of a topic: bytes of the largest batch that its brokers take
-DEFAULT_LARGEST: Final = 1_048_576
+MAX_MESSAGE_BYTES: Final = "max.message.bytes"  # property of a topic: bytes of the largest batch that its brokers take
+DEFAULT_MAX_MESSAGE_BYTES: Final = 1_048_576
 
 
 def qualified(namespace: str, name: str) -> str:

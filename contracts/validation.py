@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from contracts.settings import Settings, choices, contradictions, declaration, told, unknown, with_seconds
+from contracts.settings import Settings, contradictions, in_seconds, setting_error, setting_of, unknown_name, words_of
 
-UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
 
 T = TypeVar("T", bound=Settings)
@@ -45,20 +45,20 @@ def parse(
     strict: False also accepts text for numbers, booleans and lists (a,b), as environment variables need.
     Raises InvalidSettingsError with one problem per unknown, missing, malformed or contradicting name.
     """
-    good, problems = checked(values, into, strict=strict, spelt=spelt)
+    good, problems = check_settings(values, into, strict=strict, spelt=spelt)
     if problems:
         raise InvalidSettingsError([where + problem for problem in problems])
     return into(**good)
 
 
-def checked(
+def check_settings(
     values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelt: Spelling = BY_NAME
 ) -> tuple[dict[str, Any], list[str]]:
     """Return name → value of what is right by itself, defaults included, and a sentence for each mistake."""
     keys = {spelt(one): one for one in fields(into)}
     types = get_type_hints(into)
     good: dict[str, Any] = {}
-    problems = [f"{name}: {unknown(name, keys)}" for name in values if name not in keys]
+    problems = [f"{name}: {unknown_name(name, keys)}" for name in values if name not in keys]
     for key, one in keys.items():
         if key in values:
             value, said = _converted(values[key], one, types[one.name], strict)
@@ -71,7 +71,8 @@ def checked(
         else:
             good[one.name] = value
     names = {one.name: key for key, one in keys.items()}
-    return good, problems + [told(names[name], good[name], said) for name, said in contradictions(good, into.rules())]
+    broken = contradictions(good, into.rules())
+    return good, problems + [setting_error(names[name], good[name], problem) for name, problem in broken]
 
 
 def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
@@ -79,13 +80,13 @@ def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[
     if not strict and isinstance(value, str) and get_origin(kind) is tuple:
         value = [part.strip() for part in value.split(",")]
     try:
-        found = msgspec.convert(with_seconds(one.name, value), kind, strict=strict)
+        found = msgspec.convert(in_seconds(one.name, value), kind, strict=strict)
     except msgspec.ValidationError as wrong:
-        known = choices(kind)
-        said = unknown(str(value), known) if known else str(wrong)
+        known = words_of(kind)
+        said = unknown_name(str(value), known) if known else str(wrong)
         said += ", or a number" if known and float in get_args(kind) else ""
         return None, said + (", or a length of time such as 500ms, 25s or 2m" if one.name.endswith("_s") else "")
-    return found, declaration(one).problem(found)
+    return found, setting_of(one).problem(found)
 
 
 def from_environment(
@@ -100,17 +101,17 @@ def from_environment(
     def place(one: "Field[Any]") -> str:
         return variable(one) if environ.get(variable(one)) or not path else f"{path}: {one.name}"
 
-    told = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
-    values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in told if v is not None}
+    found = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
+    values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in found if v is not None}
     return parse(values, into, strict=False, spelt=place)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process reads these settings."""
-    return {variable(one): spelt_out(getattr(settings, one.name)) for one in fields(settings)}
+    return {variable(one): as_text(getattr(settings, one.name)) for one in fields(settings)}
 
 
-def spelt_out(value: object) -> str:
+def as_text(value: object) -> str:
     """Return a value as the environment has it: several, separated by commas."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 

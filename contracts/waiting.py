@@ -8,18 +8,18 @@ T = TypeVar("T")
 POLL_S: Final = 0.05
 
 
-class NotWithinError(TimeoutError):
+class WaitTimeoutError(TimeoutError):
     """The condition did not become true within the deadline."""
 
 
 def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = POLL_S) -> T:
     """Return the first true value of `condition`, asked at once and then every `poll_s` seconds.
 
-    poll_s: 0 if `condition` itself waits. Raises NotWithinError, which names `what`, after `within_s` seconds.
+    poll_s: 0 if `condition` itself waits. Raises WaitTimeoutError, which names `what`, after `within_s` seconds.
     """
     deadline_s = time.monotonic() + within_s
     while not (found := condition()):
         if time.monotonic() >= deadline_s:
-            raise NotWithinError(f"not within {within_s:g} s: {what}")
+            raise WaitTimeoutError(f"not within {within_s:g} s: {what}")
         time.sleep(poll_s)
     return found

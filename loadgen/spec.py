@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
+from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
 from grouping import Partitioner
@@ -85,7 +85,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 split=self.split,
                 partitions=self.partitions,
                 seed=self.seed,
-                bursts=Bursts(**picked(self, Bursts)),
+                bursts=Bursts(**shared_fields(self, Bursts)),
             )
         hot = read_faults(self.faults, HOT_KEY)
         keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions, hot)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.journal import AlternativeWeighed, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal import JournalEntry, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from report.result import DecisionMade, Failure
 
 MICROSECONDS: Final = 1_000_000
@@ -95,7 +95,7 @@ def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) 
 def decisions(journal: Journal, started_us: int) -> tuple[DecisionMade, ...]:
     """Return every plan, with its time since the start of the run and what was weighed at its tick."""
 
-    def weighed(plan: PlanWritten) -> tuple[AlternativeWeighed, ...]:
+    def weighed(plan: PlanWritten) -> tuple[PlanAlternative, ...]:
         newest = bisect_right(journal.ticks, plan.at_us, key=lambda tick: tick.at_us) - 1
         known = newest >= 0 and journal.ticks[newest].reason == plan.reason
         return journal.ticks[newest].alternatives if known else ()

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from contracts.journal import AlternativeWeighed
+from contracts.journal import PlanAlternative
 from report import replace_file
 
 RESULT_FILE: Final = "result.json"
@@ -114,7 +114,7 @@ class DecisionMade(msgspec.Struct, frozen=True, kw_only=True):
     moved: int
     """Partitions that changed their owner."""
     reason: str
-    alternatives: tuple[AlternativeWeighed, ...] = ()
+    alternatives: tuple[PlanAlternative, ...] = ()
     """Plans that the policy compared, the chosen one first."""
 
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from contracts.events import SCHEMA_VERSION
-from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
+from contracts.journal import JournalDecoder, JournalEntry
 from contracts.topics import Topic
 from report import ReportError
 from report.run_info import JOURNAL
@@ -242,14 +242,11 @@ def journal_entries(rows: Sequence[tuple[int, str]]) -> list[JournalEntry]:
 
     Raises ReportError for what is no entry, or of another version.
     """
-    unfolder = Unfolder()
+    unfolder = JournalDecoder()
     found = []
     for position, text in rows:
         try:
-            record = RECORD.decode(text)
-            if record.v != JOURNAL_VERSION:
-                raise ReportError(f"entry {position} has version {record.v}, this report reads {JOURNAL_VERSION}")
-            found.append(unfolder.entry(record))
+            found.append(unfolder.decode(text))
         except msgspec.DecodeError as broken:
             raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken
     return [entry for entry in found if entry is not None]

@@ -4,13 +4,13 @@ import signal
 import sys
 from typing import Never
 
-from contracts.children import STOPPING
+from contracts.children import STOP_SIGNALS
 from tailpack.errors import INTERRUPTED, STOPPED
 
 
 def main() -> None:
     """Load the command line and run it."""
-    for number in STOPPING:
+    for number in STOP_SIGNALS:
         signal.signal(number, _end)  # until the command line has handlers of its own
     from tailpack.cli.main import main as run  # noqa: PLC0415  which takes most of a second
 

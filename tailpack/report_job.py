@@ -12,7 +12,7 @@ from typing import IO, Final
 
 import psutil
 
-from contracts.children import STOP_DEADLINE_S, python_module, uninterrupted
+from contracts.children import STOP_DEADLINE_S, defer_stop_signals, python_module
 from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure, java
 
@@ -59,7 +59,7 @@ def write_report(
     job: subprocess.Popen[bytes] | None = None
     with tempfile.TemporaryFile() as output:  # not yet the log: a full disk would keep the line that says so
         try:
-            with uninterrupted():
+            with defer_stop_signals():
                 job = subprocess.Popen(
                     [*python_module("report.spark"), *words],
                     stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
@@ -75,7 +75,7 @@ def write_report(
             raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if job:
-                with uninterrupted():
+                with defer_stop_signals():
                     _end_family(job)
             _keep(output, log)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bench.scenario import Scenario
-from contracts.children import uninterrupted
+from contracts.children import defer_stop_signals
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, part_file_name
@@ -100,7 +100,7 @@ class Run:
             self._say(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
         finally:
             if self._own_broker:
-                with uninterrupted():
+                with defer_stop_signals():
                     self._own_broker.stop()
             self._leave_nothing_empty()
         if self._own_broker:
@@ -171,7 +171,7 @@ class Run:
             self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
             raise
         finally:
-            with uninterrupted():
+            with defer_stop_signals():
                 stack.stop()
                 watcher.close()
                 self._note()

@@ -11,10 +11,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
-from contracts.journal import RECORD, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord, Unfolder
+from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.progress import Progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
 WINDOW_S: Final = 5.0
@@ -162,7 +162,7 @@ class Watcher:
         partitions = [(name, range(partitions_of(one, 0, pipeline_partitions))) for name, one in self._names.items()]
         self._consumer.assign([TopicPartition(name, number, 0) for name, numbers in partitions for number in numbers])
         self._finished = msgspec.json.Decoder(_Finished)
-        self._journal = Unfolder()
+        self._journal = JournalDecoder()
         self._progress = msgspec.json.Decoder(Progress)
 
     def poll(self, timeout_s: float) -> LiveState:
@@ -179,9 +179,9 @@ class Watcher:
 
     def _take(self, topic: Topic, value: bytes | None) -> None:
         """Note one record; one that cannot be read is left out."""
-        with suppress(*UNDECODABLE):
+        with suppress(*DECODE_ERRORS):
             if topic is Topic.JOURNAL:
-                if entry := self._journal.entry(RECORD.decode(value or b"")):
+                if entry := self._journal.decode(value or b""):
                     self.state.note(entry)
             elif topic is Topic.PROGRESS:
                 self.state.handovers.reported(self._progress.decode(value or b""))

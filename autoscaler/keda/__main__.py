@@ -23,7 +23,7 @@ from autoscaler.live.metrics import Shown
 from autoscaler.live.plan_log import PlanReader
 from autoscaler.live.troubles import Troubles, status_of
 from autoscaler.live.web import Source, serving
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
 from contracts.plan import PlanRecord
 
@@ -61,7 +61,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
     plans = follower.plans
     scaler = Scaler(lambda: plans.newest if plans.complete else None, settings.hpa_tolerance, shown[ANSWERED].set)
     source = Source(
-        last_tick=lambda: (int(plans.complete), steady_s() - follower.looked_s),
+        last_tick=lambda: (int(plans.complete), monotonic_s() - follower.looked_s),
         plan=lambda: {"in_force": plans.newest},
         registry=shown.registry,
         tick_limit_s=STUCK_S,
@@ -94,7 +94,7 @@ class PlanFollower(threading.Thread):
         self._where = f"{self.plans.place.topic} on {connection.bootstrap_servers}"
         self._news, self._trouble = news, trouble
         self._closing = threading.Event()
-        self.looked_s = steady_s()
+        self.looked_s = monotonic_s()
 
     def close(self) -> None:
         """Stop reading."""
@@ -107,13 +107,13 @@ class PlanFollower(threading.Thread):
         """Read, and ask the brokers now and then."""
         ask_s = self.looked_s
         while not self._closing.is_set():
-            self.looked_s, before = steady_s(), self.plans.newest
+            self.looked_s, before = monotonic_s(), self.plans.newest
             self.plans.read_on()
             if self.plans.newest is not None and self.plans.newest is not before:
                 self._news(self.plans.newest)
-            if steady_s() >= ask_s:
+            if monotonic_s() >= ask_s:
                 self._ask()
-                ask_s = steady_s() + ASK_EVERY_S
+                ask_s = monotonic_s() + ASK_EVERY_S
 
     def _ask(self) -> None:
         try:

@@ -32,10 +32,10 @@ from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.delivery import Delivery
-from contracts.waiting import NotWithinError, until
+from contracts.rebalance_protocol import RebalanceProtocol
+from contracts.waiting import WaitTimeoutError, until
 
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
@@ -121,7 +121,7 @@ class LiveAutoscaler:
             launcher,
             self._journal.record,
             patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
-            joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
+            joins_warm=ours and settings.delivery is RebalanceProtocol.INCREMENTAL,
             obeys_plans=ours,
         )
         group = settings.group_in(connection.namespace)
@@ -133,9 +133,9 @@ class LiveAutoscaler:
             PlanLog(connection, group),
             self._scaler,
             self._journal.record,
-            steady_s,
+            monotonic_s,
             uptake=Uptake(
-                settings.taken_within_s if ours else math.inf, steady_s, self._metrics[PLAN_ADOPTION].observe
+                settings.taken_within_s if ours else math.inf, monotonic_s, self._metrics[PLAN_ADOPTION].observe
             ),
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
@@ -194,7 +194,7 @@ class LiveAutoscaler:
             self._scaler.reconcile(self._reports.poll())
             return not self._scaler.running
 
-        with suppress(NotWithinError):  # replicas that are not our children (adopted) signal nothing when they end
+        with suppress(WaitTimeoutError):  # replicas that are not our children (adopted) signal nothing when they end
             until(gone, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
 
     def close(self) -> int:

@@ -15,9 +15,9 @@ from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, R
 from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from contracts.clock import steady_s
-from contracts.delivery import Delivery
-from contracts.progress import ReplicaState, RoundKind
+from contracts.clock import monotonic_s
+from contracts.progress import RebalanceKind, ReplicaState
+from contracts.rebalance_protocol import RebalanceProtocol
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:
@@ -41,7 +41,7 @@ class LiveGroup:
         service_rates: ServiceRates,
         rebalance_time: RebalanceTime,
         trouble: Callable[..., None],
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._settings, self._loads, self._reports = settings, loads, reports
         self._publisher, self._scaler = publisher, scaler
@@ -140,7 +140,7 @@ class LiveGroup:
             overhead_s=self._settings.overhead_s,
             startup_s=self._settings.startup_s,
             commit_age_s=self._settings.commit_age_s,
-            stops_all=not self._settings.runtime and self._settings.delivery is Delivery.EAGER,
+            stops_all=not self._settings.runtime and self._settings.delivery is RebalanceProtocol.EAGER,
             recent=self._loads.recent,
             late_of_removed_replicas=late,
         )
@@ -167,7 +167,7 @@ class LiveGroup:
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
         self._listen()
-        planned = (one for one in self._reports.take_rebalances() if one.kind is RoundKind.PLAN)
+        planned = (one for one in self._reports.take_rebalances() if one.kind is RebalanceKind.PLAN)
         self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
         self._trouble("launcher", self._scaler.launcher.trouble)
         self._kill_hung()

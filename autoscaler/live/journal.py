@@ -14,9 +14,9 @@ from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decision_record, not_ready_record
-from contracts.clock import steady_s, wall_ahead_s
+from contracts.clock import monotonic_s, wall_offset_s
 from contracts.connection import Connection
-from contracts.journal import Folder, JournalEntry, TickRecord
+from contracts.journal import JournalEncoder, JournalEntry, TickRecord
 from contracts.topics import Topic, qualified
 
 KEPT: Final = 100
@@ -40,7 +40,7 @@ class JournalTopic:
         connection: Connection,
         metrics: Metrics,
         trouble: Callable[[str], None],
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._clock = clock
         self._waits_since_s: float | None = None
@@ -49,7 +49,7 @@ class JournalTopic:
         how = {"enable_idempotence": True, "compression_type": "gzip", "queue_buffering_max_kbytes": QUEUE_KB}
         self._producer = Producer(client_config(connection, linger_ms=5, **how))
         self._metrics, self._trouble = metrics, trouble
-        self._folder = Folder()
+        self._folder = JournalEncoder()
         self.recent: deque[TickRecord] = deque(maxlen=KEPT)
         self.lost = 0
 
@@ -99,8 +99,8 @@ class LiveJournal:
         policy: str,
         troubles: Troubles,
         *,
-        stamp_us: Callable[[float], int] = lambda at_s: round((at_s + wall_ahead_s()) * 1e6),
-        clock: Callable[[], float] = steady_s,
+        stamp_us: Callable[[float], int] = lambda at_s: round((at_s + wall_offset_s()) * 1e6),
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._record, self._status, self._policy, self._troubles = record, status, policy, troubles
         self._stamp_us, self._clock = stamp_us, clock

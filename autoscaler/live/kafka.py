@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
-from contracts.preflight import Needed, NotThereError, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import CONTROL, ScaledGroup, qualified
 
 DEADLINE_S: Final = 10.0
@@ -47,13 +47,13 @@ def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
-    """Return when Kafka and the topics are there, within `deadline_s`. Raises NotThereError.
+    """Return when Kafka and the topics are there, within `deadline_s`. Raises PreflightError.
 
     follows_plans: a group of other members than PlanConsumers is refused.
     """
-    needed = {scaled.topic_in(connection.namespace): Needed(remedy="create it, or correct topic")}
+    needed = {scaled.topic_in(connection.namespace): TopicNeed(remedy="create it, or correct topic")}
     for one in CONTROL:
-        needed[qualified(connection.namespace, one)] = Needed(remedy="create it with tailpack topics create")
+        needed[qualified(connection.namespace, one)] = TopicNeed(remedy="create it with tailpack topics create")
     check_topics(connection, needed, deadline_s)
     if follows_plans:
         _check_group(connection, scaled.group_in(connection.namespace))
@@ -68,7 +68,7 @@ def _check_group(connection: Connection, group: str) -> None:
         return
     other = "consumer" if found.type is ConsumerGroupType.CONSUMER else found.partition_assignor
     if found.members and other not in ("", ASSIGNOR):  # empty while the group rebalances
-        raise NotThereError(
+        raise PreflightError(
             f"the group {group} follows no plans: its {len(found.members)} members are plain Kafka clients "
             f"(assignor {other}); stop them and start the consumer of docs/own-service.md, or name another group"
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from contracts.progress import Progress
-from contracts.waiting import NotWithinError, until
+from contracts.waiting import WaitTimeoutError, until
 
 LOOK_S: Final = 0.02
 
@@ -113,7 +113,7 @@ def stop_orphans(launcher: Launcher, patience_s: float) -> tuple[list[str], list
     running = {one.name: one.instance for one in launcher.find_orphans() if one.instance.exit() is None}
 
     def wait() -> None:
-        with suppress(NotWithinError):
+        with suppress(WaitTimeoutError):
             until(lambda: all(one.exit() for one in running.values()), patience_s, "their end", LOOK_S)
 
     for instance in running.values():

@@ -19,7 +19,7 @@ from autoscaler.live.metrics import LEADING, TROUBLE, Shown
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
 from autoscaler.live.web import Source, serving
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 log = logging.getLogger("autoscaler")
 WHAT: Final = "leadership"
@@ -40,7 +40,7 @@ class Leadership:
     """
 
     def __init__(
-        self, lease: Lease, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = steady_s
+        self, lease: Lease, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = monotonic_s
     ) -> None:
         self._lease, self._name, self._me = lease, name, me
         self._lost, self._clock = lost, clock

@@ -13,7 +13,7 @@ import numpy as np
 from autoscaler.live.offsets import OffsetReader, PartitionOffsets
 from autoscaler.model import PartitionLoad, RecentArrivals, begin_offset_s
 from autoscaler.ports import NotReadyError
-from contracts.clock import wall_ahead_s
+from contracts.clock import wall_offset_s
 
 SLOT_S: Final = 0.1
 """Resolution. A burst and an even stream of one second differ clearly."""
@@ -120,7 +120,7 @@ class _Known:
 class LoadReader:
     """Reads offsets once for each call and remembers what λ needs from call to call."""
 
-    def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
+    def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_offset_s) -> None:
         self._offsets = offsets
         self._ahead_s = ahead_s
         self._sample_s = self._asked_s = -inf

@@ -11,7 +11,7 @@ from autoscaler.model import Action, GroupObservation, PartitionLoad, Plan, Rece
 from autoscaler.packing.owners import round_robin
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
-from contracts.clock import steady_s, wall_ahead_s
+from contracts.clock import monotonic_s, wall_offset_s
 
 STEP_S: Final = 0.02
 """Pause between two steps between ticks: a replica that dies or asks to be drained waits for so long, and for the
@@ -52,8 +52,8 @@ class Loop:
         stop: Event,
         urgent: Callable[[], bool] = lambda: False,
         stepped: Callable[[float], None] = lambda by_s: None,
-        clock: Callable[[], float] = steady_s,
-        ahead_s: Callable[[], float] = wall_ahead_s,
+        clock: Callable[[], float] = monotonic_s,
+        ahead_s: Callable[[], float] = wall_offset_s,
     ) -> None:
         self._tick, self._advance, self._urgent, self._stepped = tick, advance, urgent, stepped
         self._interval_s, self._offset_s, self._stop = interval_s, offset_s, stop

@@ -6,7 +6,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.metrics import Declared, counter, gauge, histogram
+from contracts.metrics import MetricSpec, counter, gauge, histogram
 from contracts.settings import Target
 
 INFO: Final = gauge(
@@ -76,10 +76,10 @@ class Shown:
 
     def __init__(self, declared: Iterable[object]) -> None:
         self.registry = CollectorRegistry()
-        every = [one for one in declared if isinstance(one, Declared)]
-        self._made = {one: one.kept(self.registry) for one in every}
+        every = [one for one in declared if isinstance(one, MetricSpec)]
+        self._made = {one: one.create(self.registry) for one in every}
 
-    def __getitem__(self, declared: Declared) -> Any:
+    def __getitem__(self, declared: MetricSpec) -> Any:
         """Return the metric, to be counted, set or observed."""
         return self._made[declared]
 

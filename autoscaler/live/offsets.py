@@ -18,7 +18,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicParti
 
 from autoscaler.live.kafka import client_config
 from autoscaler.ports import NotReadyError
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.topics import ScaledGroup
 
@@ -67,7 +67,7 @@ class OffsetReader:
         topic: str,
         partitions: int,
         deadline_s: float = 0.8,
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._connect, self._clock, self._deadline_s = connect, clock, deadline_s
         self._consumer: Consumer | None = None

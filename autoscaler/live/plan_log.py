@@ -16,8 +16,8 @@ from autoscaler.live.kafka import client_config, reader_config
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.topics import Topic, qualified
-from contracts.validation import UNDECODABLE
-from contracts.waiting import NotWithinError, until
+from contracts.validation import DECODE_ERRORS
+from contracts.waiting import WaitTimeoutError, until
 
 TRANSACTION_TIMEOUT_S: Final = 5.0
 """An open transaction hides everything behind it from read_committed readers; the client's default is a minute."""
@@ -206,7 +206,7 @@ def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanR
     plans = PlanReader(connection, wait_ms=20)
     try:
         until(plans.read_on, deadline_s, f"the end of {topic}", poll_s=0)
-    except NotWithinError as late:
+    except WaitTimeoutError as late:
         raise PlanNotWrittenError(f"cannot read {topic} to its end within {deadline_s:.0f} s") from late
     finally:
         plans.consumer.close()
@@ -216,5 +216,5 @@ def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanR
 def _plan(value: bytes | None) -> PlanRecord | None:
     try:
         return _decoder.decode(value or b"")
-    except UNDECODABLE:
+    except DECODE_ERRORS:
         return None

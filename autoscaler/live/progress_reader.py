@@ -9,13 +9,13 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from autoscaler.live.kafka import reader_config
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from contracts.progress import Progress, Round
+from contracts.progress import Progress, Rebalance
 from contracts.topics import Topic, qualified
-from contracts.validation import UNDECODABLE
-from contracts.waiting import NotWithinError, until
+from contracts.validation import DECODE_ERRORS
+from contracts.waiting import WaitTimeoutError, until
 
 STALE_AFTER_S: Final = 2.0
 """Reports come every 250 ms; eight missing ones are no accident."""
@@ -35,7 +35,7 @@ class ProgressReader:
     """Polled, never waiting: librdkafka fetches in the background, `poll` takes what has arrived."""
 
     def __init__(
-        self, connection: Connection, *, deadline_s: float = 10.0, clock: Callable[[], float] = steady_s
+        self, connection: Connection, *, deadline_s: float = 10.0, clock: Callable[[], float] = monotonic_s
     ) -> None:
         """Start reading a little before the end. Raises KafkaException when the topic cannot be reached in time."""
         place = TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0)
@@ -45,13 +45,13 @@ class ProgressReader:
         """When the newest report of each replica arrived, by the time that was spent listening."""
         self._polled_s = clock()
         self._away_s = 0.0
-        self._rounds: list[Round] = []
+        self._rounds: list[Rebalance] = []
         self._lateness = Lateness(clock)
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         low, high = self._watermarks(place, deadline_s)
         self._consumer.assign([TopicPartition(place.topic, 0, max(low, high - _TAIL))])
         self._unread_below = high
-        with suppress(NotWithinError):  # decisions shall not rest on half the past
+        with suppress(WaitTimeoutError):  # decisions shall not rest on half the past
             until(
                 lambda: self._unread_below == 0 or self._take(timeout_s=0.05),
                 deadline_s,
@@ -72,7 +72,7 @@ class ProgressReader:
 
         try:
             return until(asked, deadline_s, "a leader of the topic", _ASK_AGAIN_S) or (0, 0)
-        except NotWithinError:
+        except WaitTimeoutError:
             raise failures[-1] from None
 
     def poll(self) -> Mapping[str, Progress]:
@@ -80,7 +80,7 @@ class ProgressReader:
         self._take(timeout_s=0)
         return MappingProxyType(self._newest)
 
-    def take_rebalances(self) -> tuple[Round, ...]:
+    def take_rebalances(self) -> tuple[Rebalance, ...]:
         """Return the rebalances that were reported since the last call, of all replicas."""
         taken, self._rounds = tuple(self._rounds), []
         return taken
@@ -135,7 +135,7 @@ class ProgressReader:
                 self._unread_below = 0  # while replicas report all the time, the end itself is never met
             try:
                 report = _decoder.decode(message.value() or b"")
-            except UNDECODABLE:
+            except DECODE_ERRORS:
                 continue  # it is no progress report
             self._rounds += report.rounds
             self._lateness.hear(report)
@@ -151,7 +151,7 @@ class Lateness:
     It takes in every report: by the next observation a name may be another process, or a replica may have left.
     """
 
-    def __init__(self, clock: Callable[[], float] = steady_s) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic_s) -> None:
         self._clock = clock
         self._heard: dict[str, tuple[str, int]] = {}
         self._new: dict[str, int] = {}

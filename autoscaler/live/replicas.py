@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from autoscaler.live.launcher import Exit, Instance, Launcher
-from contracts.clock import now_us, steady_s
+from contracts.clock import monotonic_s, now_us
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState
@@ -105,7 +105,7 @@ class ReplicaScaler:
         patience: Patience | None = None,
         joins_warm: bool = False,
         obeys_plans: bool = True,
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self.launcher, self._record, self._clock = launcher, record, clock
         self._patience = patience or Patience()

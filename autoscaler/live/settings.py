@@ -9,8 +9,8 @@ import msgspec
 
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
-from contracts.delivery import RUNTIMES
-from contracts.membership import OBEYS_PLANS, TAKES_TIME, LiveSpeeds, Membership, Work
+from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
+from contracts.rebalance_protocol import RUNTIMES
 from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import InvalidSettingsError
@@ -70,7 +70,7 @@ def kubeconfig() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AutoscalerSettings(
-    Scaling, Target, Guards, Membership, Work, LiveSpeeds, PolicyOptions, Pages, ScaledGroup, KubernetesSettings
+    Scaling, Target, Guards, Membership, EventCost, LiveSpeeds, PolicyOptions, Pages, ScaledGroup, KubernetesSettings
 ):
     """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … and the sections that a scenario has.
 
@@ -108,8 +108,8 @@ class AutoscalerSettings(
         """Return the sections' rules and: a partition for each of the first replicas, a delivery that is ours."""
         own = (
             ("initial_replicas", _enough_partitions),
-            TAKES_TIME,
-            OBEYS_PLANS,
+            MIN_SERVICE_TIME,
+            PLAN_PROTOCOL_ONLY,
             ("speeds", _alike_in_pods),
             ("slow_factor", _told_when),
         )

@@ -27,7 +27,7 @@ from autoscaler.policies.chain import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts.connection import read_settings
-from contracts.preflight import NotThereError
+from contracts.preflight import PreflightError
 from contracts.validation import InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")
@@ -173,7 +173,7 @@ def _lead(told: StartupConfig, stop: Event, signals: list[int], why_not: Callabl
         check(connection, settings, follows_plans=not settings.runtime)
         launcher = launcher_from(settings, told.environ, why_not)
         autoscaler = LiveAutoscaler(told, launcher, stop, warn=log.warning)
-    except NotThereError as missing:
+    except PreflightError as missing:
         return _say(str(missing), EXIT_NO_KAFKA)
     except (KafkaException, PlanNotWrittenError, FencedError, NotReadyError) as failed:
         why = failed.args[0].str() if isinstance(failed, KafkaException) else failed

@@ -11,7 +11,7 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from autoscaler.live.settings import Pages
-from contracts.pages import Answer, WebServer, nowhere, refused
+from contracts.pages import Answer, WebServer, http_error, not_found
 
 MAX_DECISIONS: Final = 100
 
@@ -61,7 +61,7 @@ def decisions(source: Source, query: str) -> Answer:
     """The newest decisions, newest first; ?limit=1 … 100."""
     text = parse_qs(query).get("limit", [str(MAX_DECISIONS)])[-1]
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DECISIONS:
-        return refused("400 Bad Request", f"limit must be a whole number from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
+        return http_error("400 Bad Request", f"limit must be an integer from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
     return _json(source.decisions(int(text)))
 
 
@@ -91,7 +91,7 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
 
 def respond(source: Source, path: str, query: str) -> Answer:
     """Return the answer to one request; problems are JSON {"error": …} with a fitting status."""
-    return PAGES[path][1](source, query) if path in PAGES else nowhere(path, PAGES)
+    return PAGES[path][1](source, query) if path in PAGES else not_found(path, PAGES)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from autoscaler.policies.landau import Landau, LandauSettings
 from autoscaler.policies.settings import Factors, Guards, GuardSettings, PolicySettings, Scaling, StaticSettings
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
-from contracts.settings import Settings, Target, picked, unknown
+from contracts.settings import Settings, Target, shared_fields, unknown_name
 from contracts.validation import parse
 
 GROUP: Final = "tailpack.policies"
@@ -135,7 +135,7 @@ def policy_factory(name: str) -> PolicyFactory:
     if not offers:
         number = name.rpartition("-")[2]
         fixed = f"unknown; did you mean static-{number}?" if number.isdecimal() and "algo" not in name else ""
-        raise ValueError(f"{name!r} is {fixed or unknown(name, policy_names())}")
+        raise ValueError(f"{name!r} is {fixed or unknown_name(name, policy_names())}")
     where = [f"package {one.dist.name if one.dist else '?'} ({one.value})" for one in offers]
     if len(offers) > 1:
         raise ValueError(f"{name!r} is offered by {' and '.join(where)}; uninstall all but one")
@@ -224,8 +224,8 @@ def make_policy(
         raise ValueError(f"policy {refused}") from refused
     settings = settings or PolicySettings()
     try:
-        told = parse({**picked(settings, factory.options), **(options or {})}, factory.options)
-        settings = replace(settings, **picked(told, PolicySettings))
+        told = parse({**shared_fields(settings, factory.options), **(options or {})}, factory.options)
+        settings = replace(settings, **shared_fields(told, PolicySettings))
     except ValueError as refused:
         raise ValueError(f"policy {name}: {refused}") from refused
     policy = factory.build(settings, told)
@@ -250,8 +250,8 @@ class PolicyConfig:
 
     def settings(self) -> tuple[PolicySettings, GuardSettings]:
         """Return what policy and guards are told. Raises ValueError."""
-        limits = picked(self.scaling, GuardSettings) | picked(self.guards, Guards)
-        told = picked(self.scaling, PolicySettings) | picked(self.target, Target)
+        limits = shared_fields(self.scaling, GuardSettings) | shared_fields(self.guards, Guards)
+        told = shared_fields(self.scaling, PolicySettings) | shared_fields(self.target, Target)
         return (
             PolicySettings(**told | {"static_replicas": self.scaling.initial_replicas}),
             GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),

@@ -30,7 +30,7 @@ from autoscaler.shadow import settings as declared
 from autoscaler.shadow.seen import CommittedRates, MemberReader
 from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.would_be import WouldBeGroup
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
 
@@ -85,7 +85,7 @@ class Shadow:
         self._controller = Controller(self._group, policy, journal)
         self._loop = Loop(
             self._tick,
-            lambda: self._loads.sample(steady_s()),
+            lambda: self._loads.sample(monotonic_s()),
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=self.stop,

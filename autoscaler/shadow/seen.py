@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
 from autoscaler.live.kafka import client_config
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 
 Floats = NDArray[np.float64]
@@ -48,7 +48,7 @@ class MemberReader:
             self._asked = None
         if self._asked is None:
             self._asked = self._admin.describe_consumer_groups([self._group], request_timeout=DEADLINE_S)[self._group]
-        return self._known if steady_s() - self._known_s < STALE_S else None
+        return self._known if monotonic_s() - self._known_s < STALE_S else None
 
     def _take(self, answer: "Future[Any]") -> None:
         try:
@@ -62,7 +62,7 @@ class MemberReader:
             )
             for one in members
         }
-        self._known_s, self.trouble = steady_s(), "" if members else f"{self._group} has no members"
+        self._known_s, self.trouble = monotonic_s(), "" if members else f"{self._group} has no members"
 
 
 class LagClock:

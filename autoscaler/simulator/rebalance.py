@@ -10,7 +10,7 @@ from autoscaler.simulator.chance import Heartbeats
 from autoscaler.simulator.engine import NO_OWNER, Engine
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import RebalanceSettings
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
 Timing = Callable[[int, int], int]
 """(replica, µs from when on) → µs."""
@@ -315,7 +315,7 @@ def make_rebalance_model(settings: RebalanceSettings, engine: Engine, agenda: Ag
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.delivery:
-        case Delivery.INCREMENTAL:
+        case RebalanceProtocol.INCREMENTAL:
             pause_us = round(settings.pause_s * 1e6)
             return IncrementalRebalance(
                 engine, agenda, stops_us=lambda _, now_us: now_us, starts_us=lambda _, free_us: free_us + pause_us

@@ -30,6 +30,7 @@ from autoscaler.simulator.rebalance import RebalanceModel, ShareGroup, make_reba
 from autoscaler.simulator.settings import Change, SimulationSettings
 from contracts.delivery import Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.rebalance_protocol import RebalanceProtocol
 
 TICKS_TO_RECOVER: Final = 1000
 """A policy that does not replace a replica which died at the very end within so many further ticks never will."""

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from autoscaler.model import Action
 from autoscaler.policies.settings import REPLICA_PREFIX
-from contracts.delivery import Delivery
-from contracts.membership import Speeds, Work
+from contracts.membership import EventCost, ReplicaSpeeds
+from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.settings import Settings, setting
 
 
@@ -20,7 +20,7 @@ class Distribution(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceShape(Speeds):
+class ServiceShape(ReplicaSpeeds):
     """How serving differs from the same time for each event."""
 
     distribution: Distribution = setting(Distribution.DETERMINISTIC)
@@ -39,7 +39,7 @@ class ServiceShape(Speeds):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceSettings(Work, ServiceShape):
+class ServiceSettings(EventCost, ServiceShape):
     """How long serving takes."""
 
 
@@ -47,7 +47,7 @@ class ServiceSettings(Work, ServiceShape):
 class RebalanceSettings(Settings):
     """Parameters of the delivery models."""
 
-    delivery: Delivery = setting(Delivery.INCREMENTAL)
+    delivery: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
     """How a plan is carried out; `deliveries` has one model for each."""
     pause_s: float = setting(0.05, "s", least=0)
     """Incremental: of a moved partition, from the last event finished to the next one that can start."""
@@ -59,12 +59,12 @@ class RebalanceSettings(Settings):
     @property
     def stops_all(self) -> bool:
         """A change of owners stops every replica."""
-        return self.delivery is Delivery.EAGER
+        return self.delivery is RebalanceProtocol.EAGER
 
     @property
     def model_rebalance_time_s(self) -> float:
         """t_r that the delivery itself stands for: what a partition that moves is not served for, seconds."""
-        return self.pause_s if self.delivery is Delivery.INCREMENTAL else self.rebalance_time_s
+        return self.pause_s if self.delivery is RebalanceProtocol.INCREMENTAL else self.rebalance_time_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from bench.handover import figures
 from bench.handover.figures import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH
 from bench.handover.group import GroupBenchmark, ServedGroup
 from bench.handover.steps import PlannedSteps
-from contracts.delivery import OUR_DELIVERIES
+from contracts.rebalance_protocol import PLAN_PROTOCOLS
 
 
 @dataclass(kw_only=True)
@@ -20,7 +20,7 @@ class Failover(GroupBenchmark):
     def __post_init__(self) -> None:
         """Raise ValueError for a runtime that takes no plan."""
         if not self.takes_plan:
-            raise ValueError(f"--runtime {self.runtime} takes no plan; use {' or '.join(OUR_DELIVERIES)}")
+            raise ValueError(f"--runtime {self.runtime} takes no plan; use {' or '.join(PLAN_PROTOCOLS)}")
 
     def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
         """End replicas, first by unknown deaths, then by known ones and stops in turn; each is replaced."""

@@ -21,11 +21,11 @@ from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
-from contracts.children import python_module, uninterrupted
-from contracts.clock import steady_s
+from contracts.children import defer_stop_signals, python_module
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.metrics import Declared
-from contracts.waiting import NotWithinError, until
+from contracts.metrics import MetricSpec
+from contracts.waiting import WaitTimeoutError, until
 
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
@@ -61,7 +61,7 @@ class Scale(Benchmark):
                 row |= {"plan_taken_s": median(plans_s), "plan_taken_max_s": max(plans_s)}
                 tools.announce(said="rest")
                 row |= group.rest(QUICK_REST_S if self.quick else REST_S)
-            except (NotWithinError, BenchError) as overdue:
+            except (WaitTimeoutError, BenchError) as overdue:
                 row["problem"] = str(overdue)
         return row
 
@@ -86,7 +86,7 @@ class _Group:
         """Start so many, a few at a time, and wait until each has reported."""
         with closing(ProgressReader(connection)) as reports:
             for name in [f"{REPLICA_PREFIX}-{number}" for number in range(count)]:
-                with uninterrupted():
+                with defer_stop_signals():
                     self._members[name] = self._launcher.start(name)
                 self._until(lambda: len(self._members) - len(reports.poll()) < AT_ONCE, START_S, "members start")
             self._until(lambda: len(reports.poll()) == count, START_S, "all members start")
@@ -98,12 +98,12 @@ class _Group:
 
     def start_controller(self, stack: ExitStack) -> float:
         """Start it, to be ended with the stack; return how long the first plan took, s."""
-        began_s, controller = steady_s(), Thread(target=self._autoscaler.run, name="controller")
+        began_s, controller = monotonic_s(), Thread(target=self._autoscaler.run, name="controller")
         controller.start()
         stack.callback(controller.join)
         stack.callback(self._stop.set)
         self._until(lambda: self._value(PLAN_ADOPTION, "_count") > 0, PLAN_S, "the first plan is taken")
-        return steady_s() - began_s
+        return monotonic_s() - began_s
 
     def move(self) -> float:
         """Move a quarter of the partitions; return how long it took until every member served by the plan, s."""
@@ -114,9 +114,9 @@ class _Group:
 
     def rest(self, rest_s: float) -> Row:
         """Change nothing for a while; return what that costs."""
-        before, began_s = self._counters(), steady_s()
-        self._until(lambda: steady_s() - began_s >= rest_s, 2 * rest_s, "rest")
-        spent_s = steady_s() - began_s
+        before, began_s = self._counters(), monotonic_s()
+        self._until(lambda: monotonic_s() - began_s >= rest_s, 2 * rest_s, "rest")
+        spent_s = monotonic_s() - began_s
         used = {name: value - before[name] for name, value in self._counters().items()}
         return {
             "tick_s": used.pop("ticks_s") / used.pop("ticks"),
@@ -144,7 +144,7 @@ class _Group:
             "journal_bytes": self._value(JOURNAL_BYTES),
         }
 
-    def _value(self, metric: Declared, part: str = "") -> float:
+    def _value(self, metric: MetricSpec, part: str = "") -> float:
         return self._autoscaler._metrics.registry.get_sample_value(f"{metric.name}{part}") or 0.0
 
 

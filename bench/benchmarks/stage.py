@@ -18,10 +18,10 @@ from bench import BenchError
 from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads
 from contracts.children import Child, python_module
-from contracts.clock import now_us, steady_s
+from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.events import Timeline
-from contracts.settings import unknown
+from contracts.settings import unknown_name
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
 from loadgen.orders import Orders, Record, order_event, payment_event
@@ -65,7 +65,7 @@ class Stage(Benchmark):
     def cases(self) -> Sequence[str]:
         """Return the numbers of processes. Raises ValueError."""
         if self.name not in NAMES:
-            raise ValueError(f"stage {self.name!r} is {unknown(self.name, NAMES)}")
+            raise ValueError(f"stage {self.name!r} is {unknown_name(self.name, NAMES)}")
         counts = self.instances.split(",")
         if any(int(one) < 1 for one in counts):
             raise ValueError(f"--instances {self.instances}: must be 1 or more")
@@ -152,7 +152,7 @@ class Stage(Benchmark):
                 done = sum(max(one.offset, 0) for one in consumer.committed(inputs, ASK_S)) / len(READS[self.name])
                 if done > commits[-1].done:
                     commits.append(_seen(processes, done))
-                elif steady_s() - commits[-1].at_s > STANDS_STILL_S:
+                elif monotonic_s() - commits[-1].at_s > STANDS_STILL_S:
                     raise BenchError(f"{self.name} stands still at {commits[-1].done:,.0f} of {orders:,} orders")
                 time.sleep(0.05)
         except KafkaException as wrong:
@@ -164,7 +164,7 @@ class Stage(Benchmark):
 
 def _seen(processes: Sequence[Child], done: float) -> _Seen:
     times = [psutil.Process(one.pid).cpu_times() for one in processes]
-    return _Seen(steady_s(), sum(one.user + one.system for one in times), done)
+    return _Seen(monotonic_s(), sum(one.user + one.system for one in times), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:

@@ -21,14 +21,14 @@ from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
 from bench.benchmarks.load import AHEAD_US, START_FILE, EvenLoad
 from bench.handover.evidence import Evidence, Seen, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
-from contracts.children import Child, python_module, signals_noted
+from contracts.children import Child, collect_stop_signals, python_module
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
+from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.topics import Group, Topic, qualified
-from contracts.waiting import NotWithinError, until
+from contracts.waiting import WaitTimeoutError, until
 from loadgen.result import READY_FILE, GeneratorResult, all_exist
 
 POLL_S: Final = 0.02
@@ -50,8 +50,8 @@ LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
 class GroupBenchmark(Benchmark):
     """A benchmark that acts on a group which serves, with the options of the group and its load."""
 
-    runtime: Annotated[Delivery, Option("Our consumer (incremental, eager), or another runtime.")] = (
-        Delivery.INCREMENTAL
+    runtime: Annotated[RebalanceProtocol, Option("Our consumer (incremental, eager), or another runtime.")] = (
+        RebalanceProtocol.INCREMENTAL
     )
     heartbeat: Annotated[float, Option("Heartbeat of the members.", least=0.05, most=60, time=True)] = 3.0
     replicas: Annotated[int, Option("Replicas, as processes.", least=2, most=64)] = 3
@@ -62,11 +62,11 @@ class GroupBenchmark(Benchmark):
     @property
     def takes_plan(self) -> bool:
         """Whether the replicas are our own."""
-        return self.runtime in OUR_DELIVERIES
+        return self.runtime in PLAN_PROTOCOLS
 
     @abstractmethod
     def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:
-        """Take the steps. Raises NotWithinError."""
+        """Take the steps. Raises WaitTimeoutError."""
 
     @staticmethod
     @abstractmethod
@@ -84,7 +84,7 @@ class GroupBenchmark(Benchmark):
             group.begin()
             try:
                 self.act(group, tools.announce)
-            except NotWithinError as overdue:
+            except WaitTimeoutError as overdue:
                 problem = str(overdue)
             except KeyboardInterrupt:
                 interrupted = True
@@ -116,7 +116,7 @@ class ServedGroup:
         seconds = min(LONGEST_S, MOST_EVENTS // setup.rate)
         self._load = EvenLoad(setup.rate, seconds, setup.partitions, linger_ms=0).generators(connection, self._folder)
         stack.callback(self._stop_all)
-        self.interruptions: list[int] = stack.enter_context(signals_noted())
+        self.interruptions: list[int] = stack.enter_context(collect_stop_signals())
         """Signals: the next wait ends with KeyboardInterrupt, never a start or a fetch."""
         self.steps: list[Step] = []
         self.quiet: list[tuple[int, int]] = []
@@ -193,7 +193,7 @@ class ServedGroup:
             child.wait(STOP_S)
 
     def begin(self) -> None:
-        """Start replicas with equal shares of the partitions, and the load. Raises NotWithinError.
+        """Start replicas with equal shares of the partitions, and the load. Raises WaitTimeoutError.
 
         A group without a plan is awaited only until each partition has a finished event.
         """
@@ -252,7 +252,7 @@ class ServedGroup:
         self.quiet.append((from_us, now_us()))
 
     def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = STEP_DEADLINE_S) -> None:
-        """Take in what arrives until `condition` holds. Raises NotWithinError."""
+        """Take in what arrives until `condition` holds. Raises WaitTimeoutError."""
 
         def holds() -> bool:
             if not (done := condition()):
@@ -262,7 +262,7 @@ class ServedGroup:
         until(holds, within_s, what, poll_s=0)
 
     def wait_for_plan(self, within_s: float = STEP_DEADLINE_S) -> None:
-        """Wait until the replicas report the partitions that the newest plan gives them. Raises NotWithinError."""
+        """Wait until the replicas report the partitions that the newest plan gives them. Raises WaitTimeoutError."""
         in_force = lambda: self.seen.reported_owners(self.running) == self.assignment  # noqa: E731
         self.wait_for(in_force, "the newest plan is in force", within_s)
 
@@ -271,12 +271,12 @@ class ServedGroup:
     ) -> None:
         """Wait until a step that began at `at_us` is `done`, and for the end of its window; keep it.
 
-        Raises NotWithinError; the step is kept then, too. moves: see Step.
+        Raises WaitTimeoutError; the step is kept then, too. moves: see Step.
         """
         overdue = None
         try:
             self.wait_for(done, f"{kind}: {what}")
-        except NotWithinError as late:
+        except WaitTimeoutError as late:
             overdue = late
         self.pump(TAIL_US / 1e6)
         self.steps.append(Step(kind, at_us, now_us(), moves))

@@ -20,7 +20,7 @@ SETTLE_DEADLINE_S: Final = 30.0
 
 
 class PlannedSteps:
-    """Moves, starts, drains and stops, by the plan. Each raises NotWithinError when it does not end in time."""
+    """Moves, starts, drains and stops, by the plan. Each raises WaitTimeoutError when it does not end in time."""
 
     def __init__(self, group: ServedGroup) -> None:
         self._group, self._seen = group, group.seen

@@ -19,8 +19,8 @@ from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, tick_times_us
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.sent import CLAIRVOYANT, Sent, asked_delivery, settings_of
-from contracts.delivery import Delivery
+from bench.simulation.sent import CLAIRVOYANT, Sent, requested_protocol, settings_of
+from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.validation import InvalidSettingsError, cache_folder
 from report import replace_file
 from report.measures import replica_minutes
@@ -33,13 +33,13 @@ MAX_EVENTS: Final = 20_000_000
 def why_not(scenario: Scenario, sent: Sent) -> str:
     """Return why this scenario's optimum is not known, one sentence; empty if it can be searched."""
     settings = _world(scenario)
-    service, delivery = settings.service, asked_delivery(scenario)
+    service, delivery = settings.service, requested_protocol(scenario)
     alike = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
         "stages have no optimum in common": bool(scenario.stages),
-        "a share group has no owners whose placement could be best": delivery is Delivery.SHARE,
+        "a share group has no owners whose placement could be best": delivery is RebalanceProtocol.SHARE,
         "start-ups are random, and a schedule cannot wait for what it does not know": settings.startup_s is None,
-        "each change stops the whole group, at the time of its members' heartbeats": delivery is Delivery.EAGER,
+        "each change stops the whole group at its members' heartbeats": delivery is RebalanceProtocol.EAGER,
         "replicas differ, and each placement would have as many costs as orders of them": not alike,
         "replicas die": bool(settings.failures),
         "replicas share a limit, and none is served apart from the others": bool(service.shared_limits),

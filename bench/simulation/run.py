@@ -15,8 +15,8 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.optimum import find_optimum
-from bench.simulation.sent import CLAIRVOYANT, Sent, delivery_of, sent_by, settings_of, true_service_rate
-from contracts.delivery import OUR_DELIVERIES
+from bench.simulation.sent import CLAIRVOYANT, Sent, protocol_of, sent_by, settings_of, true_service_rate
+from contracts.rebalance_protocol import PLAN_PROTOCOLS
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
 from report.measures import IntArray, in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
@@ -165,7 +165,7 @@ def asked_of(scenario: Scenario, options: Mapping[str, Any]) -> PolicyConfig:
         scenario.target,
         scenario.guards,
         options,
-        counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
+        counts_only=protocol_of(scenario) not in PLAN_PROTOCOLS,
         fallback=False,  # a policy that fails shall be seen to fail here
     )
 

@@ -17,9 +17,9 @@ from autoscaler.simulator.settings import (
     SimulationSettings,
 )
 from bench.scenario import Scenario
-from contracts.delivery import Delivery
-from contracts.membership import Work
-from contracts.settings import picked
+from contracts.membership import EventCost
+from contracts.rebalance_protocol import RebalanceProtocol
+from contracts.settings import shared_fields
 from contracts.validation import InvalidSettingsError
 from loadgen.faults import HOT_KEY, apply_bursts, read_faults
 from loadgen.keys import Keys
@@ -113,7 +113,7 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
         scenario = scenario.playing(trace)
     workload = WORKLOADS[scenario.load.workload]
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
-    bursts = Bursts(**picked(scenario.load, Bursts))
+    bursts = Bursts(**shared_fields(scenario.load, Bursts))
     hot = read_faults(scenario.load.faults, HOT_KEY)
     keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
     if isinstance(trace, EventTrace):
@@ -124,14 +124,14 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)
 
 
-def delivery_of(scenario: Scenario) -> Delivery:
+def protocol_of(scenario: Scenario) -> RebalanceProtocol:
     """Return how plans are carried out, by either of the two keys; for a clairvoyant it is incremental."""
-    return Delivery.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else asked_delivery(scenario)
+    return RebalanceProtocol.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else requested_protocol(scenario)
 
 
-def asked_delivery(scenario: Scenario) -> Delivery:
+def requested_protocol(scenario: Scenario) -> RebalanceProtocol:
     """Return how plans are carried out under any policy but clairvoyant."""
-    return Delivery(scenario.payment.runtime or scenario.payment.delivery)
+    return RebalanceProtocol(scenario.payment.runtime or scenario.payment.delivery)
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
@@ -144,14 +144,14 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
             bursts=scenario.load.spacing is Spacing.BURST,
         )
         return SimulationSettings(
-            service=ServiceSettings(**picked(world, ServiceSettings), **picked(payment, Work)),
+            service=ServiceSettings(**shared_fields(world, ServiceSettings), **shared_fields(payment, EventCost)),
             delivery=RebalanceSettings(
-                delivery=delivery_of(scenario),
+                delivery=protocol_of(scenario),
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,
             ),
-            **picked(world, ObservationSettings),
+            **shared_fields(world, ObservationSettings),
             startup_s=None if world.startup_s == "gke" else world.startup_s,
             latency_target_s=scenario.target.latency_target_s,
             decision_interval_s=scaling.decision_interval_s,

@@ -6,7 +6,7 @@ from typing import Final
 from autoscaler.keda import settings as of_keda
 from autoscaler.live import metrics as of_autoscaler
 from autoscaler.shadow import settings as of_shadow
-from contracts.metrics import Declared
+from contracts.metrics import MetricSpec
 from generators import head, joined, table
 from loadgen.drivers import sender as of_generator
 from services.common import process as of_services
@@ -23,9 +23,9 @@ METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
 """Process → the module that declares its metrics, and the labels that all of them have."""
 
 
-def declared_in(module: ModuleType) -> tuple[Declared, ...]:
+def declared_in(module: ModuleType) -> tuple[MetricSpec, ...]:
     """Return the metrics that a module declares, in its order."""
-    return tuple(one for one in vars(module).values() if isinstance(one, Declared))
+    return tuple(one for one in vars(module).values() if isinstance(one, MetricSpec))
 
 
 def page() -> str:

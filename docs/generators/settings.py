@@ -58,7 +58,7 @@ READERS: Final[dict[str, Groups]] = {
     },
     "For replicas": {
         "Membership": (membership.Membership,),
-        "Work": (membership.Work,),
+        "Work": (membership.EventCost,),
         "Consumer library": (Options,),
         "Replica": (ConsumerSettings,),
         "Payment": (ReplicaSettings,),
@@ -72,7 +72,7 @@ READERS: Final[dict[str, Groups]] = {
         "Load": (sections.Load, Bursts),
         "Scaled group": (sections.Payment,),
         "Simulated runs": (sections.Simulation, simulator.ServiceShape, simulator.ObservationSettings),
-        "Slow replicas": (membership.Speeds, membership.LiveSpeeds),
+        "Slow replicas": (membership.ReplicaSpeeds, membership.LiveSpeeds),
         "Chains of groups": (sections.Chain, sections.Stage),
         "Load generator": (DriverSettings,),
         **{f"Policy {name}": (one.options,) for name, one in POLICIES.items() if name != "tail-aware"},

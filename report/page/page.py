@@ -10,7 +10,7 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from contracts.journal import AlternativeWeighed
+from contracts.journal import PlanAlternative
 from report import replace_file
 from report.causes import MEANINGS, cause_title
 from report.page import chart_data as charts
@@ -168,7 +168,7 @@ def place(episode: LateEpisode) -> str:
     return ", ".join(words.format(value) for words, value in parts if value is not None) or UNKNOWN
 
 
-def weighed_as(one: AlternativeWeighed) -> str:
+def weighed_as(one: PlanAlternative) -> str:
     """Return what the policy expected of a plan."""
     moved = f", moving {several(one.moved, 'partition')}" if one.moved else ""
     return f"{several(one.replicas, 'replica')}{moved}: {share(one.in_sla)} in time, cost {one.cost_s:,.1f}"

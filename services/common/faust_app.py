@@ -13,7 +13,7 @@ from aiokafka.protocol.produce import ProduceRequest
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
 from mode.supervisors import CrashingSupervisor
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
@@ -182,7 +182,7 @@ class StoodStillError(KafkaError):  # type: ignore[misc]
 class Pulse(threading.Thread):
     """Beats while the process runs, whatever its event loops do. `start` it once."""
 
-    def __init__(self, longest_s: float, clock: Callable[[], float] = steady_s) -> None:
+    def __init__(self, longest_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
         self._longest_s = longest_s
         self._clock = clock

@@ -16,8 +16,8 @@ from prometheus_client.core import Metric
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import MAX_ORDER_BYTES
-from contracts.metrics import Declared, counter, gauge
-from contracts.preflight import Needed, NotThereError, check_topics
+from contracts.metrics import MetricSpec, counter, gauge
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from services.common import traces
@@ -66,7 +66,7 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
     try:
         # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
-    except (ServiceError, NotThereError) as failed:
+    except (ServiceError, PreflightError) as failed:
         log.error(failed)
         code = 1
     except Exception as unforeseen:  # the supervisor restarts us
@@ -98,7 +98,7 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
     http = await serve_http(service, settings)
     try:
         scaled = service.named(Topic.PAYMENTS_REQUESTED)
-        needed = {name: Needed(count, may_grow=name == scaled) for name, count in service.topics.items()}
+        needed = {name: TopicNeed(count, may_grow=name == scaled) for name, count in service.topics.items()}
         await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, told_to_stop.is_set)
         if told_to_stop.is_set():
             return
@@ -166,7 +166,7 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
     return runner
 
 
-def _counts(service: Service) -> dict[Declared, int]:
+def _counts(service: Service) -> dict[MetricSpec, int]:
     stage = service.stage
     return {
         WRITTEN: stage.written,

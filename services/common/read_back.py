@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0
@@ -23,9 +23,9 @@ FETCH_BYTES: Final = 524_288  # of each partition at once: what is fetched and n
 BATCH: Final = 1000
 
 IdOf = Callable[[bytes], str | None]
-"""Value of an output record → the id of the effect; None for a record of another stage. Raises UNDECODABLE."""
+"""Value of an output record → the id of the effect; None for a record of another stage. Raises DECODE_ERRORS."""
 Take = Callable[[Any], None]
-"""Takes a record that was read: topic, key, value. Raises UNDECODABLE for one that is passed over."""
+"""Takes a record that was read: topic, key, value. Raises DECODE_ERRORS for one that is passed over."""
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: Take) ->
                     try:
                         if record.value is not None:
                             take(record)
-                    except UNDECODABLE as wrong:
+                    except DECODE_ERRORS as wrong:
                         passed_over += 1
                         where = f"{partition.topic}/{partition.partition} at offset {record.offset}"
                         _log.warning("passed over what I did not write, or cannot read, in %s (%s)", where, wrong)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from contracts.events import MAX_ID_LENGTH, SCHEMA_VERSION, DeadLetter
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -84,7 +84,7 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
             return Refusal((reason,), order_id_in(value))
         except msgspec.ValidationError as wrong:
             return Refusal((f"not a {kind.__name__}: {wrong}",), order_id_in(value))
-        except UNDECODABLE as wrong:
+        except DECODE_ERRORS as wrong:
             return Refusal((f"not JSON: {wrong}",))
 
     return decoded
@@ -117,7 +117,7 @@ def order_id_in(value: bytes | None) -> str | None:
     """Return the order id of a record that may be broken otherwise."""
     try:
         return _order_id_of.decode(value or b"").order_id
-    except UNDECODABLE:
+    except DECODE_ERRORS:
         return None
 
 

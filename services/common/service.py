@@ -9,9 +9,9 @@ import faust
 import msgspec
 from aiohttp import web
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.preflight import largest_record
+from contracts.preflight import max_record_bytes
 from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common import traces
 from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, ServiceSettings, limit_batches, make_app
@@ -132,13 +132,13 @@ class Service:
     async def fit_to_broker(self) -> None:
         """Learn how large a record the output topics take, and write nothing larger. Call before `start`."""
         topics = [*self._outputs, *([self.named(self._kept.topic)] if self._kept else [])]
-        largest = await asyncio.to_thread(largest_record, self.connection, topics)
+        largest = await asyncio.to_thread(max_record_bytes, self.connection, topics)
         if largest < SMALLEST_LIMIT:
             raise ServiceError(
                 f"a topic of {', '.join(topics)} takes records of {largest} bytes at most, fewer than the "
                 f"{SMALLEST_LIMIT} that a stage needs; raise max.message.bytes"
             )
-        self.stage.largest_record = largest
+        self.stage.max_record_bytes = largest
         limit_batches(self.app, largest)
 
     async def stop(self) -> None:
@@ -175,14 +175,14 @@ class Service:
         return self._not_advancing()
 
     def _not_advancing(self) -> str | None:
-        if steady_s() - self.stage.last_taken_s < STALL_S:
+        if monotonic_s() - self.stage.last_taken_s < STALL_S:
             return None
         client = self.app.consumer._thread._consumer  # Faust has no public view of its fetches
         assignment = client._subscription.subscription.assignment if client._subscription.subscription else None
         if assignment is None or not assignment.tps:
             return "no partitions assigned"
         for partition in assignment.tps:
-            fetched, now_s = assignment.state_value(partition).timestamp, steady_s()
+            fetched, now_s = assignment.state_value(partition).timestamp, monotonic_s()
             known, since_s = self._fetched.get(partition, (None, now_s))
             since_s = since_s if fetched == known else now_s  # a stamp of the wall clock: only that it changes counts
             self._fetched[partition] = fetched, since_s

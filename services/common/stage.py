@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final
 
-from contracts.clock import now_us, steady_s
+from contracts.clock import monotonic_s, now_us
 from services.common.records import (
     LETTER_LIMIT,
     Decide,
@@ -72,7 +72,7 @@ class Acknowledgements:
     everything earlier of the same partition is.
     """
 
-    def __init__(self, clock: Callable[[], float] = steady_s) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic_s) -> None:
         self._clock = clock
         self._open: dict[Hashable, deque[Slot]] = {}
 
@@ -165,7 +165,7 @@ class Stage:
         """Set while the partitions are ours and the ids of the past are known."""
         self.failed: asyncio.Future[ServiceError] = asyncio.get_running_loop().create_future()
         self.written = self.duplicates = self.refused = 0
-        self.largest_record = 1_048_576
+        self.max_record_bytes = 1_048_576
         """Bytes of the largest record that the broker takes."""
         self.last_taken_s = 0.0
         """Steady time of the newest record taken."""
@@ -175,7 +175,7 @@ class Stage:
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
         """Decide one record and send what it causes; `release` is called when the broker has all of it."""
-        self.last_taken_s = steady_s()
+        self.last_taken_s = monotonic_s()
         slot = self.open.open((record.topic, record.partition), release)
         try:
             decided = tuple(decide(record))
@@ -188,7 +188,7 @@ class Stage:
 
     def _letter(self, record: Incoming, refusal: Refusal) -> Effect:
         self.refused += 1
-        bare = self.largest_record < LETTER_LIMIT + RECORD_OVERHEAD
+        bare = self.max_record_bytes < LETTER_LIMIT + RECORD_OVERHEAD
         letter = dead_letter(self.name, record, refusal, now_us(), bare=bare)
         return Effect(letter.letter_id, self.letters_topic, letter_key(record.key), encode(letter))
 

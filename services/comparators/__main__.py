@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 from confluent_kafka import KafkaException
 
 from contracts.connection import Connection
-from contracts.delivery import RUNTIMES, Delivery
-from contracts.preflight import Needed, NotThereError, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Rules, Values
 from contracts.topics import Topic, qualified
 from services.common.records import ServiceError
@@ -30,7 +30,7 @@ def _another_runtime(values: Values) -> str | None:
 class ComparatorSettings(ReplicaSettings):
     """As for `services.payment`, and TAILPACK_RUNTIME."""
 
-    runtime: Delivery
+    runtime: RebalanceProtocol
     """The rebalance protocol of the group."""
 
     RULES: ClassVar[Rules] = (("runtime", _another_runtime),)
@@ -42,12 +42,12 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: signals.append(received))
     topics = NEEDED | {Topic.PAYMENTS_REQUESTED: settings.payment_partitions}
-    needed = {qualified(connection.namespace, topic): Needed(count) for topic, count in topics.items()}
+    needed = {qualified(connection.namespace, topic): TopicNeed(count) for topic, count in topics.items()}
     try:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
         if not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))
-    except NotThereError as missing:
+    except PreflightError as missing:
         raise ServiceError(str(missing)) from missing
     except KafkaException as refused:
         raise ServiceError(f"{settings.runtime} cannot run here ({refused.args[0].str()})") from refused

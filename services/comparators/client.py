@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.delivery import Delivery
 from contracts.progress import PROGRESS_INTERVAL_S
+from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.records import ServiceError
 from services.comparators.replica import NO_PLAN, Replica
@@ -49,11 +49,11 @@ INPUT: Final = {
 }
 
 
-def consumer_options(connection: Connection, settings: ReplicaSettings, runtime: Delivery) -> dict[str, Any]:
+def consumer_options(connection: Connection, settings: ReplicaSettings, runtime: RebalanceProtocol) -> dict[str, Any]:
     """Return what the consumer takes; settings are as one chooses them for low latency."""
     known = connection.librdkafka() | SHARED | INPUT
     known |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
-    if runtime is Delivery.KIP848:
+    if runtime is RebalanceProtocol.KIP848:
         return known | {"group.protocol": "consumer"}
     return known | {
         "partition.assignment.strategy": "cooperative-sticky",
@@ -94,9 +94,9 @@ def configure_group(connection: Connection, heartbeat_s: float, session_s: float
 class Client:
     """The consumer, the producer of its outputs, and what both do at which time."""
 
-    def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: Delivery) -> None:
+    def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: RebalanceProtocol) -> None:
         """Make both clients. Raises ServiceError: the group cannot be set up."""
-        if runtime is Delivery.KIP848:
+        if runtime is RebalanceProtocol.KIP848:
             configure_group(connection, settings.heartbeat_s, settings.session_s)
         self._named = partial(qualified, connection.namespace)
         self._replica = Replica(settings)

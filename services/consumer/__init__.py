@@ -7,7 +7,7 @@ collects progress, health and metrics. `environment` creates a consumer from env
 A contract test lists the private names of aiokafka that are used.
 """
 
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 from services.consumer.environment import from_environment
 from services.consumer.interface import (
     BatchHandler,
@@ -24,6 +24,6 @@ from services.consumer.interface import (
 from services.consumer.plan_consumer import PlanConsumer
 
 __all__ = [
-    "BatchHandler", "Delivery", "Event", "Handler", "Health", "Listeners", "OnLogReset", "Options", "PlanConsumer",
-    "Refused", "ReplicaError", "Topics", "from_environment",
+    "BatchHandler", "Event", "Handler", "Health", "Listeners", "OnLogReset", "Options", "PlanConsumer",
+    "RebalanceProtocol", "Refused", "ReplicaError", "Topics", "from_environment",
 ]  # fmt: skip

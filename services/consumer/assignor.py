@@ -7,9 +7,9 @@ import msgspec
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.plan import ASSIGNOR, PlanRecord
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from services.consumer.rebalance import NO_GENERATION, AssignmentMetadata, HandedOverOffset, MemberMetadata, decide
 
 PROTOCOL_VERSION: Final = 0
@@ -31,7 +31,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         newest_plan: Callable[[], PlanRecord | None],
         *,
         is_eager: bool,
-        clock: Callable[[], float] = steady_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._replica = replica
         self._incarnation = incarnation
@@ -110,7 +110,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         """Store the metadata of this member's assignment."""
         try:
             self.last_assignment = msgspec.json.decode(assignment.user_data or b"{}", type=AssignmentMetadata)
-        except UNDECODABLE:  # the leader is another program: the assignment is valid, its metadata unknown
+        except DECODE_ERRORS:  # the leader is another program: the assignment is valid, its metadata unknown
             self.last_assignment = AssignmentMetadata()
 
     def start_generation(self, generation: int) -> None:
@@ -156,5 +156,5 @@ def decode_metadata(member_id: str, user_data: bytes | None) -> MemberMetadata:
     """Return a member's metadata. If it cannot be read, the member id replaces the name."""
     try:
         return msgspec.json.decode(user_data or b"", type=MemberMetadata)
-    except UNDECODABLE:
+    except DECODE_ERRORS:
         return MemberMetadata(name=member_id)

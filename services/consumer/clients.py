@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from contracts.delivery import Delivery, Guarantee
+from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET
 from services.common.header_names import read_any_header_name
 from services.consumer.assignor import PlanAssignor
@@ -73,7 +73,7 @@ class Clients:
             else None
         )
         self.assignor = PlanAssignor(
-            replica, incarnation, lambda: self.plans.newest_plan, is_eager=options.delivery is Delivery.EAGER
+            replica, incarnation, lambda: self.plans.newest_plan, is_eager=options.delivery is RebalanceProtocol.EAGER
         )
         self.assignor.on_plan_passed = self.plans.accept_passed_plan
         self.consumer = self._new_consumer(shared)

@@ -20,7 +20,7 @@ from aiokafka.errors import for_code
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 CONNECT_WAIT_SHARE: Final = 1 / 4
 """How long a request waits for a connection, as a share of the request time-out. Then the metadata is refreshed."""
@@ -92,7 +92,7 @@ class RecallingClient(Client):
     """The consumer's client, which can recall fetches."""
 
     recalled_s: float
-    """When fetches were last recalled, by `steady_s`."""
+    """When fetches were last recalled, by `monotonic_s`."""
     _fetch_connections: "dict[Any, _FetchConnections]"
 
     @classmethod
@@ -120,7 +120,7 @@ class RecallingClient(Client):
 
     def recall(self) -> None:
         """Recall the fetch at every broker, unless that broker still delays the one recalled before it."""
-        self.recalled_s = steady_s()
+        self.recalled_s = monotonic_s()
         for connections in self._fetch_connections.values():
             connections.swap()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from contracts.connection import Connection, read_settings
-from contracts.settings import Rules, picked
+from contracts.settings import Rules, shared_fields
 from contracts.topics import ScaledGroup, Topic, qualified
 from services.consumer.interface import Options, Topics
 from services.consumer.plan_consumer import PlanConsumer
@@ -42,5 +42,5 @@ def from_environment(handle: Any = None, *, environ: Mapping[str, str] | None = 
     """
     connection, settings = read_settings(os.environ if environ is None else environ, ConsumerSettings)
     topics = topics_of(connection, settings, dead_letters=more.pop("dead_letters", ""))
-    options = Options(**picked(settings, Options))
+    options = Options(**shared_fields(settings, Options))
     return PlanConsumer(settings.replica, connection, topics, handle, options=options, **more)

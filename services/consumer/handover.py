@@ -10,7 +10,7 @@ from prometheus_client import Histogram
 
 from contracts.clock import now_us
 from contracts.plan import PlanRecord
-from contracts.progress import Round, RoundKind
+from contracts.progress import Rebalance, RebalanceKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import ListenerCalls
@@ -48,9 +48,9 @@ class Handover:
     """Number of completed rebalances."""
     partitions_taken: int = 0
     """Number of partitions taken in all rebalances."""
-    rebalance_reports: list[Round] = field(default_factory=list)
+    rebalance_reports: list[Rebalance] = field(default_factory=list)
     """Rebalances that changed this replica's partitions and are not reported yet; the reporter clears the list."""
-    pauses: Histogram = field(default_factory=lambda: PAUSE.kept(None))
+    pauses: Histogram = field(default_factory=lambda: PAUSE.create(None))
     """For each partition taken over from another replica: how long no replica served it (s)."""
     _rejoin_tasks: "set[asyncio.Future[None]]" = field(default_factory=set)
     _last_member: tuple[str, int] = ("", -1)
@@ -198,10 +198,10 @@ class Handover:
         self.partitions_taken += taken
         assignment, plan, at_us = self.assignor.last_assignment, self.newest_plan(), now_us()
         plan_us = 0
-        if plan is not None and plan.epoch == assignment.epoch and assignment.kind is not RoundKind.MEMBERSHIP:
+        if plan is not None and plan.epoch == assignment.epoch and assignment.kind is not RebalanceKind.MEMBERSHIP:
             plan_us = max(0, at_us - plan.at_us)
         self.rebalance_reports.append(
-            Round(
+            Rebalance(
                 generation=self.assignor.generation,
                 epoch=assignment.epoch,
                 kind=assignment.kind,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from contracts.membership import OBEYS_PLANS, Membership
+from contracts.membership import PLAN_PROTOCOL_ONLY, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
 
@@ -84,7 +84,7 @@ class Options(Membership, Target):
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """Handling of a partition whose log was re-created, truncated, or deleted before it was served."""
 
-    RULES: ClassVar[Rules] = (OBEYS_PLANS, ("retry_backoff_max_s", _backoff_max_error))
+    RULES: ClassVar[Rules] = (PLAN_PROTOCOL_ONLY, ("retry_backoff_max_s", _backoff_max_error))
 
     def backoff_s(self, failures: int) -> float:
         """Return the pause after this number of failed attempts (s)."""

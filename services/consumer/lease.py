@@ -11,7 +11,7 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Lease:
     The broker refuses the commits of a removed member; the lease keeps that member from repeating outputs.
     """
 
-    def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = steady_s) -> None:
+    def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         self._session_s = session_s
         self._rebalance_timeout_s = rebalance_timeout_s
         self._clock = clock

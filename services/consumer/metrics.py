@@ -43,7 +43,7 @@ class Latencies:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.histogram = LATENCY.kept(None, target.latency_target_s)
+        self.histogram = LATENCY.create(None, target.latency_target_s)
         self.events_in_time = 0
         """Number of events done within the latency target."""
 

@@ -9,7 +9,7 @@ import msgspec
 from aiokafka import AIOKafkaProducer, errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.progress import PROGRESS_INTERVAL_S, Progress
 from services.common import traces
 from services.consumer.connections import Client
@@ -138,8 +138,8 @@ class Committer:
         self._interval_s = interval_s
         self.metadata: Callable[[], str] = str
         """Returns the metadata that is stored with each committed offset."""
-        self.last_confirmed_s = steady_s()
-        """When the group last had the offsets of all done events (by `steady_s`)."""
+        self.last_confirmed_s = monotonic_s()
+        """When the group last had the offsets of all done events (by `monotonic_s`)."""
         self._lock = asyncio.Lock()
         self._generation = -1
 
@@ -178,7 +178,7 @@ class Committer:
         async with self._lock:
             queues, offsets = self._committable(partitions)
             if not offsets:
-                self.last_confirmed_s = steady_s()
+                self.last_confirmed_s = monotonic_s()
                 return True
             # Checked and sent without an await in between: aiokafka's own commit() may wait for a coordinator first,
             # and would then send these offsets under the generation that it has by that time.
@@ -195,7 +195,7 @@ class Committer:
                 return False
             for partition, offset in offsets.items():
                 queues[partition].mark_committed(offset)
-            self.last_confirmed_s = steady_s()
+            self.last_confirmed_s = monotonic_s()
             return True
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:

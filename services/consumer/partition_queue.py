@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 
 class OffsetTracker:
@@ -257,7 +257,7 @@ class PartitionQueue(OffsetTracker):
 class PartitionQueues:
     """Partition → queue. Handovers open, close and drop queues, the poller fills them, the servers empty them."""
 
-    def __init__(self, *, per_partition: int, batch_size: int, clock: Callable[[], float] = steady_s) -> None:
+    def __init__(self, *, per_partition: int, batch_size: int, clock: Callable[[], float] = monotonic_s) -> None:
         self._queues: dict[int, PartitionQueue] = {}
         self._per_partition = per_partition
         self._batch_size = batch_size

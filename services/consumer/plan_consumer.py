@@ -13,8 +13,8 @@ from prometheus_client import Metric
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.delivery import Delivery, Guarantee
 from contracts.progress import Progress
+from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from services.consumer.clients import SILENCE_S, Clients, describe_uncommitted, run_unless, wait_for_silence
 from services.consumer.handover import Handover
 from services.consumer.interface import (
@@ -189,7 +189,7 @@ class PlanConsumer:
             committer=self._committer,
             calls=ListenerCalls(self._listeners),
             newest_plan=lambda: clients.plans.newest_plan,
-            is_eager=options.delivery is Delivery.EAGER,
+            is_eager=options.delivery is RebalanceProtocol.EAGER,
             max_release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),
         )
         self._prober = Prober(clients.coordinator.probe, self._lease)

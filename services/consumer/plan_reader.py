@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from contracts.plan import PLAN_VERSION, PlanRecord
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from services.consumer.connections import Client
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ def decode_plan(value: bytes) -> PlanRecord | str:
     """Return the plan in `value`, or why it is not valid. Unknown fields are tolerated."""
     try:
         plan = msgspec.json.decode(value, type=PlanRecord)
-    except UNDECODABLE as error:
+    except DECODE_ERRORS as error:
         return str(error)
     return plan_problem(plan) or plan
 

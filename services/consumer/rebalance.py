@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from contracts.plan import PlanRecord
-from contracts.progress import RoundKind
+from contracts.progress import RebalanceKind
 from services.consumer.placement import Member, place
 
 MAX_FOLLOW_UPS: Final = 30
@@ -59,7 +59,7 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAME
     """Partitions that it has given up since its last assignment."""
     is_draining: bool = False
     is_eager: bool = False
-    follow_up_of: RoundKind | None = None
+    follow_up_of: RebalanceKind | None = None
     """Kind of the last rebalance, if that one asked for a follow-up."""
     follow_ups: int = 0
     """Number of consecutive follow-ups so far."""
@@ -69,7 +69,7 @@ class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_
     """User data of a member's assignment: how the leader decided it, and where the member starts."""
 
     epoch: int = 0
-    kind: RoundKind = RoundKind.MEMBERSHIP
+    kind: RebalanceKind = RebalanceKind.MEMBERSHIP
     members: int = 0
     moved: int = 0
     """Partitions granted in this rebalance to another member than their last owner."""
@@ -143,8 +143,8 @@ def _is_new_plan(plan: PlanRecord | None, metadata: Mapping[str, MemberMetadata]
     return plan is not None and all(member.epoch < plan.epoch for member in metadata.values())
 
 
-def _rebalance_kind(plan: PlanRecord | None, metadata: Mapping[str, MemberMetadata]) -> RoundKind:
+def _rebalance_kind(plan: PlanRecord | None, metadata: Mapping[str, MemberMetadata]) -> RebalanceKind:
     is_start = all(member.generation < 0 for member in metadata.values())
     if plan is not None and _is_new_plan(plan, metadata) and not is_start:  # at a start the plan may be old
-        return RoundKind.DEATH if plan.evictions else RoundKind.PLAN
-    return next((member.follow_up_of for member in metadata.values() if member.follow_up_of), RoundKind.MEMBERSHIP)
+        return RebalanceKind.DEATH if plan.evictions else RebalanceKind.PLAN
+    return next((member.follow_up_of for member in metadata.values() if member.follow_up_of), RebalanceKind.MEMBERSHIP)

@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
-from contracts.clock import now_us, steady_s
-from contracts.progress import IN_TIME, LATENCY_BOUNDS, ServiceTimes
-from contracts.topics import DEFAULT_LARGEST
+from contracts.clock import monotonic_s, now_us
+from contracts.progress import COUNTS_WITHIN_TARGET, LATENCY_BOUNDS, ServiceTimes
+from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.common import traces
 from services.common.records import KEY_LIMIT, LETTER_LIMIT, Refusal, dead_letter, encode, letter_key, order_id_in
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
@@ -83,15 +83,15 @@ class Server:
     @property
     def events_late(self) -> int:
         """Events handled more than W after their poll."""
-        return sum(self.latency_counts[IN_TIME:])
+        return sum(self.latency_counts[COUNTS_WITHIN_TARGET:])
 
     def longest_handler_s(self) -> float:
         """Return the age of the oldest handler call in progress (s); 0 without one."""
-        return steady_s() - min(self._began_s.values()) if self._began_s else 0.0
+        return monotonic_s() - min(self._began_s.values()) if self._began_s else 0.0
 
     async def _serve(self, queue: PartitionQueue, batch: Batch) -> None:
         events = [_event_of(polled.record, polled.received_us, queue) for polled in batch.records]
-        self._began_s[batch] = steady_s()
+        self._began_s[batch] = monotonic_s()
         error: Exception | None = None
         completion: Awaitable[object] | None = None
         try:
@@ -108,7 +108,7 @@ class Server:
         except Exception as raised:
             error = raised
         finally:
-            spent_s = steady_s() - self._began_s.pop(batch)
+            spent_s = monotonic_s() - self._began_s.pop(batch)
             self._queues.handler_returned(queue, batch)
         self.busy_s += spent_s
         self._service_times_s.append(spent_s / len(events))
@@ -223,7 +223,7 @@ MAX_ERROR_CHARS: Final = 1000
 
 
 def encode_dead_letter(
-    stage: str, event: Event, error: Exception, at_us: int, max_bytes: int = DEFAULT_LARGEST
+    stage: str, event: Event, error: Exception, at_us: int, max_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
 ) -> tuple[bytes | None, bytes]:
     """Return key and value of an event's dead letter. Its reasons are those of a Refused error, else the error's text.
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, MessageSizeTooLargeError, for_code
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from contracts.topics import DEFAULT_LARGEST, LARGEST
+from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from services.consumer.requests import describe_topic
 
 
@@ -52,9 +52,9 @@ class RecordSizes:
         unknown = [topic for topic in topics if topic not in self._max_bytes]
         if not unknown or (node := self._client.get_random_node()) is None:
             return
-        found = dict.fromkeys(unknown, DEFAULT_LARGEST)
+        found = dict.fromkeys(unknown, DEFAULT_MAX_MESSAGE_BYTES)
         try:
-            request = DescribeConfigsRequest([(TOPIC_RESOURCE, topic, [LARGEST]) for topic in unknown])
+            request = DescribeConfigsRequest([(TOPIC_RESOURCE, topic, [MAX_MESSAGE_BYTES]) for topic in unknown])
             answer = await self._client.send(node, request)
         except KafkaError as error:
             if error.retriable:
@@ -63,14 +63,14 @@ class RecordSizes:
             pass
         else:
             entries_by_topic = [(topic, entry) for *_, topic, entries in answer.resources for entry in entries]
-            found |= {topic: int(entry[1]) for topic, entry in entries_by_topic if entry[0] == LARGEST}
+            found |= {topic: int(entry[1]) for topic, entry in entries_by_topic if entry[0] == MAX_MESSAGE_BYTES}
         self._max_bytes |= found
         self._limit_batches(min(self._max_bytes.values()))
 
     async def max_bytes(self, topic: str) -> int:
         """Return the limit for key and value of a record together (bytes)."""
         await self.query_limits([topic])
-        return self._max_bytes.get(topic, DEFAULT_LARGEST) - RECORD_OVERHEAD_BYTES
+        return self._max_bytes.get(topic, DEFAULT_MAX_MESSAGE_BYTES) - RECORD_OVERHEAD_BYTES
 
     async def check(self, topic: str, key: bytes | None, value: bytes) -> None:
         """Raise MessageSizeTooLargeError if the topic does not accept a record of this size."""

@@ -18,7 +18,7 @@ from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.plan import Eviction
-from contracts.topics import DEFAULT_LARGEST
+from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
 from services.consumer.output import Committer, limit_batches
@@ -87,7 +87,7 @@ class Transactions:
         self._group = group
         self._id = _transactional_id(group, replica, incarnation)
         self._timeout_ms = round(timeout_s * 1000)
-        self._max_batch_bytes = DEFAULT_LARGEST
+        self._max_batch_bytes = DEFAULT_MAX_MESSAGE_BYTES
         self._producer: AIOKafkaProducer | None = None
 
     async def start(self) -> None:

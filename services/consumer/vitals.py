@@ -13,9 +13,9 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import Metric
 
-from contracts.clock import now_us, steady_s
-from contracts.metrics import Declared
-from contracts.pages import Answer, PortTakenError, WebServer, nowhere, refused
+from contracts.clock import monotonic_s, now_us
+from contracts.metrics import MetricSpec
+from contracts.pages import Answer, PortTakenError, WebServer, http_error, not_found
 from contracts.progress import Progress, ReplicaState
 from services.consumer import metrics
 from services.consumer.clients import Clients
@@ -89,7 +89,7 @@ class Vitals:
     def health(self) -> Health:
         """Return whether the replica is healthy, and if not, all reasons."""
         owned_partitions = self.queues.owned_partitions
-        commit_age_s = steady_s() - self.committer.last_confirmed_s
+        commit_age_s = monotonic_s() - self.committer.last_confirmed_s
         cut_off = sorted((p, queue.cut_off_reason) for p, queue in self.queues.items() if queue.cut_off_reason)
         reasons = [f"partition {p} is not served any further: {why}" for p, why in cut_off]
         if (owned_partitions or self.membership.state is ReplicaState.MEMBER) and self.lease.is_expired:
@@ -113,7 +113,7 @@ class Vitals:
         server, latencies, partitions = self.server, self.latencies, self.queues.served_partitions
         labels = dict(zip(metrics.LABELS, (self.topics.group, self.replica), strict=True))
         served = [(str(partition), queue) for partition, queue in list(self.queues.items()) if queue.is_open]
-        values: dict[Declared, float | Mapping[tuple[str, ...], float]] = {
+        values: dict[MetricSpec, float | Mapping[tuple[str, ...], float]] = {
             metrics.IN_SLA: latencies.events_in_time,
             metrics.TARGET: latencies.target.latency_target_s,
             metrics.BUDGET: 1 - latencies.target.percentile,
@@ -190,7 +190,7 @@ class Pages:
 
     def _answer(self, path: str, loop: asyncio.AbstractEventLoop) -> Answer:
         if path not in self._pages:
-            return nowhere(path, self._pages)
+            return not_found(path, self._pages)
 
         async def page() -> Answer:
             return self._pages[path]()
@@ -200,9 +200,9 @@ class Pages:
             return answer.result(ANSWER_TIMEOUT_S)
         except TimeoutError:
             answer.cancel()
-            return refused(UNAVAILABLE, f"the event loop has been blocked for {ANSWER_TIMEOUT_S:.0f} s")
+            return http_error(UNAVAILABLE, f"the event loop has been blocked for {ANSWER_TIMEOUT_S:.0f} s")
         except CancelledError:
-            return refused(UNAVAILABLE, "the replica is stopping")
+            return http_error(UNAVAILABLE, "the replica is stopping")
 
     def _healthz(self) -> Answer:
         health = self._vitals.health()

@@ -28,7 +28,7 @@ from contracts.events import (
     card_token,
     luhn_digit,
 )
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from grouping import Partitioner
 from grouping.source import Source
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
@@ -60,7 +60,7 @@ def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
     """Look again, field by field, where decoding stopped at the first field that did not fit."""
     try:
         fields = msgspec.json.decode(value)
-    except UNDECODABLE:
+    except DECODE_ERRORS:
         return refusal
     if not isinstance(fields, dict) or not refusal.reasons[0].startswith("not a"):
         return refusal

@@ -14,7 +14,7 @@ from aiohttp import web
 from contracts.clock import now_us
 from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced, Status
 from contracts.topics import Topic
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 from services.common import traces
 from services.common.records import effect_id, encode
 from services.common.service import Service
@@ -164,7 +164,7 @@ def _order_in(body: bytes, key: str | None) -> OrderPlaced:
         reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
     try:
         fields = msgspec.json.decode(body)
-    except UNDECODABLE as wrong:
+    except DECODE_ERRORS as wrong:
         raise _RefusalError(400, f"not JSON: {wrong}") from wrong
     if not isinstance(fields, dict):
         raise _RefusalError(422, "the body is not a JSON object")

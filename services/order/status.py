@@ -90,7 +90,7 @@ class StatusBoard:
             yield Effect(None, self._topic, key, value)
 
     def remember(self, record: Any) -> None:
-        """Take in a record of the topic. Raises UNDECODABLE for one that is no status."""
+        """Take in a record of the topic. Raises DECODE_ERRORS for one that is no status."""
         news = _decode(record.value)
         key = news.order_id.encode()
         known = self._store.get(key)

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from contracts.clock import now_us
-from contracts.membership import LiveSpeeds, Work
-from contracts.settings import Rules, picked, setting
+from contracts.membership import EventCost, LiveSpeeds
+from contracts.settings import Rules, setting, shared_fields
 from grouping import Partitioner, splits_keys
 from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
+class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     """Environment: TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, … and the consumer's options."""
 
     payment_partitions: int = setting(0, "partitions", least=0)
@@ -40,7 +40,7 @@ class ReplicaSettings(ConsumerSettings, Work, LiveSpeeds):
 
 def options_of(settings: ReplicaSettings) -> Options:
     """Return what the consumer needs to know."""
-    return Options(**picked(settings, Options))
+    return Options(**shared_fields(settings, Options))
 
 
 SLOW_PREFIX: Final = b"slow-"

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from contracts.settings import DAY_S, Setting, choices, declaration
+from contracts.settings import DAY_S, Setting, setting_of, words_of
 from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
 from tailpack.errors import TailpackError
 
@@ -41,8 +41,8 @@ def described(record: type) -> Iterator[tuple[str, str, str]]:
     """Yield (name, default with its range, meaning) of each setting of a record. Raises KeyError without a meaning."""
     texts, types = sentences(record), get_type_hints(record)
     for one in fields(record):
-        declared = declaration(one)
-        words = declared.known or (() if float in get_args(types[one.name]) else choices(types[one.name]))
+        declared = setting_of(one)
+        words = declared.known or (() if float in get_args(types[one.name]) else words_of(types[one.name]))
         choice = f" One of {', '.join(map(str, filter(None, words)))}." if words else ""
         default = "required" if is_required(one) else _default(one.default)
         limits = _range(declared)
@@ -125,7 +125,7 @@ def show_policy(
         table.add_column(heading, overflow="fold")
     texts = sentences(record)
     for one in fields(record):
-        declared, default = declaration(one), defaults[one.name]
+        declared, default = setting_of(one), defaults[one.name]
         text = f"{texts[one.name]} {declared.range()}".strip()
         table.add_row(one.name, "none" if default is None else f"{default}", declared.unit, text)
     Console().print(table)

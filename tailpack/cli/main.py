@@ -20,7 +20,7 @@ from typer.models import CommandInfo
 
 from bench import BenchError
 from bench.benchmarks import BENCHMARKS
-from contracts.children import STOPPING
+from contracts.children import STOP_SIGNALS
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
@@ -243,7 +243,7 @@ def _summary(module: str, function: str) -> str:
 
 def main() -> None:
     """Run the command line. An error that the user can fix is one line and exit status 2; Ctrl-C is status 130."""
-    for stop in STOPPING:
+    for stop in STOP_SIGNALS:
         signal.signal(stop, _interrupt)
     sys.unraisablehook = _dropped
     _interrupted.clear()

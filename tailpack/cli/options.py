@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from contracts.settings import duration_s, unknown
+from contracts.settings import duration_s, unknown_name
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import TailpackError
 
@@ -158,7 +158,7 @@ def known(name: str, names: Iterable[str], *, what: str) -> str:
     """Return the name in small letters. Raises TailpackError for an unknown one, with the nearest name."""
     if (found := plain(name)) in (choices := list(names)):
         return found
-    raise TailpackError(f"{what} {name!r} is {unknown(found, choices)}")
+    raise TailpackError(f"{what} {name!r} is {unknown_name(found, choices)}")
 
 
 def usable_policy(name: str) -> str:

@@ -19,8 +19,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from contracts.children import identity, last_log_line, uninterrupted
-from contracts.waiting import NotWithinError, until
+from contracts.children import defer_stop_signals, last_log_line, process_identity
+from contracts.waiting import WaitTimeoutError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
 from tailpack.local.jars import ensure, java
@@ -67,7 +67,7 @@ class Node:
     def process(self) -> psutil.Process | None:
         """Return its process, None when it does not run."""
         state = self.seat
-        if state is None or not (state.pid and state.who) or identity(state.pid) != state.who:
+        if state is None or not (state.pid and state.who) or process_identity(state.pid) != state.who:
             return None
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(state.pid)
@@ -94,13 +94,13 @@ class Node:
 
     def launch(self, jars: Path, seat: Seat) -> None:
         """Start the process and write down which it is; it answers later."""
-        with uninterrupted(), self.log.open("ab") as log:
+        with defer_stop_signals(), self.log.open("ab") as log:
             command = [*self._java(jars), *JVM, seat.heap, "kafka.Kafka", "server.properties"]
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
             self._started.append(process)
-            self._save(seat, pid=process.pid, who=identity(process.pid))
+            self._save(seat, pid=process.pid, who=process_identity(process.pid))
 
     def wait_until_ready(self, deadline_s: float) -> None:
         """Return when it serves clients. `deadline_s`: of time.monotonic(). Raises TailpackError."""
@@ -114,7 +114,7 @@ class Node:
 
         try:
             until(answers, deadline_s - time.monotonic(), "Kafka answers")
-        except NotWithinError as late:
+        except WaitTimeoutError as late:
             why = f"Kafka did not answer within {READY_DEADLINE_S:.0f} s; see {self.log}"
             raise TailpackError(why) from late
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.connection import Connection
 from contracts.topics import CONTROL, PIPELINE_PARTITIONS, ScaledGroup, Topic, partitions_of, qualified
-from contracts.waiting import NotWithinError, until
+from contracts.waiting import WaitTimeoutError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
@@ -89,7 +89,7 @@ def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
                 raise TailpackError(f"Kafka at {connection.bootstrap_servers} {why}")
         return all(creation.done() for creation in creations.values())
 
-    with suppress(NotWithinError):
+    with suppress(WaitTimeoutError):
         until(answered, DEADLINE_S, "topics are created")
     for name, creation in creations.items():
         try:

@@ -14,10 +14,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 BACKLOG = 400
 """Two seconds' worth of one partition."""
-both_deliveries = pytest.mark.parametrize("delivery", ["incremental", "eager"])
+both_protocols = pytest.mark.parametrize("delivery", ["incremental", "eager"])
 
 
-@both_deliveries
+@both_protocols
 def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_have_served(
     kafka: str, namespace: str, tmp_path: Path, delivery: str
 ) -> None:
@@ -55,7 +55,7 @@ def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_ha
     assert len(stale) <= 1, "the event it was at work on, and no other"
 
 
-@both_deliveries
+@both_protocols
 def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_a_known_way(
     kafka: str, namespace: str, tmp_path: Path, delivery: str
 ) -> None:

@@ -15,7 +15,7 @@ from autoscaler.live.metrics import Metrics
 from autoscaler.live.plan_log import TRANSACTION_TIMEOUT_S, FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
-from contracts.journal import PartitionSeen, TickRecord
+from contracts.journal import PartitionState, TickRecord
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import Topic, qualified
@@ -143,7 +143,7 @@ class TestJournal:
             TickRecord(
                 at_us=number, tick=number, policy="linear", action="hold", reason="", service_rate=200.0,
                 partitions=tuple(
-                    PartitionSeen(partition=at, arrival_rate=number / 3 + at, lag=at, owner=f"payment-{at % 200}")
+                    PartitionState(partition=at, arrival_rate=number / 3 + at, lag=at, owner=f"payment-{at % 200}")
                     for at in range(12_000)
                 ),
                 ready_replicas=1, requested_replicas=1, planned_replicas=1, epoch=1,

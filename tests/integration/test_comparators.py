@@ -7,9 +7,9 @@ import pytest
 from kafka_helpers import create_topics, produce, read_all, wait_for
 from payment_group import STOP_DEADLINE_S, PaymentGroup, assert_effects
 
-from contracts.delivery import RUNTIMES
 from contracts.events import PaymentSettled
 from contracts.progress import ReplicaState
+from contracts.rebalance_protocol import RUNTIMES
 from contracts.topics import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import NewTopic
 from plan_consumers import DEADLINE_S, Playground, running, until
 
-from contracts.delivery import Guarantee
+from contracts.rebalance_protocol import Guarantee
 from services.consumer import Event, Options, PlanConsumer
 from services.consumer.connections import Client
 from services.consumer.outbox import Record

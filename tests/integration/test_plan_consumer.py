@@ -17,8 +17,8 @@ from kafka_helpers import read_all, wait_for
 from plan_consumers import DEADLINE_S, Playground, running, until
 from prometheus_client import CollectorRegistry
 
-from contracts.delivery import Guarantee
 from contracts.events import DeadLetter
+from contracts.rebalance_protocol import Guarantee
 from services.consumer import Event, Options, PlanConsumer, ReplicaError
 from services.consumer.interface import Completion
 from tailpack.local.ports import free_port

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from kafka_helpers import DEADLINE_S, wait_for
 
-from contracts.children import Child, last_log_line, python_module, uninterrupted
+from contracts.children import Child, defer_stop_signals, last_log_line, python_module
 from tailpack.local.stack import Supervised
 
 C = TypeVar("C", bound=Child)
@@ -55,7 +55,7 @@ def test_a_child_that_ignores_sigterm_is_ended_by_force(tmp_path: Path) -> None:
 def test_the_signal_is_delivered_at_the_end_of_the_block() -> None:
     steps = []
     before = signal.signal(signal.SIGINT, lambda *_: steps.append("delivered"))
-    with uninterrupted():
+    with defer_stop_signals():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         steps.append("whole")

@@ -13,7 +13,7 @@ from stored_runs import STARTED_US, stored_run
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter
-from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal import PartitionState, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.topics import Topic, qualified
 from report import ReportError
 from report.result import Effects, Result
@@ -82,7 +82,7 @@ def journal() -> list[object]:
         ),
         TickRecord(
             at_us=STARTED_US + 1_100_000, tick=1, policy="static", action="hold", reason="", service_rate=198.0,
-            partitions=(PartitionSeen(partition=0, arrival_rate=9.0, lag=4, owner="payment-0"),), ready_replicas=1,
+            partitions=(PartitionState(partition=0, arrival_rate=9.0, lag=4, owner="payment-0"),), ready_replicas=1,
             requested_replicas=2, planned_replicas=2, epoch=2,
         ),
         change("payment-1", ReplicaChange.LEFT, 1.0),

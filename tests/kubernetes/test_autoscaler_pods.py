@@ -11,7 +11,7 @@ from pods import Deployed
 from services_stack import order_without_id
 
 from bench.cluster import MANIFESTS
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 REPLICAS = 2
 LEASES_USED = {("coordination.k8s.io", "leases", verb) for verb in ("get", "patch")}
@@ -35,10 +35,10 @@ def test_the_one_that_stands_by_takes_over_and_no_replica_is_touched(
     before, leader = replicas(tailpack), holder(tailpack)
     assert sorted(name for name, _ in before.values())[:REPLICAS] == [f"payment-{number}" for number in range(REPLICAS)]
     process = process_in(leader)
-    asked_s = steady_s()
+    asked_s = monotonic_s()
     process.send_signal(number)
     wait_for(lambda: holder(tailpack) not in (leader, ""), "another leads", every_s=0.02)
-    print(f"{number.name}: another leads after {steady_s() - asked_s:.2f} s")  # noqa: T201  measured, not promised
+    print(f"{number.name}: another leads after {monotonic_s() - asked_s:.2f} s")  # noqa: T201  measured, not promised
     if number is signal.SIGSTOP:
         process.send_signal(signal.SIGCONT)  # a zombie now: the plan log fences it, and it ends
     flows(tailpack)

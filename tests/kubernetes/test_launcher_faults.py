@@ -11,7 +11,7 @@ from pods import api_server, kubectl
 from unit.autoscaler.builders import seen
 
 from autoscaler.policies.tail_aware.starts import StartUps
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 from contracts.journal import ReplicaChange
 from report.history import started_us
 
@@ -47,20 +47,20 @@ def test_the_end_of_a_ready_container_shows_its_status_and_its_pod_is_taken_agai
 def test_a_pod_that_waits_for_its_node_is_told_and_its_wait_is_learned_and_reported(nursery: Pods) -> None:
     nursery.node = {f"tailpack/{nursery.namespace}": ""}
     world, learned = World(nursery, nursery.launcher()), StartUps()
-    learned.observe(seen([1.0], replicas=[], at_s=steady_s()))
-    asked_s = steady_s()
+    learned.observe(seen([1.0], replicas=[], at_s=monotonic_s()))
+    asked_s = monotonic_s()
     world.scaler.request(["payment-0"])
 
     def look() -> bool:
         world.scaler.reconcile(world.reports)
         ready = world.scaler.ready("payment-0")
         not_ready = () if ready else ("payment-0",)
-        learned.observe(seen([1.0], replicas=["payment-0"], not_ready=not_ready, at_s=steady_s()))
+        learned.observe(seen([1.0], replicas=["payment-0"], not_ready=not_ready, at_s=monotonic_s()))
         return ready
 
     wait_for(lambda: look() or "Unschedulable" in world.launcher.trouble, "why it waits")
     assert not world.scaler.ready("payment-0")
-    waited_s = steady_s() - asked_s
+    waited_s = monotonic_s() - asked_s
     node = kubectl("get", "nodes", "-o", "name").split()[0]
     (label,) = nursery.node
     kubectl("label", node, f"{label}=")

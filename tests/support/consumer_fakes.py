@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka.structs import TopicPartition
 
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import RoundKind
+from contracts.progress import RebalanceKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.handover import Handover
 from services.consumer.interface import ListenerCalls, Listeners, Options
@@ -187,7 +187,7 @@ class HandoverHarness:
             await self.handover.stop_serving()
         self.group.generation = generation
         self.assignor.last_assignment = AssignmentMetadata(
-            epoch=epoch, kind=RoundKind.PLAN, members=2, moved=1, handed_over=handed_over or {}, rejoin=rejoin
+            epoch=epoch, kind=RebalanceKind.PLAN, members=2, moved=1, handed_over=handed_over or {}, rejoin=rejoin
         )
         return await self.handover.apply_assignment(frozenset(partitions), generation)
 
@@ -241,7 +241,7 @@ class MembershipHarness(HandoverHarness):
         await self.me.before_rebalance()
         self.assignor.metadata([TOPIC])
         self.group.member_id, self.group.generation = "me-1", generation
-        self.assignor.last_assignment = AssignmentMetadata(epoch=epoch, kind=RoundKind.PLAN, rejoin=rejoin)
+        self.assignor.last_assignment = AssignmentMetadata(epoch=epoch, kind=RebalanceKind.PLAN, rejoin=rejoin)
         await self.me.apply_assignment(frozenset(partitions), generation)
         for _ in range(5):
             await asyncio.sleep(0)  # background tasks

@@ -13,7 +13,7 @@ from typing import Any
 from compose_file import ROOT
 from generators.metrics import METRICS, declared_in
 
-from contracts.metrics import Declared
+from contracts.metrics import MetricSpec
 
 
 @cache
@@ -27,7 +27,7 @@ def dashboards() -> ModuleType:
     return module
 
 
-def declared_metrics() -> dict[str, Declared]:
+def declared_metrics() -> dict[str, MetricSpec]:
     """Return all metrics that processes declare, by name."""
     return {one.name: one for module, _ in METRICS.values() for one in declared_in(module)}
 

@@ -10,7 +10,7 @@ from autoscaler.live.progress_reader import Lateness
 from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import Progress, ReplicaState, Round
+from contracts.progress import Progress, Rebalance, ReplicaState
 
 
 @dataclass
@@ -100,13 +100,13 @@ class FakeReports:
         self._clock = clock
         self.reports: dict[str, Progress] = {}
         self.heard_s: dict[str, float] = {}
-        self.rounds: list[Round] = []
+        self.rounds: list[Rebalance] = []
         self._lateness = Lateness(clock)
 
     def poll(self) -> Mapping[str, Progress]:
         return self.reports
 
-    def take_rebalances(self) -> tuple[Round, ...]:
+    def take_rebalances(self) -> tuple[Rebalance, ...]:
         taken, self.rounds = tuple(self.rounds), []
         return taken
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from contracts.journal import RECORD, JournalEntry, Unfolder
+from contracts.journal import JournalDecoder, JournalEntry
 
 
 def entries(texts: Iterable[bytes | str]) -> list[JournalEntry]:
     """Return the entries of records in their order."""
-    unfolder = Unfolder()
-    return [entry for text in texts if (entry := unfolder.entry(RECORD.decode(text))) is not None]
+    unfolder = JournalDecoder()
+    return [entry for text in texts if (entry := unfolder.decode(text)) is not None]

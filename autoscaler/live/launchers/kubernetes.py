@@ -16,7 +16,7 @@ from typing import Final
 from autoscaler.live.launcher import Orphan
 from autoscaler.live.launchers.api import Api, ApiError
 from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
-from contracts.clock import steady_s
+from contracts.clock import monotonic_s
 
 LOOK_S: Final = 1.0
 """Wanted and existing pods are compared so often, even if nothing has happened."""
@@ -93,7 +93,7 @@ class KubernetesLauncher:
             instance = self._wanted.pop(name, None)
             self._reserved.pop(name, None)
             if instance is not None and not instance.asked and not instance.killed:
-                self._reserved[name] = steady_s() + RESERVED_S
+                self._reserved[name] = monotonic_s() + RESERVED_S
             self._tell()
 
     def find_orphans(self) -> Iterator[Orphan]:
@@ -192,7 +192,7 @@ class KubernetesLauncher:
         self._troubles["lead"] = self._why_not()
         if not self._adopted or self._troubles["lead"]:
             return
-        if steady_s() - self._read_s > READ_AGAIN_S:
+        if monotonic_s() - self._read_s > READ_AGAIN_S:
             self._read()
         self._sort_out()
         for one in [one for one in self._instances() if one.killed and one.pod and one.exit() is None]:
@@ -213,7 +213,7 @@ class KubernetesLauncher:
     def _sort_out(self) -> None:
         """Separate the wanted replicas from those that shall go, and from those that have gone."""
         with self._lock:
-            now_s = steady_s()
+            now_s = monotonic_s()
             self._reserved = {name: until_s for name, until_s in self._reserved.items() if until_s > now_s}
             for one in self._wanted.values():
                 if one.pod is None and (one.asked or one.killed):
@@ -249,7 +249,7 @@ class KubernetesLauncher:
             out = [one for one in cheapest if others_ready or not (one.pod and one.pod.ready)]
             staying = sum(not one.asked for one in self._wanted.values())
             count = staying + len(self._reserved) + len(going) - len(out)
-            more, now_s = count > self._asked_for, steady_s()
+            more, now_s = count > self._asked_for, monotonic_s()
             released = [one for one in going if one.released_s]
         if self._by_plan:  # one more is wanted again, or the HPA lets it be: a gated pod takes its place, or none
             for one in released:
@@ -263,7 +263,7 @@ class KubernetesLauncher:
             self.wanted = count if self._by_plan else 0
             self._asked_for = count
             for one in out:
-                one.released_s = one.released_s or steady_s()
+                one.released_s = one.released_s or monotonic_s()
 
     def _read(self) -> None:
         found = self._api.look()
@@ -271,4 +271,4 @@ class KubernetesLauncher:
         for one in self._instances():
             one.why_none = failures[0]["message"] if failures else ""
         self._asked_for = self.wanted if self._by_plan else found["spec"]["replicas"]
-        self._read_s = steady_s()
+        self._read_s = monotonic_s()

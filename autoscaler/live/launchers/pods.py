@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler.live.launcher import Exit
-from contracts.children import how_it_ended
+from contracts.children import describe_exit
 from contracts.progress import Progress
 
 Raw = dict[str, Any]
@@ -90,7 +90,7 @@ def last_line(text: str) -> str:
 def _exit_of(ended: Raw, status: Raw) -> Exit:
     code = ended.get("exitCode", 1)
     why = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
-    how = how_it_ended(code if code < 128 else 128 - code)
+    how = describe_exit(code if code < 128 else 128 - code)
     return Exit(f"{how}: {why}" if why else how, clean=code == 0 and not why)
 
 

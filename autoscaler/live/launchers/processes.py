@@ -12,9 +12,9 @@ import msgspec
 import psutil
 
 from autoscaler.live.launcher import Exit, Orphan
-from contracts.children import how_it_ended, identity, last_log_line, start
+from contracts.children import describe_exit, last_log_line, process_identity, start
 from contracts.progress import Progress
-from contracts.validation import UNDECODABLE
+from contracts.validation import DECODE_ERRORS
 
 
 class ReplicaProcess:
@@ -43,7 +43,7 @@ class ReplicaProcess:
             how = "gone; exit status unknown, because an earlier autoscaler started it"
             return None if self._runs() else Exit(how, clean=True, known=False)
         status = self._child.poll()
-        return None if status is None else Exit(how_it_ended(status), clean=status == 0)
+        return None if status is None else Exit(describe_exit(status), clean=status == 0)
 
     def wrote(self, report: Progress) -> bool:
         """Tell it by its pid; the scaler knows earlier ones of that pid by their incarnation."""
@@ -65,7 +65,7 @@ class ReplicaProcess:
                 os.kill(self.pid, number)
 
     def _runs(self) -> bool:
-        return bool(self.who) and identity(self.pid) == self.who
+        return bool(self.who) and process_identity(self.pid) == self.who
 
 
 class PidFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class ProcessLauncher:
         """Start the replica `name`. Raises OSError when the system cannot; then no process runs."""
         own = {"TAILPACK_REPLICA": name, "TAILPACK_REPLICA_NUMBER": str(next(self._numbers))}
         child = start(self._command, self._environ | own, self._log(name))
-        process = self._known[name] = ReplicaProcess(child.pid, identity(child.pid), child)
+        process = self._known[name] = ReplicaProcess(child.pid, process_identity(child.pid), child)
         try:
             self.remember(name, "")
         except OSError:  # a full disk: an unknown replica would serve under a name that another one gets
@@ -148,12 +148,12 @@ def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Proce
     for path in sorted((state_dir / "replicas").glob("*.json")):
         try:
             entry = msgspec.json.decode(path.read_bytes(), type=PidFile)
-        except (OSError, *UNDECODABLE):
+        except (OSError, *DECODE_ERRORS):
             continue
         yield path.stem, entry, _same_process(entry)
 
 
 def _same_process(entry: PidFile) -> psutil.Process | None:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(entry.pid) if entry.who and identity(entry.pid) == entry.who else None
+        return psutil.Process(entry.pid) if entry.who and process_identity(entry.pid) == entry.who else None
     return None

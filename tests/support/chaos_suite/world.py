@@ -16,7 +16,7 @@ import psutil
 from bench.scenario import load_scenario
 from chaos_suite.faults import BROKERS, SESSION_S, Kind
 from chaos_suite.proxy import BEHIND_PROXIES, Mode, Proxies
-from contracts.children import uninterrupted
+from contracts.children import defer_stop_signals
 from contracts.connection import Connection
 from contracts.waiting import until
 from tailpack.local.broker import Broker
@@ -106,7 +106,7 @@ class World:
 
     def close(self) -> None:
         """End every process of the pipeline at once, frozen ones too, and remove its files."""
-        with uninterrupted():
+        with defer_stop_signals():
             _kill(self._stack)
             for process in self._ours():
                 with suppress(psutil.NoSuchProcess):

@@ -8,7 +8,7 @@ from theory.rebalance.checks import MAX_GAP_SESSIONS, Checks
 from theory.rebalance.processes import Process, Simulation
 
 from contracts.connection import Connection
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 from services.consumer import Event, Listeners, Options, PlanConsumer, Topics
 
 TOPICS: Final = Topics(group="group", events="events", plans="plans", progress="progress")
@@ -21,7 +21,7 @@ LISTENER_S: Final = 0.002
 class Replica(Process):
     """Serves each event in `service_s`, then writes its output."""
 
-    def __init__(self, sim: Simulation, name: str, checks: Checks, nodes: int, delivery: Delivery) -> None:
+    def __init__(self, sim: Simulation, name: str, checks: Checks, nodes: int, delivery: RebalanceProtocol) -> None:
         super().__init__(sim, name)
         self.checks = checks
         self.service_s = 0.005

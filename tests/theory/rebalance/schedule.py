@@ -14,8 +14,8 @@ from theory.rebalance.cluster import Cluster
 from theory.rebalance.processes import BEGIN_S, Process, Simulation
 from theory.rebalance.replica import REBALANCE_S, SESSION_S, Replica
 
-from contracts.delivery import Delivery
 from contracts.plan import Eviction, PlanRecord
+from contracts.rebalance_protocol import RebalanceProtocol
 
 SETTLING_S: Final = 1.0
 """Time before the first fault."""
@@ -33,7 +33,7 @@ class Scenario:
     replicas: int = 3
     partitions: int = 3
     nodes: int = 1
-    delivery: Delivery = Delivery.INCREMENTAL
+    delivery: RebalanceProtocol = RebalanceProtocol.INCREMENTAL
     rate: float = 5.0
     """Events per second and partition."""
     actions: list[tuple[float, Action]] = field(default_factory=list)
@@ -284,7 +284,7 @@ def random_scenario(seed: int, max_faults: int = 4) -> Scenario:
     chance = random.Random(seed)
     scenario = Scenario(seed, nodes=chance.choice((1, 1, 3)))
     if chance.random() < 0.15:
-        scenario.delivery = Delivery.EAGER
+        scenario.delivery = RebalanceProtocol.EAGER
     number, node = lambda: chance.randrange(scenario.replicas), lambda: chance.randint(1, scenario.nodes)
     short, long = lambda: chance.uniform(0.05, 0.6 * SESSION_S), lambda: chance.uniform(0.6, 3.0) * SESSION_S
     kinds: list[Callable[[], Action]] = [

@@ -6,8 +6,8 @@ from autoscaler.estimation.rebalance_time import MAX_PAUSES, MIN_PAUSES, Rebalan
 from contracts.progress import Round, RoundKind
 
 
-def pause(pause_s: float, kind: RoundKind = RoundKind.PLAN) -> Round:
-    return Round(
+def pause(pause_s: float, kind: RebalanceKind = RebalanceKind.PLAN) -> Rebalance:
+    return Rebalance(
         generation=1, epoch=1, kind=kind, members=3, moved=1, taken=1, released=0,
         pause_us=round(pause_s * 1e6), plan_us=0, at_us=0,
     )  # fmt: skip
@@ -47,7 +47,7 @@ def test_an_operator_is_warned_once_when_handovers_alone_break_the_promise() -> 
 def test_policies_see_what_was_learned() -> None:
     world = started(2)
     assert world.group.observe().rebalance_time_s == 0.05
-    unplanned = [pause(9.0, RoundKind.DEATH), pause(9.0, RoundKind.MEMBERSHIP)]
+    unplanned = [pause(9.0, RebalanceKind.DEATH), pause(9.0, RebalanceKind.MEMBERSHIP)]
     world.reports.rounds = [*unplanned, *[pause(0.012)] * 100]
     world.step()
     assert world.group.observe().rebalance_time_s == 0.012

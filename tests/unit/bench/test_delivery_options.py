@@ -3,7 +3,7 @@
 import pytest
 
 from bench.scenario import load_scenario, scenario_names
-from contracts.delivery import RUNTIMES
+from contracts.rebalance_protocol import RUNTIMES
 
 
 @pytest.mark.parametrize("name", scenario_names())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.scenario import load_scenario, scenario_names
-from contracts.membership import Speeds
+from contracts.membership import ReplicaSpeeds
 from contracts.validation import InvalidSettingsError, from_environment
 from loadgen.schedule import Spacing
 from loadgen.spec import Topology
@@ -123,8 +123,8 @@ def test_a_world_that_is_none_live_is_refused_in_a_line_that_names_its_settings(
 def test_a_world_whose_replicas_differ_runs_live_too(name: str) -> None:
     told = load_scenario(name).for_live().autoscaler_settings()
     environ = {f"TAILPACK_{key}": value for key, value in told.items()}
-    found = from_environment(environ, Speeds)
-    assert found == load_scenario(name).speeds() != Speeds()
+    found = from_environment(environ, ReplicaSpeeds)
+    assert found == load_scenario(name).speeds() != ReplicaSpeeds()
 
 
 @pytest.mark.parametrize(

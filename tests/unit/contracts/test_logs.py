@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from contracts.logs import JsonLines, once_in_a_while
+from contracts.logs import JsonLines, suppress_repeats
 
 PROCESSES = (
     "autoscaler.live",
@@ -41,7 +41,7 @@ def test_as_json_an_exception_with_its_traceback_takes_one_line() -> None:
 def test_the_same_complaint_is_held_back_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
     monkeypatch.setattr("contracts.logs.time.monotonic", lambda: now_s)
-    is_shown = once_in_a_while("order")
+    is_shown = suppress_repeats("order")
     assert is_shown(complaint("away"))
     assert not is_shown(complaint("away"))
     assert is_shown(complaint("another"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.preflight import Needed, _problem
+from contracts.preflight import TopicNeed, _problem
 
 
 class Kafka:
@@ -22,15 +22,15 @@ class Kafka:
 @pytest.mark.parametrize(
     ("topic", "need", "problem"),
     [
-        ("requests", Needed(), ""),
-        ("requests", Needed(11), ""),
-        ("requests", Needed(9, may_grow=True), ""),
-        ("requests", Needed(9), "topic requests on kafka has 11 partitions, not 9; create"),
-        ("orders", Needed(5, may_grow=True), "topic orders on kafka has 4 partitions, not 5; create"),
-        ("plans", Needed(remedy="run it"), "topic plans cannot be used on kafka (unknown topic); run it"),
+        ("requests", TopicNeed(), ""),
+        ("requests", TopicNeed(11), ""),
+        ("requests", TopicNeed(9, may_grow=True), ""),
+        ("requests", TopicNeed(9), "topic requests on kafka has 11 partitions, not 9; create"),
+        ("orders", TopicNeed(5, may_grow=True), "topic orders on kafka has 4 partitions, not 5; create"),
+        ("plans", TopicNeed(remedy="run it"), "topic plans cannot be used on kafka (unknown topic); run it"),
     ],
 )
-def test_a_topic_is_as_it_is_needed_or_the_sentence_says_what_to_do(topic: str, need: Needed, problem: str) -> None:
-    found = _problem(Kafka(), "kafka", {"orders": Needed(), topic: need}, [])  # type: ignore[arg-type]
+def test_a_topic_is_as_it_is_needed_or_the_sentence_says_what_to_do(topic: str, need: TopicNeed, problem: str) -> None:
+    found = _problem(Kafka(), "kafka", {"orders": TopicNeed(), topic: need}, [])  # type: ignore[arg-type]
     assert found.startswith(problem)
     assert bool(found) == bool(problem)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.journal import PartitionSeen, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal import PartitionState, ReplicaChange, ReplicaChanged, TickRecord
 from report.history import lag_each_second, paid, replica_minutes, started_us
 
 REQUESTED, READY, DRAINED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DRAINED
@@ -35,7 +35,7 @@ def test_a_start_takes_from_the_request_until_it_is_ready_and_one_that_failed_is
 
 def test_lag_is_unknown_where_no_tick_saw_it() -> None:
     def tick(second: float, *lags: int) -> TickRecord:
-        seen = tuple(PartitionSeen(partition=p, arrival_rate=0.0, lag=lag, owner=None) for p, lag in enumerate(lags))
+        seen = tuple(PartitionState(partition=p, arrival_rate=0.0, lag=lag, owner=None) for p, lag in enumerate(lags))
         return TickRecord(
             at_us=int(second * 1e6), tick=0, policy="static", action="hold", reason="", service_rate=0.0,
             partitions=seen, ready_replicas=0, requested_replicas=0, planned_replicas=0, epoch=0,

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from contracts.events import Timeline
-from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal import PartitionState, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from tailpack.live_view import Moment, line, render
 from tailpack.watch import LiveState
 
@@ -17,8 +17,8 @@ def timeline(latency_s: float) -> Timeline:
 
 def tick(**changes: object) -> TickRecord:
     seen = (
-        PartitionSeen(partition=0, arrival_rate=30.0, lag=4, owner="payment-0"),
-        PartitionSeen(partition=1, arrival_rate=12.0, lag=0, owner="payment-1"),
+        PartitionState(partition=0, arrival_rate=30.0, lag=4, owner="payment-0"),
+        PartitionState(partition=1, arrival_rate=12.0, lag=0, owner="payment-1"),
     )
     fields = {
         "at_us": 0, "tick": 1, "policy": "algorithm-2", "action": "hold", "reason": "nothing is at risk",

@@ -13,7 +13,7 @@ from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment, Simulation
 from contracts.children import Child
 from contracts.connection import Connection
-from contracts.delivery import RUNTIMES, Delivery
+from contracts.rebalance_protocol import RUNTIMES
 from contracts.settings import Target
 from contracts.validation import from_environment
 from loadgen.spec import DriverSettings as GeneratorSettings
@@ -103,4 +103,4 @@ def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path
     assert (autoscaler.replica_module, autoscaler.runtime, environ["TAILPACK_RUNTIME"]) == (module, runtime, runtime)
     if not runtime:
         replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
-        assert (autoscaler.delivery, replica.delivery, replica.heartbeat_s) == (Delivery.EAGER, Delivery.EAGER, 3.0)
+        assert (autoscaler.delivery, replica.delivery, replica.heartbeat_s) == ("eager", "eager", 3.0)

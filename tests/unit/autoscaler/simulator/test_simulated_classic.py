@@ -6,11 +6,11 @@ from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.simulator.chance import Heartbeats
 from autoscaler.simulator.settings import Failure
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
 BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
-EAGER = {"delivery": Delivery.EAGER, "rebalance_time_s": 0.1}
-COOPERATIVE = {"delivery": Delivery.COOPERATIVE_STICKY, "rebalance_time_s": 0.1}
+EAGER = {"delivery": RebalanceProtocol.EAGER, "rebalance_time_s": 0.1}
+COOPERATIVE = {"delivery": RebalanceProtocol.COOPERATIVE_STICKY, "rebalance_time_s": 0.1}
 
 
 def test_eager_stops_the_whole_group_for_the_rebalance_time():

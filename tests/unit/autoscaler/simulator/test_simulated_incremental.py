@@ -4,7 +4,7 @@ from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.model import Action
 from autoscaler.simulator.chance import Heartbeats
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
 BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
 """Replica 0 alone would start event k at 10·k ms."""
@@ -39,7 +39,7 @@ def test_a_partition_in_its_pause_is_redirected_and_pauses_anew():
 
 def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_owner():
     beats = Heartbeats(500_000, seed=1)
-    story = Story([(at, at // 20 % 2) for at in range(0, 3000, 20)], delivery=Delivery.KIP848, heartbeat_s=0.5)
+    story = Story([(at, at // 20 % 2) for at in range(0, 3000, 20)], delivery=RebalanceProtocol.KIP848, heartbeat_s=0.5)
     story.at(100).plan([0, 1])
     served = story.served()
     stops_ms = beats.next_us(0, 100_000) / 1000

@@ -3,9 +3,9 @@
 from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.simulator.settings import Failure
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
-SHARE = {"delivery": Delivery.SHARE}
+SHARE = {"delivery": RebalanceProtocol.SHARE}
 BURST = [(0, 0), (0, 0), (0, 0), (0, 0), (0, 1), (0, 1)]
 
 

@@ -12,7 +12,7 @@ from autoscaler.model import Action, Decision
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Failure, RebalanceSettings, SimulationSettings
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
 PARTITIONS = 3
 DURATION_S = 4.0
@@ -68,7 +68,7 @@ def run_of(delivery, events, plans, world, how):
     return simulate(workload, Storm(plans), world)
 
 
-@pytest.mark.parametrize("delivery", Delivery)
+@pytest.mark.parametrize("delivery", RebalanceProtocol)
 @settings(max_examples=40, deadline=None)
 @given(events=events, plans=st.lists(plan, max_size=40), world=worlds, how=deliveries)
 def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(delivery, events, plans, world, how):
@@ -86,7 +86,7 @@ def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(deliver
         own = served.replica == number
         assert (served.started_us[own] >= from_us).all()
         assert (served.done_us[own] <= until_us).all(), "nobody serves for free"
-    for partition in range(PARTITIONS) if delivery is not Delivery.SHARE else ():
+    for partition in range(PARTITIONS) if delivery is not RebalanceProtocol.SHARE else ():
         own = served.partition == partition
         assert (served.started_us[own][1:] >= served.done_us[own][:-1]).all(), "the order of a partition is kept"
     assert sorted(entry.at_us for entry in run.entries()) == [entry.at_us for entry in run.entries()]

@@ -6,7 +6,7 @@ from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Simulation
 from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, SimulationSettings
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
 TEN_MS = ServiceSettings(service_time_s=0.01)
 
@@ -30,7 +30,7 @@ def decision(owners, replicas=None, action=Action.REASSIGN):
 class Story:
     """One world, turned by hand."""
 
-    def __init__(self, events_ms, *, partitions=2, delivery=Delivery.INCREMENTAL, settings=None, **how):
+    def __init__(self, events_ms, *, partitions=2, delivery=RebalanceProtocol.INCREMENTAL, settings=None, **how):
         """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
         of_delivery = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how

@@ -4,7 +4,7 @@ import pytest
 
 from bench.scenario import load_scenario
 from bench.simulation.sent import settings_of
-from contracts.delivery import RUNTIMES, Delivery
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 
 
 def world(**changes: object):
@@ -18,7 +18,7 @@ def test_the_rebalance_time_is_the_pause_of_a_moved_partition_or_the_stop_of_the
     assert incremental.planned_rebalance_time_s == eager.planned_rebalance_time_s == 2
 
 
-@pytest.mark.parametrize("delivery", Delivery)
+@pytest.mark.parametrize("delivery", RebalanceProtocol)
 def test_every_delivery_can_be_simulated_by_either_key(delivery) -> None:
     assert world(delivery=delivery.value).delivery.delivery is delivery
     if delivery in RUNTIMES:

@@ -8,7 +8,7 @@ import re
 import msgspec
 from example_report import changed, example
 
-from contracts.journal import AlternativeWeighed
+from contracts.journal import PlanAlternative
 from report.causes import MEANINGS, Cause
 from report.page.page import HERE, html, tied
 
@@ -57,7 +57,7 @@ def test_what_is_in_the_data_cannot_break_out() -> None:
 
 
 def test_every_decision_and_failure_is_told_with_what_else_was_weighed() -> None:
-    weighed = AlternativeWeighed(replicas=2, moved=3, in_sla=0.999, cost_s=10.25)
+    weighed = PlanAlternative(replicas=2, moved=3, in_sla=0.999, cost_s=10.25)
     first, *others = example().decisions
     text = html(changed(decisions=(msgspec.structs.replace(first, at_s=-50.0, alternatives=(weighed,)), *others)))
     assert text.count('class="reason"') == len(example().decisions)

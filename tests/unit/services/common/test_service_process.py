@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.connection import Connection
-from contracts.preflight import Needed, NotThereError, check_topics
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 
 NOWHERE = Connection(bootstrap_servers="127.0.0.1:1")
 
@@ -67,9 +67,9 @@ def test_a_file_of_a_secret_that_holds_none_is_named(name: str, held: bytes | No
 
 
 def test_an_absent_kafka_is_reported_at_the_deadline_with_its_address() -> None:
-    with pytest.raises(NotThereError, match=r"^Kafka at 127.0.0.1:1 cannot be reached .*bootstrap_servers"):
-        check_topics(NOWHERE, {"t": Needed(1)}, 0.0)
+    with pytest.raises(PreflightError, match=r"^Kafka at 127.0.0.1:1 cannot be reached .*bootstrap_servers"):
+        check_topics(NOWHERE, {"t": TopicNeed(1)}, 0.0)
 
 
 def test_a_process_that_is_stopped_does_not_wait_for_kafka() -> None:
-    check_topics(NOWHERE, {"t": Needed(1)}, 3600.0, lambda: True)
+    check_topics(NOWHERE, {"t": TopicNeed(1)}, 3600.0, lambda: True)

@@ -103,7 +103,7 @@ async def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> No
 
 async def test_where_the_broker_takes_small_records_only_a_letter_is_bare() -> None:
     bench = Bench()
-    bench.stage.largest_record = 4096
+    bench.stage.max_record_bytes = 4096
     await bench.take(5, b"bad")
     (effect,) = bench.broker.taken
     letter = msgspec.json.decode(effect.value or b"", type=DeadLetter)

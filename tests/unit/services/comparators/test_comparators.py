@@ -3,8 +3,8 @@
 import pytest
 
 from contracts.connection import Connection
-from contracts.delivery import Delivery
 from contracts.progress import ReplicaState
+from contracts.rebalance_protocol import RebalanceProtocol
 from services.comparators.__main__ import ComparatorSettings
 from services.comparators.client import consumer_options
 from services.comparators.replica import Replica
@@ -16,11 +16,11 @@ CONNECTION = Connection(bootstrap_servers="127.0.0.1:1", namespace="run-1")
 
 def test_our_own_consumer_is_no_comparator():
     with pytest.raises(ValueError, match=r"runtime = 'eager': must be one of cooperative-sticky, kip848"):
-        ComparatorSettings(replica="payment-0", runtime=Delivery.EAGER)
+        ComparatorSettings(replica="payment-0", runtime=RebalanceProtocol.EAGER)
 
 
 def test_nothing_is_committed_or_stored_behind_the_replicas_back():
-    options = consumer_options(CONNECTION, SETTINGS, Delivery.KIP848)
+    options = consumer_options(CONNECTION, SETTINGS, RebalanceProtocol.KIP848)
     assert options["group.id"] == "run-1.payment"
     assert options["enable.auto.commit"] is False
     assert options["enable.auto.offset.store"] is False

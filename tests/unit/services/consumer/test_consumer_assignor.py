@@ -7,7 +7,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 from consumer_fakes import TOPIC
 
 from contracts.plan import PlanRecord
-from contracts.progress import RoundKind
+from contracts.progress import RebalanceKind
 from services.consumer.assignor import PLAN_REQUEST_DELAY_S, PlanAssignor, decode_metadata
 from services.consumer.rebalance import AssignmentMetadata, MemberMetadata
 
@@ -59,7 +59,7 @@ def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[
 def test_the_leader_carries_out_its_newest_plan_and_names_its_epoch():
     leader, follower = assignor("a", plan(7, {0: "a", 1: "b", 2: "b"})), assignor("b", None)
     assert lead(leader, 3, leader, follower) == {"a": (0,), "b": (1, 2)}
-    assert follower.last_assignment == AssignmentMetadata(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
+    assert follower.last_assignment == AssignmentMetadata(epoch=7, kind=RebalanceKind.MEMBERSHIP, members=2, moved=3)
 
 
 def test_a_leader_refreshes_its_metadata_if_the_plan_names_unknown_partitions():

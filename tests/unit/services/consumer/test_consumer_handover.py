@@ -10,7 +10,7 @@ from consumer_fakes import eventually, offsets, records
 
 from contracts.clock import now_us
 from contracts.plan import PlanRecord
-from contracts.progress import RoundKind
+from contracts.progress import RebalanceKind
 from services.consumer import handover as handover_module
 from services.consumer.rebalance import HandedOverOffset
 
@@ -171,7 +171,7 @@ async def test_a_rebalance_is_reported_with_its_pause_and_the_age_of_its_plan():
         1, 0, 1, handed_over={0: HandedOverOffset(3, at_us - 20_000), 1: HandedOverOffset(3, at_us - 30_000)}, epoch=4
     )
     (report,) = s.handover.rebalance_reports
-    assert (report.generation, report.epoch, report.kind, report.members) == (1, 4, RoundKind.PLAN, 2)
+    assert (report.generation, report.epoch, report.kind, report.members) == (1, 4, RebalanceKind.PLAN, 2)
     assert (report.taken, report.released) == (2, 0)
     assert 30_000 <= report.pause_us < 1_000_000
     assert 50_000 <= report.plan_us < 1_000_000

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import RoundKind
+from contracts.progress import RebalanceKind
 from services.consumer.placement import Member, place
 from services.consumer.rebalance import (
     MAX_FOLLOW_UPS,
@@ -48,14 +48,14 @@ def test_a_moving_partition_is_pending_for_one_rebalance_and_the_others_stay():
 
 def test_a_handed_over_partition_is_granted_with_its_offset():
     group = {
-        "A": member("a", 0, epoch=2, handed_over={1: HandedOverOffset(40, 7)}, follow_up_of=RoundKind.PLAN),
-        "B": member("b", 2, epoch=2, follow_up_of=RoundKind.PLAN),
+        "A": member("a", 0, epoch=2, handed_over={1: HandedOverOffset(40, 7)}, follow_up_of=RebalanceKind.PLAN),
+        "B": member("b", 2, epoch=2, follow_up_of=RebalanceKind.PLAN),
     }
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
     assert partitions_of(shares) == {"A": (0,), "B": (1, 2)}
     assert shares["B"].assignment == AssignmentMetadata(
         epoch=2,
-        kind=RoundKind.PLAN,
+        kind=RebalanceKind.PLAN,
         members=2,
         moved=1,
         handed_over={1: HandedOverOffset(40, 7)},
@@ -75,7 +75,7 @@ def test_an_offset_from_another_generation_is_not_passed_on(generation):
 
 
 def test_follow_ups_that_only_wait_for_a_slow_owner_end_at_the_maximum():
-    group = {"A": member("a", 0, epoch=2, follow_up_of=RoundKind.PLAN, follow_ups=MAX_FOLLOW_UPS), "B": member("b")}
+    group = {"A": member("a", 0, epoch=2, follow_up_of=RebalanceKind.PLAN, follow_ups=MAX_FOLLOW_UPS), "B": member("b")}
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
     assert not shares["A"].assignment.rejoin
     assert partitions_of(shares) == {"A": (), "B": ()}, "still pending revocation"

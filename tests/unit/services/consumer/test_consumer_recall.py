@@ -67,7 +67,7 @@ async def test_a_recalled_fetch_ends_at_once_and_the_next_uses_the_other_connect
 
 
 def test_empty_fetches_wait_long_only_while_no_event_arrives_and_no_partition_was_taken():
-    now_s = poller.steady_s()
+    now_s = poller.monotonic_s()
     consumer = SimpleNamespace(
         _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),
         _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, MessageSizeTooLargeError
 
-from contracts.topics import DEFAULT_LARGEST, LARGEST
+from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from services.consumer.topic_facts import RECORD_OVERHEAD_BYTES, RecordSizes
 
 
@@ -26,7 +26,9 @@ class Client:
         if self.errors:
             raise self.errors.pop()
         limits = {"small": "1000"}
-        return SimpleNamespace(resources=[(0, "", 2, one, [(LARGEST, limits.get(one, "50000"))]) for one in topics])
+        return SimpleNamespace(
+            resources=[(0, "", 2, at, [(MAX_MESSAGE_BYTES, limits.get(at, "50000"))]) for at in topics]
+        )
 
 
 async def test_each_limit_is_queried_once_and_batches_obey_the_smallest():
@@ -45,6 +47,6 @@ async def test_each_limit_is_queried_once_and_batches_obey_the_smallest():
 async def test_kafkas_default_limit_is_used_until_a_broker_answers(error, queries):
     client = Client(error)
     sizes = RecordSizes(client, lambda largest: None)
-    assert await sizes.max_bytes("small") == DEFAULT_LARGEST - RECORD_OVERHEAD_BYTES
+    assert await sizes.max_bytes("small") == DEFAULT_MAX_MESSAGE_BYTES - RECORD_OVERHEAD_BYTES
     await sizes.max_bytes("small")
     assert len(client.queries) == queries

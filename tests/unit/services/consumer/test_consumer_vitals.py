@@ -33,7 +33,7 @@ class Replica:
             events_late=None, latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
             assignor=SimpleNamespace(last_assignment=SimpleNamespace(epoch=0)),
-            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.kept(None),
+            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.create(None),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),
@@ -60,11 +60,11 @@ def test_a_replica_is_unhealthy_while_its_lease_is_expired(partitions):
         (reason,) = replica.vitals.health().reasons
         assert f"not confirmed the membership for {replica.now_s:.1f} s" in reason
         assert replica.vitals.progress().unwell == (reason,)
-        assert replica.metric("well") == 0
+        assert replica.metric("healthy") == 0
     replica.lease.renew(8.0)
     assert replica.vitals.health().ok
     assert replica.vitals.progress().unwell == ()
-    assert replica.metric("well") == 1
+    assert replica.metric("healthy") == 1
 
 
 def test_a_replica_is_ready_if_it_is_a_healthy_member():

@@ -69,13 +69,13 @@ def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
 )
 def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
     topic, key, written = handled(value)
-    letter = msgspec.json.decode(written, type=DeadLetter)
+    encode_dead_letter = msgspec.json.decode(written, type=DeadLetter)
     assert (topic, key) == (Topic.DEAD_LETTERS, b"key")
-    assert (letter.stage, letter.partition, letter.offset) == ("payment", 3, 41)
-    assert letter.letter_id == "run-1.payments.requested/3/41"
-    assert len(letter.reasons) == 1
-    assert re.search(reason, letter.reasons[0]), letter.reasons
-    assert len(letter.payload.encode()) <= PAYLOAD_LIMIT
+    assert (encode_dead_letter.stage, encode_dead_letter.partition, encode_dead_letter.offset) == ("payment", 3, 41)
+    assert encode_dead_letter.letter_id == "run-1.payments.requested/3/41"
+    assert len(encode_dead_letter.reasons) == 1
+    assert re.search(reason, encode_dead_letter.reasons[0]), encode_dead_letter.reasons
+    assert len(encode_dead_letter.payload.encode()) <= PAYLOAD_LIMIT
 
 
 def service(**fields: object) -> tuple[PlanStage, list[tuple[str, bytes | None, bytes]]]:

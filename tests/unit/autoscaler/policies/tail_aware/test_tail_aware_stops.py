@@ -6,10 +6,10 @@ from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import RebalanceSettings, SimulationSettings
-from contracts.delivery import Delivery
+from contracts.rebalance_protocol import RebalanceProtocol
 
 PARTITIONS = 10
-STOPS = RebalanceSettings(delivery=Delivery.EAGER, rebalance_time_s=0.5)
+STOPS = RebalanceSettings(delivery=RebalanceProtocol.EAGER, rebalance_time_s=0.5)
 
 
 def bursts(sizes: list[int]) -> Workload:

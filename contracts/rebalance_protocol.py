@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Delivery(StrEnum):
+class RebalanceProtocol(StrEnum):
     """How a plan reaches the replicas, and what stops while it does. All replicas of a group use the same."""
 
     INCREMENTAL = "incremental"  # our consumer: only the partitions that move stop being served
@@ -24,7 +24,7 @@ class Guarantee(StrEnum):
     """Outputs and offsets are written in one transaction: who reads with read_committed sees each once."""
 
 
-OUR_DELIVERIES: Final = (Delivery.INCREMENTAL, Delivery.EAGER)
+PLAN_PROTOCOLS: Final = (RebalanceProtocol.INCREMENTAL, RebalanceProtocol.EAGER)
 """Rebalance protocols of our own consumer, which follows plans that name the owner of each partition."""
-RUNTIMES: Final = (Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
+RUNTIMES: Final = (RebalanceProtocol.COOPERATIVE_STICKY, RebalanceProtocol.KIP848)
 """Other clients that can do Payment's work. They place the partitions themselves: plans are counts only."""

@@ -31,7 +31,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         reason=decision.reason,
         service_rate=observation.service_rate,
         partitions=tuple(
-            PartitionSeen(
+            PartitionState(
                 partition=load.partition, arrival_rate=load.arrival_rate, lag=load.lag, owner=owners.get(load.partition)
             )
             for load in observation.partitions
@@ -41,7 +41,7 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
         planned_replicas=decision.plan.count,
         epoch=epoch,
         alternatives=tuple(
-            AlternativeWeighed(replicas=plan.replicas, moved=plan.moved, in_sla=plan.in_sla, cost_s=plan.cost_s)
+            PlanAlternative(replicas=plan.replicas, moved=plan.moved, in_sla=plan.in_sla, cost_s=plan.cost_s)
             for plan in decision.alternatives
         ),
     )

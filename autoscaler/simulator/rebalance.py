@@ -320,9 +320,9 @@ def make_rebalance_model(settings: RebalanceSettings, engine: Engine, agenda: Ag
             return IncrementalRebalance(
                 engine, agenda, stops_us=lambda _, now_us: now_us, starts_us=lambda _, free_us: free_us + pause_us
             )
-        case Delivery.KIP848:
+        case RebalanceProtocol.KIP848:
             return IncrementalRebalance(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
-        case Delivery.COOPERATIVE_STICKY:
+        case RebalanceProtocol.COOPERATIVE_STICKY:
             return CooperativeRebalance(engine, agenda, heartbeats, rebalance_time_us)
         case _:  # eager, and Faust's consumer, which rebalances eagerly
             return EagerRebalance(engine, agenda, heartbeats, rebalance_time_us)

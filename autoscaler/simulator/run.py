@@ -28,7 +28,6 @@ from autoscaler.simulator.outcome import Events, Outcomes, repeated
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.rebalance import RebalanceModel, ShareGroup, make_rebalance_model
 from autoscaler.simulator.settings import Change, SimulationSettings
-from contracts.delivery import Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.rebalance_protocol import RebalanceProtocol
 
@@ -49,7 +48,7 @@ class Simulation:
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
         delivery: RebalanceModel
-        if settings.delivery.delivery is Delivery.SHARE:
+        if settings.delivery.delivery is RebalanceProtocol.SHARE:
             pool = Pool(workload.partitions, service, target_us=target_us)
             self.engine, delivery = pool, ShareGroup(pool, self.agenda)
         else:

@@ -3,7 +3,7 @@
 from live_worlds import started
 
 from autoscaler.estimation.rebalance_time import MAX_PAUSES, MIN_PAUSES, RebalanceTime
-from contracts.progress import Round, RoundKind
+from contracts.progress import Rebalance, RebalanceKind
 
 
 def pause(pause_s: float, kind: RebalanceKind = RebalanceKind.PLAN) -> Rebalance:

@@ -1,4 +1,4 @@
-"""The simulated side of the ConsumerGroup port: observe by counting, act by telling the delivery."""
+"""Simulated implementation of the ConsumerGroup port."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,28 +20,28 @@ from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from contracts.journal import PlanWritten, ReplicaChange
 
 REPAIR: Final = "repair"
-"""Action of a plan that no policy asked for."""
+"""Action of a plan that no policy decided."""
 
 
 class SimulatedGroup:
-    """Implements autoscaler.ports.ConsumerGroup. Whoever turns the world calls `release` after each timed action."""
+    """Implements autoscaler.ports.ConsumerGroup. The simulation calls `release` after each timed action."""
 
     def __init__(
         self,
         engine: Engine | Pool,
         agenda: Agenda,
-        delivery: RebalanceModel,
+        rebalance: RebalanceModel,
         observer: OffsetObserver,
         settings: SimulationSettings,
         *,
         partitions: int,
         keep: bool = True,
     ) -> None:
-        """keep: off, and neither plans nor what happens to replicas is recorded."""
+        """keep: whether plans and changes of replicas are recorded."""
         self._keep = keep
         self._engine = engine
         self._agenda = agenda
-        self._delivery = delivery
+        self._rebalance = rebalance
         self._observer = observer
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
@@ -60,12 +60,12 @@ class SimulatedGroup:
         for member in first:
             self.members.make_ready(member, 0)
         self._placement = first_placement(partitions, first)
-        self._delivery.begin(self._placement.now, frozenset(member.number for member in first))
+        self._rebalance.begin(self._placement.now, frozenset(member.number for member in first))
         self._write("start", "first plan: nothing is known yet", partitions)
-        self._there: set[int] = set()
+        self._present: set[int] = set()
         """Numbers of the replicas at the last observation."""
         self._replicas: tuple[Replica, ...] | None = None
-        """As they are seen; None: something happened since somebody looked."""
+        """Cached replicas; None: they may have changed."""
         self.release()
         for failure in settings.failures:
             agenda.at(round(failure.at_s * 1e6), partial(self._fail, failure))
@@ -77,13 +77,13 @@ class SimulatedGroup:
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
-        """Requested and not being removed, in the order of their requests."""
+        """Replicas that were requested and are not being removed, oldest request first."""
         if self._replicas is None:
             self._replicas = tuple(Replica(one.name, one.ready, self._rates.of(one)) for one in self.members.planned)
         return self._replicas
 
     def status(self) -> GroupStatus:
-        """Return what is known without looking at offsets."""
+        """Return the numbers that are known without reading offsets."""
         requested = len(self.replicas)
         return GroupStatus(
             requested_replicas=requested,
@@ -94,9 +94,9 @@ class SimulatedGroup:
         )
 
     def observe(self) -> GroupObservation:
-        """Look at offsets and members. Raises NotReadyError at the share of moments at which nothing can be seen."""
-        seen = self._observer.observe()
-        late = seen.late.tolist()
+        """Observe offsets and members. Raises NotReadyError for the configured share of ticks without observation."""
+        offsets = self._observer.observe()
+        late = offsets.late.tolist()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
@@ -106,7 +106,7 @@ class SimulatedGroup:
             self._replicas = None
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,
-            partitions=seen.loads,
+            partitions=offsets.loads,
             replicas=tuple(map(partial(_reporting, late=late), self.members.planned, self.replicas)),
             late_of_removed_replicas=self._late_of_removed(late),
             assignment=self._placement.aim,
@@ -115,21 +115,21 @@ class SimulatedGroup:
             startup_s=self._settings.policy_startup_s,
             commit_age_s=self._settings.commit_age_s,
             stops_all=self._settings.delivery.stops_all,
-            recent=seen.recent,
+            recent=offsets.recent,
         )
 
     def _late_of_removed(self, late: list[int]) -> dict[str, int]:
-        there, self._there = self._there, {one.number for one in (*self.members.planned, *self.members.leaving)}
-        spoke = there.union(number for number, count in enumerate(late) if count)
-        told = sorted(spoke.difference(one.number for one in self.members.planned))
-        return {self.members.names[number]: late[number] if number < len(late) else 0 for number in told}
+        present, self._present = self._present, {one.number for one in (*self.members.planned, *self.members.leaving)}
+        reporting = present.union(number for number, count in enumerate(late) if count)
+        removed = sorted(reporting.difference(one.number for one in self.members.planned))
+        return {self.members.names[number]: late[number] if number < len(late) else 0 for number in removed}
 
     def arrivals(self) -> RecentArrivals | None:
-        """Look at what has been produced since the last observation; where looks come late, at nothing."""
+        """Return the arrivals since the last observation; None if observations are delayed."""
         return None if self._settings.observation_delay_s else self._observer.arrivals()
 
     def apply(self, decision: Decision) -> None:
-        """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""
+        """Request new replicas, and start to carry out the plan. Raises ValueError if the plan contradicts itself."""
         before, self._plan = self._placement, decision.plan
         self._placement = follow_plan(before, decision.plan)
         self.members.plan(decision.plan.replicas)
@@ -151,21 +151,21 @@ class SimulatedGroup:
         self.release()
 
     def release(self) -> None:
-        """Let go of every replica that is to be removed and has finished all it was given."""
+        """Remove every leaving replica that has finished its work."""
         now_us = self._engine.now_us
         for member in [*self.members.leaving]:
-            until_us = self._delivery.released_us(member.number) if member.ready else now_us
+            until_us = self._rebalance.released_us(member.number) if member.ready else now_us
             if until_us is None:
                 continue
             if until_us <= now_us:
                 self.members.remove(member, now_us, ReplicaChange.LEFT)
             else:
-                self._agenda.at(until_us, lambda: None)  # this is called again then
+                self._agenda.at(until_us, lambda: None)  # `release` is called again at that time
         self._replicas = None
 
     @property
     def unserved(self) -> bool:
-        """Some partition is to be served by a replica that is dead."""
+        """Whether a dead replica owns some partition."""
         return not self._dead.isdisjoint(self._placement.now)
 
     def _request(self, name: str) -> Member:
@@ -176,10 +176,10 @@ class SimulatedGroup:
         for member in awaited:
             self.members.make_ready(member, self._engine.now_us)
         if awaited:
-            self._place_anew()
+            self._place_again()
 
-    def _place_anew(self) -> None:
-        """Place again under the same plan; what a group moves by itself then belongs to the decision that led to it."""
+    def _place_again(self) -> None:
+        """Place again under the same plan. Moves by the group's assignor count for the decision that caused them."""
         before = self._placement
         self._place()
         if self._plan.assignment is None and self.changes and (more := count_moves(before.aim, self._placement.aim)):
@@ -193,10 +193,10 @@ class SimulatedGroup:
             self._placement, members, counted=counted, dying=self._dying, dead=self._dead
         )
         ready = [member.number for member in members if member.ready]
-        self._delivery.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
+        self._rebalance.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 
     def _fail(self, failure: Failure) -> None:
-        """Kill the ready replica that is to serve most partitions; of equal ones the oldest."""
+        """Kill the ready replica with most partitions; on ties the oldest."""
         alive = [member for member in self.members.planned + self.members.leaving if member.ready]
         alive = [member for member in alive if member.number not in self._dying]
         if not alive:
@@ -208,7 +208,7 @@ class SimulatedGroup:
         self._engine.kill(victim.number)
         self.kills.append(Kill(now_us, victim.number, self._engine.committed()))
         self._dying |= {victim.number}
-        self._delivery.on_death(victim.number, evicted_us)
+        self._rebalance.on_death(victim.number, evicted_us)
         if failure.known:
             self._bury(victim)
         self._agenda.at(evicted_us, partial(self._evict, victim))

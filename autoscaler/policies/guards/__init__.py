@@ -1,4 +1,4 @@
-"""Policies that wrap a policy: what must hold whatever the inner one wants. Each says in the reason what it vetoed."""
+"""Guards: policies that wrap another policy and restrict it. Each adds to the reason what it vetoed."""
 
 from autoscaler.policies.guards.faults import CountByLoad, Fallback, IgnoreStuckPartitions
 from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, StabiliseDown, WaitForReplicas
@@ -7,11 +7,13 @@ from autoscaler.ports import Policy
 
 
 def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> Policy:
-    """Return the policy inside the guards that are switched on, to be read from the inside out.
+    """Return the policy inside the guards that are switched on, from the inside out:
 
-    What is wanted: owners are dropped where the group places its partitions itself; the count is bounded, then
-    stabilised. When it may be: not while replicas change; the cool-down comes after that veto, so that it counts only
-    what was really let through. Stuck partitions are hidden from all of these. Last, what fails in any is caught.
+    1. Owners are removed if the group places its partitions itself.
+    2. The count is limited, then stabilised.
+    3. No change while replicas are changing. The cool-down follows, so it counts only changes that passed this veto.
+    4. Stuck partitions are hidden from all of these.
+    5. The fallback replaces the decision if any of them fails.
     """
     prefix = settings.replica_prefix
     if guards.counts_only:

@@ -130,7 +130,7 @@ class Upstream:
         return [known.get(name) or observation.service_rate for name in names]
 
     def _arriving(self, interval: int) -> Floats:
-        return self._demand.told(self._last.observation.inflow if self._last else (), interval)
+        return self._demand.ahead_with_inflow(self._last.observation.inflow if self._last else (), interval)
 
     def _ready_s(self, name: str, at_s: float) -> float:
         requested_s = self._requested_s.get(name)

@@ -10,8 +10,8 @@
   when the last one is finished. Attaching or detaching a partition closes the replica's batch: polled events that have
   not started are polled again. poll_events = 1: each event is committed when it is finished.
 - The service time of an event at a replica is its demand × the slow-down at its start / the replica's speed, ≥ 1 µs.
-- A shared limit sets a minimum gap between the starts of two events at any replicas. Of the waiting events the one with
-  the smallest number starts next.
+- A shared limit sets a minimum gap between the starts of two events at any replicas. The waiting event
+  with the smallest number starts next.
 """
 
 from typing import Final

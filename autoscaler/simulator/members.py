@@ -123,8 +123,8 @@ def place_partitions(
     """Return the placement for the replicas that are ready now.
 
     members: planned replicas. counted: the plan has only a count, so the assignor spreads the partitions over the ready
-    replicas. dying, dead: numbers of replicas that died, before and after their eviction. Partitions of dead replicas, and
-    do not exist, and of dead replicas, go to the ready replica with the fewest partitions.
+    replicas. dying, dead: numbers of replicas that died, before and after their eviction. Partitions of a
+    planned owner that does not exist, or of a dead replica, go to the ready replica with the fewest partitions.
     """
     ready = [member for member in members if member.ready]
     names = [member.name for member in ready]

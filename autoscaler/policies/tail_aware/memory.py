@@ -1,4 +1,4 @@
-"""What the policy remembers from tick to tick: late events, stops that were taken back, handovers."""
+"""State of the policy between ticks: late events, stops that were undone, handovers."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
@@ -14,32 +14,31 @@ from autoscaler.policies.tail_aware.prediction import late_already, late_for_cer
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Situation
 
 SCARCEST: Final = 16.0
-"""A late event is never worth more than so many times its price: a budget that is far overspent cannot be won back by
-paying any price for the events that follow."""
+"""Maximum price multiplier of a late event: no price for later events can recover a budget that is far overspent."""
 CHEAPEST: Final = 0.25
-"""Nor less than this: what of the budget is not spent is lost."""
+"""Minimum price multiplier: an unspent budget is lost."""
 LEAST_SHARE: Final = 1e-5
-"""Of late events: a promise of 100 % is kept as one of 99.999 %."""
+"""Minimum allowed share of late events: an SLO of 100 % counts as 99.999 %."""
 BUDGET_DECAY_PER_TICK: Final = 0.9998
-"""Of the account, from tick to tick: at one a second, the last hour and a half count."""
+"""Decay of the counted events: about 90 minutes count at one tick per second."""
 SMOOTHED: Final = 0.8
-"""Of what was unexplained, from tick to tick: reports are a little older than offsets."""
+"""Weight of the previous unexplained share, per tick: reports are slightly older than offsets."""
 GAIN: Final = 1.0
-"""Doubt per share of events that are late and unexplained: 1.2 % for 12 s make 15 %."""
+"""Correction per share of late events without an explanation: 1.2 % for 12 s give 15 %."""
 MOST_AT_ONCE: Final = 0.05
-"""Share of an interval: one bad second is no proof."""
+"""Maximum share per interval: one bad second is no proof."""
 MAX_CORRECTION: Final = 0.7
-"""Half of μ: who is slower is seen by its service times."""
+"""Maximum correction, half of μ: service times show greater differences."""
 FLAPPING_S: Final = 10.0
-"""A replica that is started so soon after one was stopped should not have been stopped: the group flaps."""
+"""Time after a stop within which a start counts as flapping."""
 FIRST_S: Final = 1.0
-"""Patience after the first flapping; each further one doubles it."""
+"""Scale-down delay after the first flapping; each further one doubles it."""
 FORGIVEN_S: Final = 120.0
-"""So long without flapping halves it."""
+"""Time without flapping after which the delay is halved."""
 
 
 class Budget:
-    """The late events that the promise allows, 1 − q of all. They may be spent: the fewer are left, the dearer."""
+    """The late events that the SLO allows, 1 − q of all. The fewer are left, the higher is the price of one."""
 
     def __init__(self, percentile: float) -> None:
         self.allowed_share = max(LEAST_SHARE, 1 - percentile)
@@ -173,11 +172,11 @@ class Reports:
         arrived: Floats,
         numbers: Mapping[str, int],
     ) -> dict[str, float]:
-        """Return replica → late events, of each that is there or was at the last tick and has reported nothing since.
+        """Return replica → late events by a replay, for each present or previous replica without a report since.
 
-        Under "" those of all others, where nobody reports: else they report themselves what they finish.
-        chosen: now, and at the tick `before`; arrived: the events between them, by slot and partition. numbers: of
-        replicas by name, as they were numbered then.
+        Key "" has those of all other replicas, if no replica reports.
+        chosen: plan now, and at the tick `before`; arrived: events between them, by slot and partition. numbers: number
+        of each replica at that tick, by name.
         """
         told, there = self.reported_late, observation.replica_names
         count = 0 if before is None else len(before[0].rates)

@@ -21,7 +21,7 @@ from autoscaler.policies.tail_aware.situation import Candidate, Floats, Proposal
 ROUNDING: Final = 1e-3
 """Relative; the capacity is not known better."""
 STUCK: Final = 1e9
-"""Weight of a partition whose handover is under way: to move it again would begin its pause anew."""
+"""Weight of a partition whose handover is under way: to move it again would restart its pause."""
 
 
 def predicted(now: Situation, plan: Proposal) -> Candidate:
@@ -78,10 +78,9 @@ def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
 def unforeseen(
     before: tuple[Situation, Proposal, Floats], then: Situation, chosen: Proposal, arrived: Floats
 ) -> Floats:
-    """Return how many of `late_until` waited already, and should not have, were replicas what they are taken to be.
+    """Return the late events that were already queued and that the previous tick's prediction did not account for.
 
-    before: the tick before `then`, what was chosen at it, and what arrived in between: its replay says what would be
-    left to be late, and what really waited is late beyond that.
+    before: the tick before `then`, its plan, and the arrivals in between. Its replay gives the predicted queue.
     """
     staying = Proposal(then.owners, tuple(range(len(then.rates))))
     waited = _late_by_replica(then, staying, then.waiting, arrived[:0], inf).sum()
@@ -140,7 +139,7 @@ def _all(now: Situation) -> Events:
 
 
 def _grid(now: Situation) -> TimeGrid:
-    return TimeGrid(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.last, now.start_s > 0)
+    return TimeGrid(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.tail_slots, now.start_s > 0)
 
 
 def _execution(now: Situation, plan: Proposal) -> PlanExecution:

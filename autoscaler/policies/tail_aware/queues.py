@@ -1,8 +1,7 @@
-"""When the events are served that replicas have before them: which are late.
+"""Queue model of the replicas: which events are late.
 
-A replica serves at μ what reaches it, oldest first. The events of one slot arrive together, as early as the first of
-them (the worst they can do). Each is due W later, and those that a full queue pushes beyond that are late (Lindley's
-recursion on slots).
+A replica serves its events at rate μ, oldest first. The events of one slot arrive together, at the time of the first
+(the worst case). Each is due W later (Lindley's recursion on slots).
 """
 
 from math import erf, exp, inf, pi, sqrt
@@ -14,9 +13,9 @@ from autoscaler.jit import compiled
 from autoscaler.policies.tail_aware.situation import Floats, Ints
 
 HALVINGS: Final = 12
-"""In the search for a replica's capacity: to within 1/4096 of μ."""
+"""Steps of the search for a replica's capacity: to within 1/4096 of μ."""
 IDLE: Final = 0.05
-"""Of a replica's time: what is left is taken to be served in no less, also where more comes than is served."""
+"""Minimum idle share of a replica's time in which its remaining queue is assumed to be served."""
 NEGLIGIBLE: Final = 1e-6
 """Events."""
 
@@ -51,29 +50,29 @@ def _capacity_up_to(most: float, row: Floats, service_rate: float, slot_s: float
 
 
 class Events(NamedTuple):
-    """What waits and what may come."""
+    """Waiting events and possible arrivals."""
 
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago."""
     expected: Floats
-    """Events that will arrive, in each way in which they may, shape (ways, slots, partitions)."""
+    """Events that will arrive in each scenario, shape (scenarios, slots, partitions)."""
     surprises: Floats
-    """The same of such as come by surprise."""
+    """The same for scenarios of forecast errors."""
     variance: Floats
-    """Of the sum over slots of what is expected, by partition."""
+    """Variance of the expected sum over slots, by partition."""
 
 
 class PlanExecution(NamedTuple):
-    """How a plan is carried out, by partition; replicas by number, −1 for none."""
+    """Execution of a plan, per partition: who serves it now, who will, and when the switch happens. −1: no replica."""
 
     before: Ints
-    """Who serves it now."""
+    """Replica that serves it now."""
     owners: Ints
-    """Who serves it under the plan."""
+    """Replica that serves it under the plan."""
     switch_s: Floats
-    """Until then the one before serves what arrives, for its successor has yet to start; 0 where it has not."""
+    """Time until which the previous replica serves it because its successor is starting; 0: it is not starting."""
     ready_s: Floats
-    """From when the successor serves it, 0 if it does already; of several that a replica waits for, the last counts.
+    """Time from which the successor serves it; 0: it does already. A replica waits for the last of its partitions.
     Events are due as before."""
     service_rate: Floats
     """μ of each replica, events/s."""
@@ -84,24 +83,24 @@ class TimeGrid(NamedTuple):
 
     slot_s: float
     begin_s: float
-    """From the start of a slot until its events come."""
+    """Offset of the arrivals within a slot."""
     target_s: float
     until_s: float
-    """What is served later does not count."""
+    """Events that are served later do not count."""
     saved_s: float
-    """What is due later can still be saved."""
-    last: int
-    """Slots at the end that say what comes afterwards, …"""
+    """Events that are due later can still be saved by the next decision."""
+    tail_slots: int
+    """Last slots of the grid, from which later arrivals are extrapolated."""
     extrapolate: bool
-    """… where that counts: events that come until what is left at the end is served are late, too."""
+    """Whether arrivals after the grid count until the remaining queue is served: they are late, too."""
 
 
 @compiled
 def late_by_scenario(events: Events, some: Ints, execution: PlanExecution, grid: TimeGrid) -> Floats:
-    """Return the late events of each replica in each way, shape (2 · ways + surprises, replicas).
+    """Return the late events of each replica in each scenario, shape (2 · scenarios + surprises, replicas).
 
-    First those as expected, then, of the same, those that cannot be saved (due by `saved_s`) and come without variance,
-    then such by surprise. some: the partitions that are looked at, in rising order; `execution` is of these.
+    Rows: expected scenarios; the same without variance, only events that cannot be saved (due by `saved_s`); scenarios
+    of forecast errors. some: the partitions in question, in rising order, to which `execution` applies.
     """
     scenarios = len(events.expected)
     late = np.zeros((2 * scenarios + len(events.surprises), len(execution.service_rate)))
@@ -196,7 +195,7 @@ def plan_execution(
 def mean_late(late: Floats, chances: Floats, surprise_chances: Floats) -> float:
     """Return the mean of the late events over all that may come, of what `late_by_scenario` says.
 
-    What comes by surprise is seen at the next tick: an event that is due after `saved_s` can still be saved then.
+    A forecast error is observed at the next tick: events that are due after `saved_s` can still be saved then.
     """
     scenarios = len(chances)
     mean, usual = 0.0, 0.0
@@ -209,29 +208,29 @@ def mean_late(late: Floats, chances: Floats, surprise_chances: Floats) -> float:
 
 
 class _Routes(NamedTuple):
-    """Which replica each of some partitions is with, and from when."""
+    """Replicas of some partitions over time."""
 
     partitions: Ints
     before: Ints
-    """Who serves them until `switch_s`."""
+    """Replicas that serve them until `switch_s`."""
     owners: Ints
     switch_s: Floats
-    """Until then those before; −1: no longer."""
+    """End of service by the previous replica; −1: it has ended."""
     held_s: Floats
-    """Until then nobody; −1: their owner does already."""
+    """End of the pause in which no replica serves them; −1: their owner serves them."""
     pause_s: Floats
-    """Of each replica, until all that move to it are there."""
+    """Time until all partitions that move to each replica are ready."""
     spread: Floats
-    """Variance of what comes to each replica."""
+    """Variance of the arrivals of each replica."""
 
 
 class _First(NamedTuple):
-    """How each replica stands when all is served that waits for it now."""
+    """State of each replica after its waiting events are served."""
 
     free_s: Floats
     late: Floats
     lost: Floats
-    """Those that cannot be saved."""
+    """Late events that cannot be saved."""
 
 
 @compiled
@@ -266,8 +265,8 @@ def _routed(
     """Return events by slot and replica; from the middle on those that a handover to it holds up.
 
     And when each replica is free after all of it. events: by slot, which is there at `times_s`, and partition. free_s:
-    when each replica is before; changed. Who serves a partition until its successor has started passes on what it has
-    not served by then.
+    when each replica is before; changed. The previous replica of a partition passes on the events that it has not
+    served when its successor has started.
     """
     replicas = len(routes.pause_s)
     there = np.zeros((len(events), 2 * replicas))
@@ -355,7 +354,7 @@ def _late_after_grid(free_s: float, coming: Floats, replica: int, rate: float, g
     behind_s = free_s - end_s - grid.target_s
     if behind_s <= 0.0:
         return 0.0
-    first = max(0, len(coming) - grid.last)
+    first = max(0, len(coming) - grid.tail_slots)
     events = float(coming[first:, replica].sum() + coming[first:, len(coming[0]) // 2 + replica].sum())
     each_s = events / ((len(coming) - first) * grid.slot_s)
     return each_s * behind_s / max(IDLE, 1.0 - each_s / rate)

@@ -357,7 +357,7 @@ def _unchanged(earlier: Situation, its_choice: Candidate, then: Situation, chose
 def _growth(begun: Floats, whole: int, predicted_events: float) -> float:
     """Return the arrivals of an even stream as a multiple of the predicted ones, at least 1; 1 for bursts.
 
-    begun: events of the first slots of an interval of `whole`, shape (slots, partitions). predicted_events: of all slots.
+    begun: events of the first slots of `whole`, shape (slots, partitions). predicted_events: of all slots.
     """
     by_slot = begun.sum(axis=1)
     came = float(by_slot.sum())

@@ -31,6 +31,6 @@ class Controller:
             self.journal.record_not_ready(missing)  # never guess
             return
         decision = self.policy.decide(observation)
-        if decision.action is not Action.HOLD:
+        if decision.action is not Action.NO_CHANGE:
             self.group.apply(decision)
         self.journal.record(observation, decision)

@@ -151,7 +151,7 @@ class Action(StrEnum):
     UP = "up"
     DOWN = "down"
     REASSIGN = "reassign"
-    HOLD = "hold"
+    NO_CHANGE = "hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The plan that a policy wants, and why. If the action is `HOLD`, it is the plan in force."""
+    """The plan that a policy wants, and why. If the action is `NO_CHANGE`, it is the plan in force."""
 
     action: Action
     plan: Plan

@@ -49,5 +49,5 @@ def decision_record(observation: GroupObservation, decision: Decision, *, epoch:
 
 def not_ready_record(missing: str, status: GroupStatus, **when: Any) -> TickRecord:
     """Return the record of a tick without a decision. missing: name of the value that was unknown."""
-    why: dict[str, Any] = {"action": Action.HOLD.value, "reason": "not everything is known", "missing": missing}
+    why: dict[str, Any] = {"action": Action.NO_CHANGE.value, "reason": "not everything is known", "missing": missing}
     return TickRecord(**when, **why, **asdict(status), partitions=())

@@ -326,7 +326,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def random_parts(question: "Scenario") -> tuple[str, ...]:
     """Return the parts of this scenario that are drawn at random. None: every seed gives the same run."""
     world, load = question.simulation, question.load
-    protocol = question.payment.runtime or question.payment.delivery
+    protocol = question.payment.runtime or question.payment.rebalance_protocol
     drawn = {
         "split": (world.split or load.split) is Split.RANDOM,
         "spacing": load.spacing is Spacing.POISSON,

@@ -282,8 +282,10 @@ def simulate_again(recorded: Recorded, scenario: Scenario) -> tuple[Run, Simulat
     workload = Workload.whole(arrivals, partitions=partitions, duration_s=float(seconds))
     settings = settings_of(scenario)
     if protocol_of(scenario) in PLAN_PROTOCOLS:  # replicas read plans themselves: no heartbeat has to bring them
-        pause_s = settings.delivery.pause_s
-        settings = replace(settings, delivery=replace(settings.delivery, heartbeat_s=0.0, rebalance_time_s=pause_s))
+        pause_s = settings.rebalance_protocol.pause_s
+        settings = replace(
+            settings, rebalance_protocol=replace(settings.rebalance_protocol, heartbeat_s=0.0, rebalance_time_s=pause_s)
+        )
     run = simulate(workload, policy_of(scenario, sent), settings, keep_events=True)
     run = replace(run, latency_us=run.latency_us + (at_us - served["intended_us"])[order])
     found = analyse(scenario, sent, run, wall_s=0.0)

@@ -103,8 +103,10 @@ class Scenario(Heading):
         Raises InvalidSettingsError for what can only be simulated.
         """
         payment = self.payment
-        if payment.delivery in RUNTIMES:
-            payment = replace(payment, runtime=str(payment.delivery), delivery=RebalanceProtocol.INCREMENTAL)
+        if payment.rebalance_protocol in RUNTIMES:
+            payment = replace(
+                payment, runtime=str(payment.rebalance_protocol), rebalance_protocol=RebalanceProtocol.INCREMENTAL
+            )
         live = replace(self, payment=payment)
         if problems := _contradictions(live._values()) + self._only_simulated():
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
@@ -128,8 +130,8 @@ class Scenario(Heading):
         plain = {one.name: one.default for one in fields(Simulation)}
         other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
         other += ["startup_s"] if self.simulation.startup_s == "gke" else []
-        if self.payment.delivery is RebalanceProtocol.SHARE:
-            return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
+        if self.payment.rebalance_protocol is RebalanceProtocol.SHARE:
+            return [("payment.rebalance_protocol", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
             said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
             return [(STAGES, said)]

@@ -29,7 +29,7 @@ def _within_partitions(values: Values) -> str | None:
 
 def _protocol_fits_runtime(values: Values) -> str | None:
     runtime = values["runtime"]
-    means_nothing = runtime and values["delivery"] not in (RebalanceProtocol.INCREMENTAL, runtime)
+    means_nothing = runtime and values["rebalance_protocol"] not in (RebalanceProtocol.INCREMENTAL, runtime)
     return f"says nothing about {runtime}, which delivers in its own way" if means_nothing else None
 
 
@@ -87,7 +87,7 @@ class Payment(Membership, EventCost):
     """Another runtime that does the work and places partitions itself; plans are then counts only."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
-    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("delivery", _protocol_fits_runtime))
+    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
 
 
 @dataclass(frozen=True, kw_only=True)

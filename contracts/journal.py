@@ -46,7 +46,7 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     alternatives: tuple[PlanAlternative, ...] = ()
     missing: str | None = None
-    troubles: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     v: int = JOURNAL_VERSION
 
 

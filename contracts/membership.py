@@ -9,7 +9,7 @@ from contracts.settings import Rules, Settings, must, setting
 MIN_SERVICE_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 1e-5, "must be at least 0.00001 s")
 """Rule of settings that are divided by the service time."""
 PLAN_PROTOCOL_ONLY: Final = must(
-    "delivery", lambda of: of["delivery"] in PLAN_PROTOCOLS, "must be incremental or eager"
+    "rebalance_protocol", lambda of: of["rebalance_protocol"] in PLAN_PROTOCOLS, "must be incremental or eager"
 )
 """Rule of our own consumer, which follows plans."""
 
@@ -26,7 +26,7 @@ class Membership(Settings):
     """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
     """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
-    delivery: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
+    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
     """Rebalance protocol of plans, or the name of a runtime."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""

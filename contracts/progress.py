@@ -73,8 +73,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     rebalances: int
     at_us: int
     service: ServiceTimes = ServiceTimes()
-    rounds: tuple[Rebalance, ...] = ()
-    unwell: tuple[str, ...] = ()
+    recent_rebalances: tuple[Rebalance, ...] = ()
+    problems: tuple[str, ...] = ()
     host: str = ""
     pages: str = ""
     v: int = PROGRESS_VERSION

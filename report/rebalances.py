@@ -145,13 +145,13 @@ def rebalances(
     owners: of `stays`.
     """
     payment = run.section("payment")
-    delivery = str(payment.get("runtime") or payment.get("delivery") or "unknown")
-    if not journal.plans or delivery == "share":
+    rebalance_protocol = str(payment.get("runtime") or payment.get("rebalance_protocol") or "unknown")
+    if not journal.plans or rebalance_protocol == "share":
         return None
     found = rounds(_changes(rows, owners), journal.plans, deaths, terms)
     found.sort(key=lambda one: (one.at_s, one.kind))
     left_out = max(0, len(found) - MOST_ROUNDS)
-    return Rebalances(delivery=delivery, rounds=tuple(found[left_out:]), rounds_left_out=left_out)
+    return Rebalances(rebalance_protocol=rebalance_protocol, rounds=tuple(found[left_out:]), rounds_left_out=left_out)
 
 
 def _changes(rows: Rows, owners: Table) -> list[Takeover]:

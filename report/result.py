@@ -267,7 +267,7 @@ class RebalanceRound(msgspec.Struct, frozen=True, kw_only=True):
 class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
     """All rebalances of a run."""
 
-    delivery: str
+    rebalance_protocol: str
     """Rebalance protocol: incremental, eager, or the name of a runtime."""
     rounds: tuple[RebalanceRound, ...]
     rounds_left_out: int = 0

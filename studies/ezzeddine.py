@@ -58,7 +58,7 @@ PLACED: Final[dict[tuple[str, str, float], dict[str, float]]] = {
 }
 """(scenario, assignment, decision interval in s) → ICCBDC 2022. Sticky is run with the same counts."""
 
-ON_A_CLUSTER: Final[Changes] = {"delivery": "eager", "heartbeat_s": 3.0, "rebalance_time_s": 0.05}
+ON_A_CLUSTER: Final[Changes] = {"rebalance_protocol": "eager", "heartbeat_s": 3.0, "rebalance_time_s": 0.05}
 """The whole group stops for t_r, and learns of it at its heartbeat: 3 s unless a row says otherwise."""
 COOL_DOWN: Final[Changes] = {"cool_down_up_s": 10.0, "cool_down_down_s": 10.0}
 UNKNOWN_OVERHEAD: Final[Changes] = {"slow_factor": 1.14, "slow_until_s": 86_400.0}
@@ -83,7 +83,7 @@ ICCBDC_READINGS: Final[dict[str, Changes]] = {
     "μ 95": {"overhead_s": 0.000526},
     "μ 95, polls": {"overhead_s": 0.000526, **POLLED},
 }
-FREE: Final[Changes] = {"delivery": "incremental", "pause_s": 0.0}
+FREE: Final[Changes] = {"rebalance_protocol": "incremental", "pause_s": 0.0}
 """Neither start-up nor handover costs anything: the papers' references were computed, not run."""
 REFERENCES: Final[dict[str, Changes]] = {"paper-optimal": {}, "overprovisioned": {"initial_replicas": 5}}
 """Policy → what is set: the second has all its replicas from the start."""

@@ -82,7 +82,7 @@ def compile_all() -> None:
 
     short = {"duration_s": 20}
     for policy in policy_names():
-        for more in ({}, {"payment.delivery": "share"}):
+        for more in ({}, {"payment.rebalance_protocol": "share"}):
             try:
                 scenario = load_scenario("w1", {**short, **more, "autoscaler.policy": policy})
                 run_scenario(scenario, sent_by(scenario), keep_events=bool(more))

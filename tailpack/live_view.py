@@ -69,7 +69,7 @@ def render(state: LiveState, moment: Moment) -> RenderableType:
     """Return the whole view."""
     pair = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
     pair.add_row(_load(state), _latency(state))
-    problems = (Panel(Text(one, style="bold white on red"), border_style="bold red") for one in state.troubles)
+    problems = (Panel(Text(one, style="bold white on red"), border_style="bold red") for one in state.problems)
     parts = (_handovers(state.handovers, state.latency_target_s), _owners(state.tick, state), _decisions(state))
     return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
 
@@ -86,10 +86,10 @@ def line(state: LiveState, moment: Moment) -> str:
     moves = state.handovers
     moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
     tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
-    troubles = "".join(f"  TROUBLE: {trouble}" for trouble in state.troubles)
+    problems = "".join(f"  TROUBLE: {trouble}" for trouble in state.problems)
     if moment.elapsed_s < 0:
-        return f"{moment.phase}, {-moment.elapsed_s:.0f} s so far{troubles}"
-    return f"{moment.elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}  {moment.phase}{troubles}"
+        return f"{moment.phase}, {-moment.elapsed_s:.0f} s so far{problems}"
+    return f"{moment.elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}  {moment.phase}{problems}"
 
 
 def sparkline(values: Iterable[float], width: int, top: float | None = None) -> str:

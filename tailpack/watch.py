@@ -65,7 +65,7 @@ class Handovers:
 
     def reported(self, progress: Progress) -> None:
         """Take in the report of one replica."""
-        for one in progress.rounds:
+        for one in progress.recent_rebalances:
             if one.taken and one.pause_us > 0:
                 self.pauses_s[one.epoch] = max(self.pauses_s.get(one.epoch, 0.0), one.pause_us / 1e6)
 
@@ -95,9 +95,9 @@ class LiveState:
         return next((tick for tick in reversed(self.ticks) if tick.partitions), None)
 
     @property
-    def troubles(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Problems of the autoscaler, by its newest decision."""
-        return self.ticks[-1].troubles if self.ticks else ()
+        return self.ticks[-1].problems if self.ticks else ()
 
     def percentiles(self) -> tuple[float, float, float] | None:
         """Median, p99 and maximum of the window, by nearest rank; None without events."""

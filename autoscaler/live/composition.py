@@ -121,7 +121,7 @@ class LiveAutoscaler:
             launcher,
             self._journal.record,
             patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
-            joins_warm=ours and settings.delivery is RebalanceProtocol.INCREMENTAL,
+            joins_warm=ours and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=ours,
         )
         group = settings.group_in(connection.namespace)

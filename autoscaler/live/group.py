@@ -140,7 +140,7 @@ class LiveGroup:
             overhead_s=self._settings.overhead_s,
             startup_s=self._settings.startup_s,
             commit_age_s=self._settings.commit_age_s,
-            stops_all=not self._settings.runtime and self._settings.delivery is RebalanceProtocol.EAGER,
+            stops_all=not self._settings.runtime and self._settings.rebalance_protocol is RebalanceProtocol.EAGER,
             recent=self._loads.recent,
             late_of_removed_replicas=late,
         )
@@ -208,7 +208,7 @@ class LiveGroup:
         of_many = "; with so many silent, none is taken for hung" if self._too_many_are_silent() else ""
         self._trouble("reports", f"no report from {listed} of {len(ages)} replicas{of_many}" if listed else "")
         heard = (self._reports.newest(name) for name in self._ready() if name not in self._silent)
-        told = [f"{one.replica}: {why}" for one in heard if one is not None for why in one.unwell]
+        told = [f"{one.replica}: {why}" for one in heard if one is not None for why in one.problems]
         self._trouble("replicas", first_few(told, "; "))
 
     def _ready(self) -> list[str]:

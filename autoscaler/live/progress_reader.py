@@ -137,7 +137,7 @@ class ProgressReader:
                 report = _decoder.decode(message.value() or b"")
             except DECODE_ERRORS:
                 continue  # it is no progress report
-            self._rounds += report.rounds
+            self._rounds += report.recent_rebalances
             self._lateness.hear(report)
             self._newest[report.replica] = report
             self._heard_s[report.replica] = self._listened_s()

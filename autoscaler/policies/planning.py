@@ -44,7 +44,7 @@ def plan_for_count(observation: GroupObservation, replicas: int, prefix: str) ->
 def no_change(observation: GroupObservation, reason: str, *, counts_only: bool = False) -> Decision:
     """Return the decision to keep the plan in force."""
     assignment = None if counts_only else observation.assignment
-    return Decision(Action.HOLD, Plan(observation.replica_names, assignment), reason)
+    return Decision(Action.NO_CHANGE, Plan(observation.replica_names, assignment), reason)
 
 
 def scale_to(observation: GroupObservation, replicas: int, prefix: str, why: str) -> Decision:
@@ -65,11 +65,11 @@ def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
         action = Action.UP if plan.count > now else Action.DOWN
         return Decision(action, plan, f"{why}: {action} {now} → {plan.count}")
     if plan.assignment is None:
-        return Decision(Action.HOLD, plan, f"{why}: no change at {now}")
+        return Decision(Action.NO_CHANGE, plan, f"{why}: no change at {now}")
     before, after = dict(observation.assignment), dict(plan.assignment)
     moves = sum(map(ne, map(before.get, after), after.values()))
     if not moves:
-        return Decision(Action.HOLD, plan, f"{why}: no change, no other placement on {now} is better")
+        return Decision(Action.NO_CHANGE, plan, f"{why}: no change, no other placement on {now} is better")
     return Decision(Action.REASSIGN, plan, f"{why}: reassign {moves} of {len(plan.assignment)} partitions")
 
 

@@ -313,10 +313,10 @@ members: all replicas of the group, with or without partitions.
 
 
 def make_rebalance_model(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> RebalanceModel:
-    """Return the model of `settings.delivery`, which must not be a share group, with its timing."""
+    """Return the model of `settings.rebalance_protocol`, which must not be a share group, with its timing."""
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
-    match settings.delivery:
+    match settings.rebalance_protocol:
         case RebalanceProtocol.INCREMENTAL:
             pause_us = round(settings.pause_s * 1e6)
             return IncrementalRebalance(

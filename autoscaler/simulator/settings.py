@@ -47,7 +47,7 @@ class ServiceSettings(EventCost, ServiceShape):
 class RebalanceSettings(Settings):
     """Settings of the rebalance models."""
 
-    delivery: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
+    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
     """Rebalance protocol that carries out plans."""
     pause_s: float = setting(0.05, "s", least=0)
     """Incremental: pause of a moved partition, from its last finished event to the first that can start."""
@@ -59,12 +59,12 @@ class RebalanceSettings(Settings):
     @property
     def stops_all(self) -> bool:
         """Whether a change of owners stops every replica."""
-        return self.delivery is RebalanceProtocol.EAGER
+        return self.rebalance_protocol is RebalanceProtocol.EAGER
 
     @property
     def model_rebalance_time_s(self) -> float:
         """t_r of the model: how long a partition that moves is not served, seconds."""
-        return self.pause_s if self.delivery is RebalanceProtocol.INCREMENTAL else self.rebalance_time_s
+        return self.pause_s if self.rebalance_protocol is RebalanceProtocol.INCREMENTAL else self.rebalance_time_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class SimulationSettings(ObservationSettings):
     """All settings of a simulation."""
 
     service: ServiceSettings = field(default_factory=ServiceSettings)
-    delivery: RebalanceSettings = field(default_factory=RebalanceSettings)
+    rebalance_protocol: RebalanceSettings = field(default_factory=RebalanceSettings)
     startup_s: float | None = setting(0.0, "s", least=0)
     """Time from the request of a replica until it can serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)
@@ -129,7 +129,7 @@ class SimulationSettings(ObservationSettings):
     def policy_rebalance_time_s(self) -> float:
         """t_r that policies get, seconds."""
         planned_s = self.planned_rebalance_time_s
-        return self.delivery.model_rebalance_time_s if planned_s is None else planned_s
+        return self.rebalance_protocol.model_rebalance_time_s if planned_s is None else planned_s
 
     @property
     def policy_startup_s(self) -> float:

@@ -159,7 +159,7 @@ class _Mover:
     def decide(self, observation: GroupObservation) -> Decision:
         names = observation.replica_names
         if not self.asked or len(names) < 2:
-            return Decision(Action.HOLD, Plan(names, observation.assignment), "no move was requested")
+            return Decision(Action.NO_CHANGE, Plan(names, observation.assignment), "no move was requested")
         self.asked = False
         after = dict(zip(names, (*names[1:], names[0]), strict=True))
         owners = {at: after[owner] if at % 4 == 0 else owner for at, owner in observation.assignment.items()}

@@ -156,7 +156,7 @@ class ServedGroup:
         setup, name = self.setup, f"payment-{len(self.running) + len(self._stopping)}"
         session_s = max(SESSION_S, 2 * setup.heartbeat)
         settings = {"service_time_s": SERVICE_TIME_S, "heartbeat_s": setup.heartbeat, "session_s": session_s}
-        how = {"delivery" if setup.takes_plan else "runtime": setup.runtime, "replica": name}
+        how = {"rebalance_protocol" if setup.takes_plan else "runtime": setup.runtime, "replica": name}
         module = "services.payment" if setup.takes_plan else "services.comparators"
         environ = environ_of(self.connection, **settings, **how)
         child = Child(name, python_module(module), environ, self._folder / f"{name}.log")

@@ -33,13 +33,13 @@ MAX_EVENTS: Final = 20_000_000
 def why_not(scenario: Scenario, sent: Sent) -> str:
     """Return why this scenario's optimum is not known, one sentence; empty if it can be searched."""
     settings = _world(scenario)
-    service, delivery = settings.service, requested_protocol(scenario)
+    service, rebalance_protocol = settings.service, requested_protocol(scenario)
     alike = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
         "stages have no optimum in common": bool(scenario.stages),
-        "a share group has no owners whose placement could be best": delivery is RebalanceProtocol.SHARE,
+        "a share group has no owners whose placement could be best": rebalance_protocol is RebalanceProtocol.SHARE,
         "start-ups are random, and a schedule cannot wait for what it does not know": settings.startup_s is None,
-        "each change stops the whole group at its members' heartbeats": delivery is RebalanceProtocol.EAGER,
+        "each change stops the whole group at its members' heartbeats": rebalance_protocol is RebalanceProtocol.EAGER,
         "replicas differ, and each placement would have as many costs as orders of them": not alike,
         "replicas die": bool(settings.failures),
         "replicas share a limit, and none is served apart from the others": bool(service.shared_limits),
@@ -65,7 +65,7 @@ def _question(scenario: Scenario, sent: Sent) -> OptimumProblem:
         duration_us=round(sent.duration_s * 1e6),
         target_us=round(scenario.target.latency_target_s * 1e6),
         late_share=1 - scenario.target.percentile,
-        pause_us=round(settings.delivery.pause_s * 1e6),
+        pause_us=round(settings.rebalance_protocol.pause_s * 1e6),
         startup_us=round((settings.startup_s or 0.0) * 1e6),
         owners=tuple(names.index(owners[partition]) for partition in range(sent.partitions)),
         replicas=len(names),

@@ -131,7 +131,7 @@ def protocol_of(scenario: Scenario) -> RebalanceProtocol:
 
 def requested_protocol(scenario: Scenario) -> RebalanceProtocol:
     """Return how plans are carried out under any policy but clairvoyant."""
-    return RebalanceProtocol(scenario.payment.runtime or scenario.payment.delivery)
+    return RebalanceProtocol(scenario.payment.runtime or scenario.payment.rebalance_protocol)
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
@@ -145,8 +145,8 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
         )
         return SimulationSettings(
             service=ServiceSettings(**shared_fields(world, ServiceSettings), **shared_fields(payment, EventCost)),
-            delivery=RebalanceSettings(
-                delivery=protocol_of(scenario),
+            rebalance_protocol=RebalanceSettings(
+                rebalance_protocol=protocol_of(scenario),
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,

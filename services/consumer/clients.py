@@ -73,7 +73,10 @@ class Clients:
             else None
         )
         self.assignor = PlanAssignor(
-            replica, incarnation, lambda: self.plans.newest_plan, is_eager=options.delivery is RebalanceProtocol.EAGER
+            replica,
+            incarnation,
+            lambda: self.plans.newest_plan,
+            is_eager=options.rebalance_protocol is RebalanceProtocol.EAGER,
         )
         self.assignor.on_plan_passed = self.plans.accept_passed_plan
         self.consumer = self._new_consumer(shared)

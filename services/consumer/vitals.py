@@ -60,7 +60,7 @@ class Vitals:
     def progress(self) -> Progress:
         """Return a progress report; service times and rebalances since the last one are reset."""
         queues, membership, plan = self.queues, self.membership, self.clients.plans.newest_plan
-        rounds, self.handover.rebalance_reports = tuple(self.handover.rebalance_reports), []
+        recent_rebalances, self.handover.rebalance_reports = tuple(self.handover.rebalance_reports), []
         serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
         return Progress(
             replica=self.replica,
@@ -80,8 +80,8 @@ class Vitals:
             rebalances=self.handover.rebalances,
             at_us=now_us(),
             service=self.server.service_times(),
-            rounds=rounds,
-            unwell=shorten_reasons(self.health().reasons),
+            recent_rebalances=recent_rebalances,
+            problems=shorten_reasons(self.health().reasons),
             host=socket.gethostname(),
             pages=self.pages,
         )

@@ -43,7 +43,7 @@ COMMANDS: Final = (
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
     ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),
     ("optimum", "tailpack.cli.simulate:optimum", "optimum w1", DECIDE),
-    ("run", "tailpack.cli.run:run", "run w1 --set payment.delivery=eager", RUN),
+    ("run", "tailpack.cli.run:run", "run w1 --set payment.rebalance_protocol=eager", RUN),
     ("report run", "tailpack.cli.report:run", "report out/demo-20260105-101500 --format markdown", RUN),
     ("report compare", "tailpack.cli.report:compare", "report compare out/one out/another", RUN),
     ("list scenarios", "tailpack.cli.catalogue:list_scenarios", "list scenarios --json", LIST),

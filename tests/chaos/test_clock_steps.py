@@ -44,4 +44,4 @@ def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(kafka: str, namespac
 
 def told_by(autoscaler: Autoscaler, number: int) -> TickRecord | None:
     """Return the tick that noticed the so-manyth step."""
-    return next(iter([one for one in autoscaler.ticks() if any(map(STEPPED, one.troubles))][number - 1 :]), None)
+    return next(iter([one for one in autoscaler.ticks() if any(map(STEPPED, one.problems))][number - 1 :]), None)

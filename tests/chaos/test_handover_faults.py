@@ -14,14 +14,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 BACKLOG = 400
 """Two seconds' worth of one partition."""
-both_protocols = pytest.mark.parametrize("delivery", ["incremental", "eager"])
+both_protocols = pytest.mark.parametrize("rebalance_protocol", ["incremental", "eager"])
 
 
 @both_protocols
 def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_have_served(
-    kafka: str, namespace: str, tmp_path: Path, delivery: str
+    kafka: str, namespace: str, tmp_path: Path, rebalance_protocol: str
 ) -> None:
-    with trial(kafka, namespace, tmp_path, delivery=delivery) as run:
+    with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:
         group = run.group
         run.wait_until_serving()
         run.ask(BACKLOG, partition=1)
@@ -57,9 +57,9 @@ def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_ha
 
 @both_protocols
 def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_a_known_way(
-    kafka: str, namespace: str, tmp_path: Path, delivery: str
+    kafka: str, namespace: str, tmp_path: Path, rebalance_protocol: str
 ) -> None:
-    with trial(kafka, namespace, tmp_path, delivery=delivery) as run:
+    with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:
         group = run.group
         run.wait_until_serving()
         wait_for(lambda: all(run.committed_of("payment-1").values()), "it commits what it serves")

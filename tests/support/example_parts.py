@@ -120,7 +120,7 @@ def rebalances() -> Rebalances:
         for k, pause_s in enumerate(pauses_s.tolist())
     ]  # fmt: skip
     died = RebalanceRound(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
-    return Rebalances(delivery="incremental", rounds=(*rounds, died))
+    return Rebalances(rebalance_protocol="incremental", rounds=(*rounds, died))
 
 
 def integrity() -> Integrity:

@@ -100,14 +100,14 @@ class FakeReports:
         self._clock = clock
         self.reports: dict[str, Progress] = {}
         self.heard_s: dict[str, float] = {}
-        self.rounds: list[Rebalance] = []
+        self.rebalances: list[Rebalance] = []
         self._lateness = Lateness(clock)
 
     def poll(self) -> Mapping[str, Progress]:
         return self.reports
 
     def take_rebalances(self) -> tuple[Rebalance, ...]:
-        taken, self.rounds = tuple(self.rounds), []
+        taken, self.rebalances = tuple(self.rebalances), []
         return taken
 
     def take_late_events(self) -> dict[str, int]:
@@ -140,7 +140,7 @@ class FakeReports:
         busy_us: int = 0,
         late: int | None = None,
         latencies: tuple[int, ...] = (),
-        unwell: tuple[str, ...] = (),
+        problems: tuple[str, ...] = (),
     ) -> None:
         """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
         member = state in (ReplicaState.MEMBER, ReplicaState.DRAINING) if in_group is None else in_group
@@ -149,7 +149,7 @@ class FakeReports:
             member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
             epoch=epoch, assigned_epoch=epoch if assigned_epoch is None else assigned_epoch, state=state,
             partitions=partitions, positions={}, processed=processed, busy_us=busy_us, late=late, rebalances=0,
-            latencies=latencies, at_us=0, unwell=unwell,
+            latencies=latencies, at_us=0, problems=problems,
         )  # fmt: skip
         self.heard_s[replica] = self._clock()
         self._lateness.hear(self.reports[replica])

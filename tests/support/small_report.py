@@ -49,7 +49,7 @@ def small_run(
         "seed": result.seed,
         "duration_s": 4,
         "load": {"workload": "w1", "spacing": "burst", "split": "even"},
-        "payment": {"partitions": 2, "delivery": "incremental"},
+        "payment": {"partitions": 2, "rebalance_protocol": "incremental"},
         "target": {"latency_target_s": 0.5, "percentile": 0.999},
         "autoscaler": {"policy": result.policy},
         "simulation": {"startup_s": 0.0},
@@ -119,7 +119,7 @@ def _result() -> Result:
             suspect=("1 event was received before it was sent",),
         ),
         rebalances=Rebalances(
-            delivery="incremental",
+            rebalance_protocol="incremental",
             rounds=(RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06),),
         ),
         starts=Starts(replicas=2, p50_s=1.5, p99_s=2.1, max_s=2.1),

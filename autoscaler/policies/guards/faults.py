@@ -143,7 +143,7 @@ class Fallback(PolicyWrapper):
             wanted = self.policy.decide(observation)
         except Exception as error:  # any error: the group must continue
             return self._stand_in_for(observation, f"{self.name} failed: {type(error).__name__}: {error}")
-        keeps_plan = wanted.action is Action.HOLD  # always valid
+        keeps_plan = wanted.action is Action.NO_CHANGE  # always valid
         if not keeps_plan and (problem := plan_problem(observation, wanted.plan)):
             return self._stand_in_for(observation, f"{self.name} made an invalid plan: {problem}")
         self.stand_in.reset()

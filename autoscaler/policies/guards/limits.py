@@ -132,7 +132,7 @@ class WaitForReplicas(PolicyWrapper):
             if not replica.surely_ready
         }
         awaited = [name for name, at_s in self._awaited_since_s.items() if observation.at_s - at_s < self.limit_s]
-        if not awaited or wanted.action in (Action.UP, Action.HOLD):
+        if not awaited or wanted.action in (Action.UP, Action.NO_CHANGE):
             return wanted
         starting = {replica.name for replica in observation.replicas if not replica.ready}
         why = "not ready yet" if starting.intersection(awaited) else "silent"

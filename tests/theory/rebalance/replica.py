@@ -21,7 +21,9 @@ LISTENER_S: Final = 0.002
 class Replica(Process):
     """Serves each event in `service_s`, then writes its output."""
 
-    def __init__(self, sim: Simulation, name: str, checks: Checks, nodes: int, delivery: RebalanceProtocol) -> None:
+    def __init__(
+        self, sim: Simulation, name: str, checks: Checks, nodes: int, rebalance_protocol: RebalanceProtocol
+    ) -> None:
         super().__init__(sim, name)
         self.checks = checks
         self.service_s = 0.005
@@ -36,7 +38,7 @@ class Replica(Process):
             heartbeat_s=0.3,
             rebalance_timeout_s=REBALANCE_S,
             drain_s=DRAIN_S,
-            delivery=delivery,
+            rebalance_protocol=rebalance_protocol,
         )
         self.call_soon(self._begin)
 

@@ -33,7 +33,7 @@ class Scenario:
     replicas: int = 3
     partitions: int = 3
     nodes: int = 1
-    delivery: RebalanceProtocol = RebalanceProtocol.INCREMENTAL
+    rebalance_protocol: RebalanceProtocol = RebalanceProtocol.INCREMENTAL
     rate: float = 5.0
     """Events per second and partition."""
     actions: list[tuple[float, Action]] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Scenario:
 
     def start(self, name: str) -> None:
         """Start a process."""
-        self.replicas_by_name[name] = Replica(self.sim, name, self.checks, self.nodes, self.delivery)
+        self.replicas_by_name[name] = Replica(self.sim, name, self.checks, self.nodes, self.rebalance_protocol)
 
     def _simulate(self) -> None:
         names = [f"r{number}" for number in range(self.replicas)]
@@ -284,7 +284,7 @@ def random_scenario(seed: int, max_faults: int = 4) -> Scenario:
     chance = random.Random(seed)
     scenario = Scenario(seed, nodes=chance.choice((1, 1, 3)))
     if chance.random() < 0.15:
-        scenario.delivery = RebalanceProtocol.EAGER
+        scenario.rebalance_protocol = RebalanceProtocol.EAGER
     number, node = lambda: chance.randrange(scenario.replicas), lambda: chance.randint(1, scenario.nodes)
     short, long = lambda: chance.uniform(0.05, 0.6 * SESSION_S), lambda: chance.uniform(0.6, 3.0) * SESSION_S
     kinds: list[Callable[[], Action]] = [

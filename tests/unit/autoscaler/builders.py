@@ -38,7 +38,7 @@ class Wants(Policy):
     def decide(self, observation):
         now = observation.requested_replicas
         names = tuple(f"payment-{i}" for i in range(self.count))
-        same = Action.HOLD if self.action is None else self.action
+        same = Action.NO_CHANGE if self.action is None else self.action
         action = Action.UP if self.count > now else Action.DOWN if self.count < now else same
         assignment = None if self.counts_only else {one.partition: names[0] for one in observation.partitions}
         return Decision(action, Plan(names, assignment), f"wants {self.count}")

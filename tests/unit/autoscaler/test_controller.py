@@ -52,7 +52,7 @@ def test_a_hold_is_recorded_and_not_applied():
     Controller(group, Wants(1), journal).tick()
 
     assert group.applied == []
-    assert [decision.action for _, decision in journal.decisions] == [Action.HOLD]
+    assert [decision.action for _, decision in journal.decisions] == [Action.NO_CHANGE]
 
 
 def test_missing_data_is_a_recorded_hold_and_the_next_tick_decides_again():

@@ -48,7 +48,7 @@ def test_policies_see_what_was_learned() -> None:
     world = started(2)
     assert world.group.observe().rebalance_time_s == 0.05
     unplanned = [pause(9.0, RebalanceKind.DEATH), pause(9.0, RebalanceKind.MEMBERSHIP)]
-    world.reports.rounds = [*unplanned, *[pause(0.012)] * 100]
+    world.reports.rebalances = [*unplanned, *[pause(0.012)] * 100]
     world.step()
     assert world.group.observe().rebalance_time_s == 0.012
     assert world.group.page()["rebalance_time"] == {"planned_for_s": 0.012, "learned_s": 0.012, "pauses_seen": 100}

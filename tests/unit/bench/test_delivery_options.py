@@ -15,9 +15,9 @@ def test_only_what_was_published_keeps_a_fixed_rebalance_time(name: str) -> None
 
 def test_live_a_delivery_that_names_a_runtime_means_that_runtime() -> None:
     for runtime in RUNTIMES:
-        asked = load_scenario("w1", {"delivery": runtime, "policy": "linear"})
+        asked = load_scenario("w1", {"rebalance_protocol": runtime, "policy": "linear"})
         live = asked.for_live().payment
-        assert (asked.payment.delivery, asked.payment.runtime) == (runtime, "")
-        assert (live.delivery, live.runtime) == ("incremental", runtime)
-    ours = load_scenario("w1", {"delivery": "eager"})
+        assert (asked.payment.rebalance_protocol, asked.payment.runtime) == (runtime, "")
+        assert (live.rebalance_protocol, live.runtime) == ("incremental", runtime)
+    ours = load_scenario("w1", {"rebalance_protocol": "eager"})
     assert ours.for_live() == ours

@@ -105,7 +105,7 @@ def question(changes: dict[str, object]) -> Scenario:
         {"spacing": "smooth", "startup_s": 20},
         {"split": "random"},
         {"spacing": "poisson"},
-        {"delivery": "eager", "heartbeat_s": 3},
+        {"rebalance_protocol": "eager", "heartbeat_s": 3},
         {"startup_s": "gke"},
         {"distribution": "pareto"},
     ],

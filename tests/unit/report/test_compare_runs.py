@@ -44,11 +44,11 @@ def test_what_does_not_stand_is_said(ran: Any) -> None:
 
 
 def test_a_setting_that_differs_makes_another_contestant_and_says_so(ran: Any) -> None:
-    eager = {"payment.delivery": "eager"}
+    eager = {"payment.rebalance_protocol": "eager"}
     assert list(labelled(read(ran("a"), ran("b", settings=eager), ran("c", "linear", settings=eager)))) == [
-        "tail-aware, payment.delivery=incremental",
-        "tail-aware, payment.delivery=eager",
-        "linear, payment.delivery=eager",
+        "tail-aware, payment.rebalance_protocol=incremental",
+        "tail-aware, payment.rebalance_protocol=eager",
+        "linear, payment.rebalance_protocol=eager",
     ]
 
 

@@ -96,11 +96,15 @@ def test_the_autoscaler_and_its_replicas_get_the_values_of_the_scenario(unusual:
 
 @pytest.mark.parametrize("runtime", ["", *RUNTIMES])
 def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path: Path) -> None:
-    changes = {"runtime": runtime, "policy": "linear"} if runtime else {"delivery": "eager", "heartbeat_s": 3}
+    changes = {"runtime": runtime, "policy": "linear"} if runtime else {"rebalance_protocol": "eager", "heartbeat_s": 3}
     environ = told(load_scenario("w1", changes), tmp_path)[1]["autoscaler"].environ
     autoscaler = from_environment(environ, AutoscalerSettings)
     module = "services.comparators" if runtime else "services.payment"
     assert (autoscaler.replica_module, autoscaler.runtime, environ["TAILPACK_RUNTIME"]) == (module, runtime, runtime)
     if not runtime:
         replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
-        assert (autoscaler.delivery, replica.delivery, replica.heartbeat_s) == ("eager", "eager", 3.0)
+        assert (autoscaler.rebalance_protocol, replica.rebalance_protocol, replica.heartbeat_s) == (
+            "eager",
+            "eager",
+            3.0,
+        )

@@ -83,9 +83,9 @@ def test_late_events_are_told_since_the_observation_before() -> None:
 
 def test_what_replicas_say_that_is_wrong_with_them_is_said_while_it_lasts() -> None:
     world = started(2)
-    world.tell("payment-1", unwell=("partition 3 is not served on: its log was truncated",))
+    world.tell("payment-1", problems=("partition 3 is not served on: its log was truncated",))
     assert world.troubles.now == {"replicas": "payment-1: partition 3 is not served on: its log was truncated"}
-    world.tell("payment-0", unwell=tuple(f"partition {number}" for number in range(9)))
+    world.tell("payment-0", problems=tuple(f"partition {number}" for number in range(9)))
     assert world.troubles.now["replicas"].endswith("payment-0: partition 4; …")
     world.tell("payment-0")
     world.tell("payment-1")

@@ -14,7 +14,7 @@ LINEAR = Linear(PolicySettings())
 @pytest.mark.parametrize(
     ("total", "now", "action", "planned"),
     [
-        (90, 1, Action.HOLD, 1),  # exactly μ·W·0.9
+        (90, 1, Action.NO_CHANGE, 1),  # exactly μ·W·0.9
         (91, 1, Action.UP, 2),
         (40, 2, Action.DOWN, 1),
         (0, 3, Action.DOWN, 1),

@@ -46,7 +46,7 @@ def test_a_replica_with_one_active_partition_is_no_reason_to_reassign(policy):
     """Partition 0 alone exceeds any replica's capacity, so a reassignment would not help."""
     decision = policy.decide(seen([250, 0, 60, 60], [400, 0, 0, 0], replicas=2, owned=[0, 0, 1, 1]))
 
-    assert decision.action is Action.HOLD
+    assert decision.action is Action.NO_CHANGE
 
 
 def test_algorithm_2_plans_for_arrivals_during_the_rebalance():
@@ -69,7 +69,7 @@ def test_algorithm_2_defers_a_scale_down_if_the_load_after_it_would_not_fit():
 
     assert ONE.decide(observation).action is Action.DOWN
     decision = TWO.decide(observation)
-    assert decision.action is Action.HOLD
+    assert decision.action is Action.NO_CHANGE
     assert "2 are needed after 1000 ms of rebalancing" in decision.reason
 
 

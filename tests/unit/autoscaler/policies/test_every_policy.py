@@ -41,7 +41,7 @@ def test_every_decision_is_complete_and_repeatable(name, guards, history):
         assert decision.reason
         assert "nan" not in decision.reason
         assert len(set(plan.replicas)) == plan.count
-        if decision.action is Action.HOLD:
+        if decision.action is Action.NO_CHANGE:
             assert plan.replicas == observation.replica_names
             continue
         assert plan.count >= 1

@@ -29,7 +29,7 @@ def decide_on_full_window(timeline, rates, lags=None, **more):
 def test_no_decision_before_the_window_is_full():
     timeline = group()
 
-    assert timeline.at(0, even(400)).action is Action.HOLD
+    assert timeline.at(0, even(400)).action is Action.NO_CHANGE
     assert timeline.during(range(1, 6), even(400)) == []
     decision = timeline.at(6, even(400))
     assert (decision.action, decision.plan.count, decision.plan.assignment) == (Action.UP, 4, None)
@@ -56,7 +56,7 @@ def test_no_scale_up_within_the_utilization_bounds(rate, planned):
 def test_scale_down_waits_and_uses_the_maximum_recommended_count():
     timeline = group(replicas=4)
 
-    assert decide_on_full_window(timeline, even(60)).action is Action.HOLD
+    assert decide_on_full_window(timeline, even(60)).action is Action.NO_CHANGE
     assert timeline.during(range(7, 40), even(290)) == [], "3 are wanted for a while"
     assert timeline.during(range(40, 80), even(60)) == [(66, 3)]
 
@@ -66,7 +66,7 @@ def test_no_scale_down_while_a_backlog_is_served():
     timeline = group(replicas=4, scale_down_interval_s=0, catch_up_s=100.0)
 
     decision = decide_on_full_window(timeline, even(60), [700] + [0] * 11)
-    assert decision.action is Action.HOLD
+    assert decision.action is Action.NO_CHANGE
     assert "backlog" in decision.reason
     assert timeline.during(range(7, 12), even(60), [200] + [0] * 11) == [(7, 2)]
 
@@ -75,6 +75,6 @@ def test_no_decision_while_a_replica_starts():
     timeline = group(replicas=2)
 
     decide_on_full_window(timeline, even(230))
-    assert timeline.at(7, even(900), not_ready=["payment-1"]).action is Action.HOLD
+    assert timeline.at(7, even(900), not_ready=["payment-1"]).action is Action.NO_CHANGE
     assert timeline.during(range(8, 20), even(900), not_ready=["payment-1"]) == []
     assert timeline.during(range(20, 30), even(900)) == [(25, 8)], "6 s after its last observation as starting"

@@ -55,7 +55,7 @@ def test_guards_handle_a_surge_a_cool_down_and_a_failing_policy():
 
     inner.count = -1  # `Wants` fails with this
     broken = policy.decide(seen([10] * 5, replicas=3, at_s=3))
-    assert broken.action is Action.HOLD
+    assert broken.action is Action.NO_CHANGE
     assert "wants failed: IndexError" in broken.reason
     assert broken.plan.replicas == ("payment-0", "payment-1", "payment-2")
     assert policy.decide(seen([10] * 5, replicas=3, at_s=14)).plan.count == 1, "one replica has sufficed for 10 s"

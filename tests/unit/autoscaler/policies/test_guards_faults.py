@@ -40,7 +40,7 @@ def test_a_stuck_partition_is_reported_and_does_not_scale_the_group():
     assert stuck_at(guard, 29, 295).reason == "wants 2"
 
     at_30 = stuck_at(guard, 30, 305)
-    assert at_30.action is Action.HOLD, "305 events would need three"
+    assert at_30.action is Action.NO_CHANGE, "305 events would need three"
     assert "partition 1 stuck for 30 s with 305 events of lag although its owner payment-1 is ready" in at_30.reason
     assert "stuck for 40 s" in stuck_at(guard, 40, 405).reason
     assert stuck_at(guard, 41, 410).reason == "wants 4", "five events were served: it is not stuck, and its lag counts"
@@ -78,7 +78,7 @@ def test_an_invalid_plan_is_reported_as_a_fault(problem):
     decision = Fallback(FunctionPolicy(lambda _: Decision(Action.UP, PLANS[problem], "why")), stand_in()).decide(
         observation
     )
-    assert decision.action is Action.HOLD
+    assert decision.action is Action.NO_CHANGE
     assert problem in decision.fault
     assert decision.reason.startswith(decision.fault)
 
@@ -91,7 +91,7 @@ def test_a_count_by_rate_and_lag_replaces_a_policy_while_it_fails():
     guard = Fallback(FunctionPolicy(fail), stand_in(down_s=60))
 
     calm = guard.decide(seen([100, 100], replicas=2, at_s=0))
-    assert calm.action is Action.HOLD
+    assert calm.action is Action.NO_CHANGE
     assert "ZeroDivisionError: float division by zero" in calm.fault
     assert calm.reason.startswith(f"{calm.fault}; 200 events/s and 0 events of lag need 2 replicas")
 
@@ -131,4 +131,4 @@ def test_every_fallback_plan_is_valid_and_needs_no_compiler(rates, replicas, lag
         patch.setattr(jit._Compiled, "__call__", fail)
         decision = Fallback(FunctionPolicy(fail), stand_in()).decide(observation)
 
-    assert decision.action is Action.HOLD or plan_problem(observation, decision.plan) == ""
+    assert decision.action is Action.NO_CHANGE or plan_problem(observation, decision.plan) == ""

@@ -19,7 +19,7 @@ def test_the_count_is_limited_to_the_number_of_partitions():
     assert "limited to 5" in first.reason
 
     then = bounds.decide(seen([10] * 5, replicas=5))
-    assert then.action is Action.HOLD
+    assert then.action is Action.NO_CHANGE
 
 
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=8), st.integers(0, 9), st.integers(1, 9), st.integers(0, 9))
@@ -39,13 +39,13 @@ def test_cool_down_vetoes_changes_soon_after_a_scaling():
     assert guard.decide(seen([1] * 5, replicas=2, at_s=100)).action is Action.UP, "no scaling before"
 
     early = guard.decide(seen([1] * 5, replicas=2, at_s=109.5))
-    assert early.action is Action.HOLD
+    assert early.action is Action.NO_CHANGE
     assert early.plan.replicas == ("payment-0", "payment-1")
     assert "cooling down, 9.5 of 10 s" in early.reason
 
     assert guard.decide(seen([1] * 5, replicas=2, at_s=110)).action is Action.UP
     guard.policy = down
-    assert guard.decide(seen([1] * 5, replicas=3, at_s=129)).action is Action.HOLD, "19 s after the second UP"
+    assert guard.decide(seen([1] * 5, replicas=3, at_s=129)).action is Action.NO_CHANGE, "19 s after the second UP"
     assert guard.decide(seen([1] * 5, replicas=3, at_s=130)).action is Action.DOWN
 
 
@@ -56,12 +56,12 @@ def test_only_up_passes_while_a_replica_is_not_ready(wanted):
     def at(at_s, not_ready=()):
         return guard.decide(seen([1] * 5, replicas=2, at_s=at_s, not_ready=not_ready))
 
-    assert at(0, ["payment-1"]).action is Action.HOLD
+    assert at(0, ["payment-1"]).action is Action.NO_CHANGE
     assert at(0, ["payment-1"]).reason.endswith("; vetoed: payment-1 not ready yet")
-    assert at(29, ["payment-1"]).action is Action.HOLD
-    assert at(30, ["payment-1"]).action is not Action.HOLD, "after the limit it no longer blocks the group"
-    assert at(31).action is not Action.HOLD
-    assert at(32, ["payment-1"]).action is Action.HOLD, "it was ready in between: the wait restarts"
+    assert at(29, ["payment-1"]).action is Action.NO_CHANGE
+    assert at(30, ["payment-1"]).action is not Action.NO_CHANGE, "after the limit it no longer blocks the group"
+    assert at(31).action is not Action.NO_CHANGE
+    assert at(32, ["payment-1"]).action is Action.NO_CHANGE, "it was ready in between: the wait restarts"
 
 
 class ObedientGroup:
@@ -78,7 +78,7 @@ class ObedientGroup:
         self.guard.policy = Wants(wanted, counts_only=counts_only)
         decision = self.guard.decide(seen([1] * self.partitions, replicas=self.replicas, at_s=at_s))
         self.reason = decision.reason
-        if decision.action is not Action.HOLD:
+        if decision.action is not Action.NO_CHANGE:
             self.replicas = decision.plan.count
         return self.replicas
 

@@ -42,7 +42,7 @@ def test_scale_down_uses_the_maximum_desired_count_of_five_minutes():
     timeline = group(replicas=6)
 
     timeline.at(0, SILENT, spread_out(600))
-    assert timeline.at(15, SILENT, spread_out(450)).action is Action.HOLD
+    assert timeline.at(15, SILENT, spread_out(450)).action is Action.NO_CHANGE
     changes = timeline.during(range(16, 600), SILENT, spread_out(150))
     assert changes == [(300, 5), (315, 2)], "the count of 0 s counts until 300 s, that of 15 s until 315 s"
 

@@ -28,7 +28,7 @@ def test_it_packs_unowned_partitions_at_once_and_all_at_each_interval():
 
     for at_s in (1, 15, 29.9):
         later = policy.decide(seen([100, 60, 40], replicas=2, owned=[0, 1, 0], at_s=at_s))
-        assert later.action is Action.HOLD
+        assert later.action is Action.NO_CHANGE
     assert "the next packing is in 0.1 s" in later.reason
     due = policy.decide(seen([100, 60, 40], replicas=2, owned=[0, 1, 0], at_s=30))
     assert due.reason.startswith("30 s since the last packing, packed by BFD")
@@ -40,7 +40,7 @@ def test_write_speeds_are_averages_over_the_window():
         policy.decide(seen([100, 40], replicas=1, at_s=second))
 
     one_burst = policy.decide(seen([190, 40], replicas=1, at_s=40))
-    assert (one_burst.action, one_burst.plan.count) == (Action.HOLD, 1), "(29·100 + 190)/30 + 40 fit 150"
+    assert (one_burst.action, one_burst.plan.count) == (Action.NO_CHANGE, 1), "(29·100 + 190)/30 + 40 fit 150"
     for second in range(41, 60):
         policy.decide(seen([190, 40], replicas=1, at_s=second))
     lasting = policy.decide(seen([190, 40], replicas=1, at_s=60))
@@ -54,6 +54,6 @@ def test_a_full_replica_is_relieved_before_the_interval_ends():
     busy = policy.decide(seen([110, 80], replicas=1, at_s=1))
     full = policy.decide(seen([130, 80], replicas=1, at_s=2))
 
-    assert busy.action is Action.HOLD, "above the packer's 150, below the 200 that it serves"
+    assert busy.action is Action.NO_CHANGE, "above the packer's 150, below the 200 that it serves"
     assert (full.action, full.plan.count) == (Action.UP, 2)
     assert "payment-0 is full: 210 events/s written, 200 served (μ)" in full.reason

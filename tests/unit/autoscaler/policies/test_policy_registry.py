@@ -27,7 +27,7 @@ def test_options_override_the_shared_settings():
     busy = seen([110, 0])
 
     assert make_policy("algorithm-1", settings).decide(seen([60, 50])).action is Action.UP
-    assert make_policy("algorithm-1", settings, options={"f_up": 1}).decide(busy).action is Action.HOLD
+    assert make_policy("algorithm-1", settings, options={"f_up": 1}).decide(busy).action is Action.NO_CHANGE
     assert make_policy("static", settings, options={"static_replicas": 2}).decide(busy).plan.count == 2
 
 

@@ -47,7 +47,7 @@ def test_the_packing_of_the_peak_is_kept():
     assert sorted(map(sorted, groups.values())) == [[0], [1, 3], [2]]
     owned = [timeline.names.index(start.plan.assignment[partition]) for partition in range(4)]
     for rates in ([80, 40, 40, 30], [500] * 4, [0] * 4):
-        assert timeline.at(1, rates, owned=owned).action is Action.HOLD
+        assert timeline.at(1, rates, owned=owned).action is Action.NO_CHANGE
 
 
 def clairvoyant(schedule):

@@ -27,7 +27,7 @@ class GroupTimeline:
     def at(self, at_s, rates, lags=None, **more):
         """Decide at second `at_s`; return the decision."""
         self.decision = self.policy.decide(seen(rates, lags, replicas=self.names, at_s=at_s, **more))
-        if self.obeys and self.decision.action is not Action.HOLD:
+        if self.obeys and self.decision.action is not Action.NO_CHANGE:
             self.names = list(self.decision.plan.replicas)
         return self.decision
 

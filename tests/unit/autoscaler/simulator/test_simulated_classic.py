@@ -9,8 +9,8 @@ from autoscaler.simulator.settings import Failure
 from contracts.rebalance_protocol import RebalanceProtocol
 
 BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
-EAGER = {"delivery": RebalanceProtocol.EAGER, "rebalance_time_s": 0.1}
-COOPERATIVE = {"delivery": RebalanceProtocol.COOPERATIVE_STICKY, "rebalance_time_s": 0.1}
+EAGER = {"rebalance_protocol": RebalanceProtocol.EAGER, "rebalance_time_s": 0.1}
+COOPERATIVE = {"rebalance_protocol": RebalanceProtocol.COOPERATIVE_STICKY, "rebalance_time_s": 0.1}
 
 
 def test_eager_stops_the_whole_group_for_the_rebalance_time():

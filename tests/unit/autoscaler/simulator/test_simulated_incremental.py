@@ -39,7 +39,9 @@ def test_a_partition_in_its_pause_is_redirected_and_pauses_anew():
 
 def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_owner():
     beats = Heartbeats(500_000, seed=1)
-    story = Story([(at, at // 20 % 2) for at in range(0, 3000, 20)], delivery=RebalanceProtocol.KIP848, heartbeat_s=0.5)
+    story = Story(
+        [(at, at // 20 % 2) for at in range(0, 3000, 20)], rebalance_protocol=RebalanceProtocol.KIP848, heartbeat_s=0.5
+    )
     story.at(100).plan([0, 1])
     served = story.served()
     stops_ms = beats.next_us(0, 100_000) / 1000

@@ -17,25 +17,25 @@ def test_lag_is_what_was_produced_and_is_not_committed():
     assert Story(SECONDS, poll_events=8).at(45).lags() == [5, 5], "a batch is committed when it is finished"
 
 
-@pytest.mark.parametrize("delivery", [RebalanceProtocol.INCREMENTAL, RebalanceProtocol.SHARE])
-def test_replicas_report_what_they_finished_too_late_since_the_look_before(delivery):
+@pytest.mark.parametrize("rebalance_protocol", [RebalanceProtocol.INCREMENTAL, RebalanceProtocol.SHARE])
+def test_replicas_report_what_they_finished_too_late_since_the_look_before(rebalance_protocol):
     events = [(1000 * second, k % 2) for second in range(3) for k in range(20)]
-    story = Story(events, latency_target_s=0.125, delivery=delivery)
+    story = Story(events, latency_target_s=0.125, rebalance_protocol=rebalance_protocol)
     assert [one.late for one in story.at(100).observe().replicas] == [0], "ten are done, in time"
     assert [one.late for one in story.at(180).observe().replicas] == [6], "those done at 130 to 180"
     assert [one.late for one in story.at(1100).observe().replicas] == [2]
-    story.plan([0, 1] if delivery is RebalanceProtocol.INCREMENTAL else None, replicas=[0, 1])
+    story.plan([0, 1] if rebalance_protocol is RebalanceProtocol.INCREMENTAL else None, replicas=[0, 1])
     assert sum(one.late for one in story.at(2900).observe().replicas) > 0
     assert [one.late for one in story.at(2950).observe().replicas] == [0, 0]
 
 
-@pytest.mark.parametrize("delivery", [RebalanceProtocol.INCREMENTAL, RebalanceProtocol.SHARE])
-def test_who_leaves_or_has_left_reports_what_it_finished_too_late(delivery):
-    story = Story([(0, k % 2) for k in range(60)], latency_target_s=0.125, delivery=delivery)
-    story.at(1).plan([0, 1] if delivery is RebalanceProtocol.INCREMENTAL else None, replicas=[0, 1])
+@pytest.mark.parametrize("rebalance_protocol", [RebalanceProtocol.INCREMENTAL, RebalanceProtocol.SHARE])
+def test_who_leaves_or_has_left_reports_what_it_finished_too_late(rebalance_protocol):
+    story = Story([(0, k % 2) for k in range(60)], latency_target_s=0.125, rebalance_protocol=rebalance_protocol)
+    story.at(1).plan([0, 1] if rebalance_protocol is RebalanceProtocol.INCREMENTAL else None, replicas=[0, 1])
     before = story.at(100).observe()
     assert not before.late_of_removed_replicas
-    story.plan([0, 0] if delivery is RebalanceProtocol.INCREMENTAL else None, replicas=[0])
+    story.plan([0, 0] if rebalance_protocol is RebalanceProtocol.INCREMENTAL else None, replicas=[0])
     seen = [story.at(at).observe() for at in (140, 900, 1000)]
     assert {name for one in seen for name in one.late_of_removed_replicas} == {"payment-1"}
     late = sum(one.replicas[0].late + sum(one.late_of_removed_replicas.values()) for one in (before, *seen))

@@ -31,7 +31,7 @@ class Scripted:
     def decide(self, observation):
         owners = self.plans.get(int(observation.at_s))
         if owners is None:
-            return Decision(Action.HOLD, Plan(observation.replica_names, observation.assignment), "as written")
+            return Decision(Action.NO_CHANGE, Plan(observation.replica_names, observation.assignment), "as written")
         count = len(set(owners))
         now = observation.requested_replicas
         action = Action.UP if count > now else Action.DOWN if count < now else Action.REASSIGN

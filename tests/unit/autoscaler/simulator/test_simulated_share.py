@@ -5,7 +5,7 @@ from unit.autoscaler.simulator.worlds import Story
 from autoscaler.simulator.settings import Failure
 from contracts.rebalance_protocol import RebalanceProtocol
 
-SHARE = {"delivery": RebalanceProtocol.SHARE}
+SHARE = {"rebalance_protocol": RebalanceProtocol.SHARE}
 BURST = [(0, 0), (0, 0), (0, 0), (0, 0), (0, 1), (0, 1)]
 
 

@@ -30,7 +30,7 @@ class Storm:
     def decide(self, observation):
         wanted = next(self.plans, None)
         if wanted is None and observation.replicas:
-            return Decision(Action.HOLD, self.last.plan, "calm")
+            return Decision(Action.NO_CHANGE, self.last.plan, "calm")
         if wanted is not None:
             owners, counts_only = wanted
             self.last = decision(None if counts_only else owners, replicas=owners, action=Action.UP)
@@ -41,7 +41,7 @@ plan = st.none() | st.tuples(st.tuples(*[st.integers(0, 3)] * PARTITIONS), st.bo
 events = st.lists(st.tuples(st.integers(0, 3_999_999), st.integers(0, PARTITIONS - 1)), max_size=150).map(sorted)
 worlds = st.builds(
     SimulationSettings,
-    delivery=st.just(RebalanceSettings()),
+    rebalance_protocol=st.just(RebalanceSettings()),
     startup_s=st.sampled_from([0.0, 0.3, None]),
     decision_interval_s=st.sampled_from([0.05, 0.25]),
     initial_replicas=st.integers(1, 3),
@@ -60,19 +60,19 @@ deliveries = st.builds(
 )
 
 
-def run_of(delivery, events, plans, world, how):
+def run_of(rebalance_protocol, events, plans, world, how):
     times = np.array([at for at, _ in events], np.int64)
     places = np.array([partition for _, partition in events], np.int32)
     workload = Workload.whole(Arrivals(times, places), partitions=PARTITIONS, duration_s=DURATION_S)
-    world = replace(world, delivery=RebalanceSettings(delivery=delivery, **how))
+    world = replace(world, rebalance_protocol=RebalanceSettings(rebalance_protocol=rebalance_protocol, **how))
     return simulate(workload, Storm(plans), world)
 
 
-@pytest.mark.parametrize("delivery", RebalanceProtocol)
+@pytest.mark.parametrize("rebalance_protocol", RebalanceProtocol)
 @settings(max_examples=40, deadline=None)
 @given(events=events, plans=st.lists(plan, max_size=40), world=worlds, how=deliveries)
-def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(delivery, events, plans, world, how):
-    run = run_of(delivery, events, plans, world, how)
+def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(rebalance_protocol, events, plans, world, how):
+    run = run_of(rebalance_protocol, events, plans, world, how)
     served = run.events
     assert len(run.latency_us) == len(served.done_us) == len(events)
     assert (served.started_us >= served.intended_us).all()
@@ -86,7 +86,7 @@ def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(deliver
         own = served.replica == number
         assert (served.started_us[own] >= from_us).all()
         assert (served.done_us[own] <= until_us).all(), "nobody serves for free"
-    for partition in range(PARTITIONS) if delivery is not RebalanceProtocol.SHARE else ():
+    for partition in range(PARTITIONS) if rebalance_protocol is not RebalanceProtocol.SHARE else ():
         own = served.partition == partition
         assert (served.started_us[own][1:] >= served.done_us[own][:-1]).all(), "the order of a partition is kept"
     assert sorted(entry.at_us for entry in run.entries()) == [entry.at_us for entry in run.entries()]

@@ -30,11 +30,15 @@ def decision(owners, replicas=None, action=Action.REASSIGN):
 class Story:
     """One world, turned by hand."""
 
-    def __init__(self, events_ms, *, partitions=2, delivery=RebalanceProtocol.INCREMENTAL, settings=None, **how):
+    def __init__(
+        self, events_ms, *, partitions=2, rebalance_protocol=RebalanceProtocol.INCREMENTAL, settings=None, **how
+    ):
         """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
         of_delivery = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
-        self.settings = SimulationSettings(delivery=RebalanceSettings(delivery=delivery, **of_delivery), **how)
+        self.settings = SimulationSettings(
+            rebalance_protocol=RebalanceSettings(rebalance_protocol=rebalance_protocol, **of_delivery), **how
+        )
         self.simulation = Simulation(workload_of(events_ms, partitions=partitions), self.settings)
         self.group = self.simulation.group
 

@@ -55,7 +55,7 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
         duration_us=seconds * 1_000_000,
         target_us=TARGET_US,
         late_share=0.001,
-        pause_us=round(world.delivery.pause_s * 1e6),
+        pause_us=round(world.rebalance_protocol.pause_s * 1e6),
         startup_us=round((world.startup_s or 0) * 1e6),
         **({"owners": (0, 0, 0), "replicas": 1, "most_replicas": 3} | changes),
     )
@@ -91,7 +91,7 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
     times_us, partition = np.array(times, np.int64), np.array(partitions, np.int64)
     world = SimulationSettings(
         service=ServiceSettings(distribution=distribution),
-        delivery=RebalanceSettings(pause_s=pause_s),
+        rebalance_protocol=RebalanceSettings(pause_s=pause_s),
         tick_offset_s=offset_s,
         startup_s=startup_s,
         initial_replicas=there,
@@ -157,7 +157,7 @@ def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
     """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,011 is late."""
     times_us = np.array([0] * 101 + [1_000_000] * 10 + [2_000_000] * 900, np.int64)
     partition = np.array([0] * 51 + [1] * 50 + [1] * 10 + [0, 1, 2] * 300, np.int64)
-    world = SimulationSettings(delivery=RebalanceSettings(pause_s=0.05), tick_offset_s=0.9)
+    world = SimulationSettings(rebalance_protocol=RebalanceSettings(pause_s=0.05), tick_offset_s=0.9)
     times_us[-900:] += 5000 * np.arange(900)
     found, _ = optimum(question(times_us, partition, world, 7))
     assert (found.late, found.why) == (1, "")
@@ -168,8 +168,8 @@ def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
     ("changes", "why"),
     [
         ({"startup_s": "gke"}, "start-ups are random"),
-        ({"payment.delivery": "share", "policy": "linear"}, "a share group has no owners"),
-        ({"payment.delivery": "eager"}, "each change stops the whole group"),
+        ({"payment.rebalance_protocol": "share", "policy": "linear"}, "a share group has no owners"),
+        ({"payment.rebalance_protocol": "eager"}, "each change stops the whole group"),
     ],
 )
 def test_where_no_optimum_is_known_it_is_said(changes, why):

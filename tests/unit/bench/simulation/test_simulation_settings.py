@@ -12,14 +12,23 @@ def world(**changes: object):
 
 
 def test_the_rebalance_time_is_the_pause_of_a_moved_partition_or_the_stop_of_the_group() -> None:
-    incremental, eager = world(rebalance_time_s=2), world(rebalance_time_s=2, delivery="eager", heartbeat_s=3)
-    assert incremental.delivery.pause_s == 2
-    assert (eager.delivery.delivery, eager.delivery.rebalance_time_s, eager.delivery.heartbeat_s) == ("eager", 2, 3)
+    incremental, eager = world(rebalance_time_s=2), world(rebalance_time_s=2, rebalance_protocol="eager", heartbeat_s=3)
+    assert incremental.rebalance_protocol.pause_s == 2
+    assert (
+        eager.rebalance_protocol.rebalance_protocol,
+        eager.rebalance_protocol.rebalance_time_s,
+        eager.rebalance_protocol.heartbeat_s,
+    ) == ("eager", 2, 3)
     assert incremental.planned_rebalance_time_s == eager.planned_rebalance_time_s == 2
 
 
-@pytest.mark.parametrize("delivery", RebalanceProtocol)
-def test_every_delivery_can_be_simulated_by_either_key(delivery) -> None:
-    assert world(delivery=delivery.value).delivery.delivery is delivery
-    if delivery in RUNTIMES:
-        assert world(runtime=delivery.value, policy="linear").delivery.delivery is delivery
+@pytest.mark.parametrize("rebalance_protocol", RebalanceProtocol)
+def test_every_delivery_can_be_simulated_by_either_key(rebalance_protocol) -> None:
+    assert (
+        world(rebalance_protocol=rebalance_protocol.value).rebalance_protocol.rebalance_protocol is rebalance_protocol
+    )
+    if rebalance_protocol in RUNTIMES:
+        assert (
+            world(runtime=rebalance_protocol.value, policy="linear").rebalance_protocol.rebalance_protocol
+            is rebalance_protocol
+        )

@@ -59,11 +59,11 @@ def test_a_replica_is_unhealthy_while_its_lease_is_expired(partitions):
     for replica.now_s in (7.0, 8.0):
         (reason,) = replica.vitals.health().reasons
         assert f"not confirmed the membership for {replica.now_s:.1f} s" in reason
-        assert replica.vitals.progress().unwell == (reason,)
+        assert replica.vitals.progress().problems == (reason,)
         assert replica.metric("healthy") == 0
     replica.lease.renew(8.0)
     assert replica.vitals.health().ok
-    assert replica.vitals.progress().unwell == ()
+    assert replica.vitals.progress().problems == ()
     assert replica.metric("healthy") == 1
 
 

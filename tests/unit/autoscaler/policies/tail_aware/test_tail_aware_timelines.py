@@ -56,7 +56,7 @@ class Group:
 
 def test_a_burst_that_one_replica_serves_in_time_needs_no_second():
     group = Group(5)
-    assert all(decision.action is Action.HOLD for decision in group.run([20] * 5, 30))
+    assert all(decision.action is Action.NO_CHANGE for decision in group.run([20] * 5, 30))
 
 
 def test_even_arrivals_need_half_the_replicas_that_bursts_need():

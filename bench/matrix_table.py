@@ -10,8 +10,8 @@ import msgspec
 
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
 from bench.simulation.sent import CLAIRVOYANT
-from report.measures import Against, Interval, bootstrap_interval, paired_difference, pareto_front
-from report.run_info import FORESEEING
+from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference, pareto_front
+from report.run_info import CLAIRVOYANT_POLICIES
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
@@ -53,7 +53,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The least share among the seeds."""
     lost: int
     reference: str
-    more: dict[str, Against]
+    more: dict[str, PairedDifference]
     """Mean of each of DIFFERENCES minus that of the reference on the same seeds; empty for the reference itself."""
     on_front: bool
     """No other contender of the case has more events in time at the same cost, or as many at less."""
@@ -110,7 +110,7 @@ def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[J
     ran = {name: some for name, some in ran.items() if not any(FAILED in row for row in some)}
     reference = next((name for name in REFERENCES if name in [one.label for one, *_ in asked]), asked[0][0].label)
     best = {job.seed: rows[job] for job in optima if rows[job].get("optimum_replica_minutes")}
-    playing = [one.label for one, *_ in asked if one.label in ran and one.policy not in FORESEEING]
+    playing = [one.label for one, *_ in asked if one.label in ran and one.policy not in CLAIRVOYANT_POLICIES]
     points = [(_mean(ran[name], "in_sla"), _mean(ran[name], "replica_minutes")) for name in playing]
     front = {playing[at] for at in pareto_front(points)}
     for one, jobs, random in asked:
@@ -155,13 +155,13 @@ def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, kept: bool) -> dic
     return {name: bootstrap_interval(values) for name, values in known.items() if values}
 
 
-def _against(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: bool) -> Against:
+def _against(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: bool) -> PairedDifference:
     found = paired_difference([row[name] for row in rows], [row[name] for row in others])
     known = len(rows) > 1 or not random
     return msgspec.structs.replace(found, distinguishable=known and found.distinguishable)
 
 
-def interval(value: Interval | Against | None, times: float, how: str) -> str:
+def interval(value: Interval | PairedDifference | None, times: float, how: str) -> str:
     """Return mean (low to high) in another unit; the mean alone where all runs were equal."""
     if value is None:
         return "–"
@@ -169,7 +169,7 @@ def interval(value: Interval | Against | None, times: float, how: str) -> str:
     return mean if low == mean == high else f"{mean} ({low} to {high})"
 
 
-def difference(value: Against | None, times: float, how: str) -> str:
+def difference(value: PairedDifference | None, times: float, how: str) -> str:
     """Return a difference with its interval; in brackets where it is not distinguishable from none."""
     shown = interval(value, times, "+" + how)
     return shown if value is None or value.distinguishable or not value.mean else f"[{shown}]"
@@ -187,7 +187,9 @@ COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "changes": lambda line: f"{sum(line.figures[name].mean for name in CHANGES if name in line.figures):.4g}",
     "points more": lambda line: difference(line.more.get("in_sla"), 100, ".3f"),
     "r-m more": lambda line: difference(line.more.get("replica_minutes"), 1, ".2f"),
-    "on the front": lambda line: "knows the future" if line.policy in FORESEEING else "yes" if line.on_front else "no",
+    "on the front": lambda line: (
+        "knows the future" if line.policy in CLAIRVOYANT_POLICIES else "yes" if line.on_front else "no"
+    ),
 }
 
 

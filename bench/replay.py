@@ -27,9 +27,9 @@ from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
 from report.history import Journal, started_us
 from report.measures import replica_minutes
-from report.result import RESULT_FILE, Otherwise, Result
+from report.result import RESULT_FILE, OtherPolicy, Result
 from report.run_info import EVENTS, RUN_FILE, RunInfo
-from report.stored import stored_events, stored_journal
+from report.stored import load_events, load_journal
 from report.table import NONE, Table, coalesce
 
 Times = NDArray[np.int64]
@@ -147,7 +147,7 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
     )
 
 
-def otherwise(folder: Path) -> tuple[Otherwise, ...]:
+def otherwise(folder: Path) -> tuple[OtherPolicy, ...]:
     """Return the cost and the share in time of the run's events under `OTHERS`. Raises BenchError."""
     try:
         info = RunInfo.load(folder)
@@ -158,7 +158,7 @@ def otherwise(folder: Path) -> tuple[Otherwise, ...]:
         raise BenchError(str(wrong)) from wrong
 
 
-def _under(policy: str, folder: Path, info: RunInfo) -> Otherwise:
+def _under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
     change = {"autoscaler.policy": policy}
     if info.world != "simulated":
         found = replay(folder, change).simulated
@@ -167,7 +167,7 @@ def _under(policy: str, folder: Path, info: RunInfo) -> Otherwise:
         if result.events != info.events_scheduled:
             raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
         found = msgspec.structs.asdict(result)
-    return Otherwise(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
+    return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
 
 def read_run(folder: Path) -> Recorded:
@@ -175,7 +175,7 @@ def read_run(folder: Path) -> Recorded:
     info = _record(folder, RUN_FILE, RunInfo, "not the folder of a run")
     result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
     try:
-        (events,), journal = stored_events(folder / EVENTS).pieces(lambda rows: rows), Journal(stored_journal(folder))
+        (events,), journal = load_events(folder / EVENTS).pieces(lambda rows: rows), Journal(load_journal(folder))
     except ReportError as wrong:
         raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
     recorded = Recorded(info, result, _served(events, result.provenance.started_us), journal)

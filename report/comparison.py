@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from contracts.validation import InvalidSettingsError
-from report.measures import Against, Interval, bootstrap_interval, paired_difference
+from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
 from report.run_info import RUN_FILE, RunInfo
 from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share
@@ -41,7 +41,7 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     """Of them, those that meet one of the reference with the same seed."""
     means: dict[str, Interval | None]
     """Figure → mean with its interval; null: not known of every run."""
-    differences: dict[str, Against | None]
+    differences: dict[str, PairedDifference | None]
     """Figure → mean difference from the reference; null also without pairs."""
 
 
@@ -134,12 +134,12 @@ def markdown(found: Comparison) -> str:
     return "\n\n".join([f"# {found.scenario}", lines, *found.problems, found.method]) + "\n"
 
 
-def _said(value: Interval | Against | None, say: Callable[[float], str]) -> str:
+def _said(value: Interval | PairedDifference | None, say: Callable[[float], str]) -> str:
     if value is None:
         return UNKNOWN
     mean, low, high = (say(one) for one in (value.mean, value.low, value.high))
     text = mean if low == high else f"{mean} ({low} to {high})"
-    return f"[{text}]" if isinstance(value, Against) and not value.distinguishable else text
+    return f"[{text}]" if isinstance(value, PairedDifference) and not value.distinguishable else text
 
 
 def _mean(runs: Sequence[Entrant], name: str) -> Interval | None:
@@ -147,7 +147,7 @@ def _mean(runs: Sequence[Entrant], name: str) -> Interval | None:
     return None if None in values else bootstrap_interval(values)
 
 
-def _difference(pairs: Sequence[tuple[Entrant, Entrant]], name: str) -> Against | None:
+def _difference(pairs: Sequence[tuple[Entrant, Entrant]], name: str) -> PairedDifference | None:
     values = [tuple(getattr(one.result, name) for one in pair) for pair in pairs]
     if not values or any(None in pair for pair in values):
         return None

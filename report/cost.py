@@ -10,7 +10,7 @@ from contracts.journal import PlanWritten, TickRecord
 from report import history
 from report.history import Journal
 from report.measures import IntArray, bin_capacity, bins, percentile_us
-from report.result import Cost, Starts
+from report.result import Cost, StartupTimes
 from report.run_info import RunInfo
 from report.table import Table
 from report.terms import Usual
@@ -39,13 +39,13 @@ def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None
     )
 
 
-def starts(journal: Journal) -> Starts | None:
+def starts(journal: Journal) -> StartupTimes | None:
     """Return how long replicas took to start."""
     took = history.started_us(journal.changes)
     if not took:
         return None
     p50, p99, longest = (percentile_us(np.array(took, np.int64), share) / 1e6 for share in (0.5, 0.99, 1.0))
-    return Starts(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
+    return StartupTimes(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
 
 
 def packing_of(run: RunInfo, arrived: Table, usual: Usual) -> IntArray | None:

@@ -161,7 +161,7 @@ def report_stored(folder: Path) -> Result:
     """Report on the run in `folder` and write result.json there. Raises ReportError."""
     run = load_run(folder)
     try:
-        result = measure(run, stored.stored_events(folder / EVENTS), stored.stored_journal(folder), now_us=clock_us())
+        result = measure(run, stored.load_events(folder / EVENTS), stored.load_journal(folder), now_us=clock_us())
     except ReportError as refused:
         raise ReportError(f"{folder}: {refused}") from refused
     save(result, folder)

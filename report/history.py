@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from contracts.journal import JournalEntry, PlanAlternative, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from report.result import DecisionMade, Failure
+from report.result import Failure, PlanDecision
 
 MICROSECONDS: Final = 1_000_000
 OPEN: Final = sys.maxsize
@@ -92,7 +92,7 @@ def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) 
     return tuple(seen.get(second) for second in range(seconds))
 
 
-def decisions(journal: Journal, started_us: int) -> tuple[DecisionMade, ...]:
+def decisions(journal: Journal, started_us: int) -> tuple[PlanDecision, ...]:
     """Return every plan, with its time since the start of the run and what was weighed at its tick."""
 
     def weighed(plan: PlanWritten) -> tuple[PlanAlternative, ...]:
@@ -101,7 +101,7 @@ def decisions(journal: Journal, started_us: int) -> tuple[DecisionMade, ...]:
         return journal.ticks[newest].alternatives if known else ()
 
     return tuple(
-        DecisionMade(
+        PlanDecision(
             at_s=(plan.at_us - started_us) / MICROSECONDS,
             **{name: getattr(plan, name) for name in ("epoch", "action", "moved", "reason")},
             replicas=len(plan.replicas),

@@ -9,7 +9,7 @@ import numpy as np
 
 from report.percentiles import SPANS, spans
 from report.result import Effects, Integrity, TopicRecords
-from report.stored import COLUMN_OF, COUNTED, CUSTOMER, PLACED
+from report.stored import COLUMN_OF, COUNTED, CUSTOMER_COLUMN, PLACED
 from report.table import NONE, Groups, Ints, Mask, Rows, Table, before, begins, coalesce, running_max
 from report.terms import TIMES
 from report.wording import several
@@ -67,7 +67,11 @@ def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_or
     """Return what is wrong. counts: of `totals`. key_order: whether the events of a customer had to stay in order."""
     placed = rows.known.issuperset(PLACED)
     repeated = sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values())
-    by_key = sum(rows.pieces(_overtaking_customers, by=CUSTOMER)) if placed and CUSTOMER in rows.known else None
+    by_key = (
+        sum(rows.pieces(_overtaking_customers, by=CUSTOMER_COLUMN))
+        if placed and CUSTOMER_COLUMN in rows.known
+        else None
+    )
     found: dict[str, Any] = {
         "lost": lost,
         "duplicates": repeated if COUNTED in rows.known else None,
@@ -102,11 +106,11 @@ def _overtaking_customers(events: Table) -> int:
     An event came when it was asked for, but not before those ahead of it in its partition: there offsets tell, and
     sources need not have equal clocks. Of two that came at once to different partitions neither is the earlier.
     """
-    here, ahead_us = _ahead(events.where(events[CUSTOMER] != NONE), CUSTOMER, "partition")
+    here, ahead_us = _ahead(events.where(events[CUSTOMER_COLUMN] != NONE), CUSTOMER_COLUMN, "partition")
     asked_us = coalesce(here["accepted_us"], here["placed_us"], here["intended_us"])
-    came_us = running_max(asked_us, begins(here[CUSTOMER], here["partition"]))
-    order = np.lexsort([came_us, here[CUSTOMER]])
-    customer, done_by_us = here[CUSTOMER][order], here["done_us"][order]
+    came_us = running_max(asked_us, begins(here[CUSTOMER_COLUMN], here["partition"]))
+    order = np.lexsort([came_us, here[CUSTOMER_COLUMN]])
+    customer, done_by_us = here[CUSTOMER_COLUMN][order], here["done_us"][order]
     first = begins(customer)
     before_us = before(running_max(done_by_us, first), first)
     at_once = Groups(customer, came_us[order])  # of those that came at once, the first knows what came before all

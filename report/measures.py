@@ -100,7 +100,7 @@ class Interval(msgspec.Struct, frozen=True):
     high: float
 
 
-class Against(Interval, frozen=True):
+class PairedDifference(Interval, frozen=True):
     """Mean of paired differences, one's own minus the reference on the same seed."""
 
     distinguishable: bool
@@ -116,7 +116,7 @@ def bootstrap_interval(values: Sequence[float]) -> Interval:
     return Interval(*_bounds(_finite(values)))
 
 
-def paired_difference(a: Sequence[float], b: Sequence[float]) -> Against:
+def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     """Return the mean of a[i] − b[i] with its interval. Pairs share a seed, so what both suffer cancels out.
 
     Raises ValueError for different numbers of values, and as `bootstrap_interval` does.
@@ -124,7 +124,7 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Against:
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
     mean, low, high = _bounds(_finite(a) - _finite(b))
-    return Against(mean, low, high, distinguishable=not low <= 0 <= high)
+    return PairedDifference(mean, low, high, distinguishable=not low <= 0 <= high)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:

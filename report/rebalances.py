@@ -15,7 +15,7 @@ import numpy as np
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 from report.history import Journal
-from report.result import RebalanceRound, Rebalances
+from report.result import RebalanceRecord, Rebalances
 from report.run_info import RunInfo
 from report.table import NONE, Groups, Ints, Rows, Table, before, begins, coalesce, places, running_max
 from report.terms import NOWHERE, Terms
@@ -178,7 +178,7 @@ def _sent(events: Table, wanted: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
 
 def rounds(
     found: Iterable[Takeover], plans: Sequence[PlanWritten], deaths: Deaths, terms: Terms
-) -> list[RebalanceRound]:
+) -> list[RebalanceRecord]:
     """Return the takeovers, rebalance by rebalance: those of one kind under one plan. plans: by time, at least one.
 
     A takeover carries out the plan of its epoch, else the newest when the partition was served again.
@@ -199,7 +199,7 @@ def rounds(
     return [_round(some, plan, kind, terms) for plan, kind, some in every]
 
 
-def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, terms: Terms) -> RebalanceRound:
+def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, terms: Terms) -> RebalanceRecord:
     transit_us = terms.usual.transit_us
     waited = [one for one in some if one.came_us - one.sent_us > WAITED_TRANSITS * transit_us]
     served_us = max((one.came_us for one in waited), default=None)
@@ -208,7 +208,7 @@ def _round(some: Sequence[Takeover], plan: PlanWritten, kind: str, terms: Terms)
     met = [one for one in waited if one.came_us > begin_us]
     pauses = [one.came_us - max(one.left_us, one.sent_us + transit_us, begin_us) for one in met]
     partitions = len({one.partition for one in some})
-    return RebalanceRound(
+    return RebalanceRecord(
         at_s=(max(one.came_us for one in some) - terms.started_us) / 1e6,
         kind=kind,
         members=max(1, len(plan.replicas)),

@@ -14,7 +14,7 @@ from report import replace_file
 
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
-EPISODES_IN_JSON: Final = {"episodes": "spells", "episodes_left_out": "spells_left_out"}
+EPISODE_JSON_KEYS: Final = {"episodes": "spells", "episodes_left_out": "spells_left_out"}
 """Field → its name in result.json, which readers rely on."""
 
 
@@ -103,7 +103,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     latency_s: tuple[float, ...]
 
 
-class DecisionMade(msgspec.Struct, frozen=True, kw_only=True):
+class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
     """A plan that was written."""
 
     at_s: float
@@ -127,7 +127,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Starts(msgspec.Struct, frozen=True, kw_only=True):
+class StartupTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the request of a replica until it was ready."""
 
     replicas: int
@@ -186,7 +186,7 @@ class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence with the figures of the cause."""
 
 
-class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODES_IN_JSON):
+class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODE_JSON_KEYS):
     """Causes of late events. Each late event has one cause: `causes` add up to `late`, or to `explained`."""
 
     late: int
@@ -247,7 +247,7 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     suspect: tuple[str, ...]
 
 
-class RebalanceRound(msgspec.Struct, frozen=True, kw_only=True):
+class RebalanceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A change of owners, as events show it; durations are null if no event waited."""
 
     at_s: float
@@ -269,11 +269,11 @@ class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
 
     rebalance_protocol: str
     """Rebalance protocol: incremental, eager, or the name of a runtime."""
-    rounds: tuple[RebalanceRound, ...]
+    rounds: tuple[RebalanceRecord, ...]
     rounds_left_out: int = 0
 
 
-class Otherwise(msgspec.Struct, frozen=True, kw_only=True):
+class OtherPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of another policy for the same events, from the simulator."""
 
     policy: str
@@ -343,7 +343,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[Stage, ...]
     distribution: Distribution
     series: Series
-    decisions: tuple[DecisionMade, ...]
+    decisions: tuple[PlanDecision, ...]
     failures: tuple[Failure, ...]
     breakdowns: Breakdowns = Breakdowns()
     tail: Tail | None = None
@@ -352,8 +352,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
     """Null without plans or owners."""
-    starts: Starts | None = None
-    otherwise: tuple[Otherwise, ...] | None = None
+    starts: StartupTimes | None = None
+    otherwise: tuple[OtherPolicy, ...] | None = None
     provenance: Provenance
     v: int = RESULT_VERSION
 
@@ -363,7 +363,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return self.in_sla >= self.percentile
 
     @property
-    def journaled(self) -> bool:
+    def has_journal(self) -> bool:
         """Whether a journal tells what was requested, planned and paid."""
         return any(value is not None for value in self.series.requested_replicas) or bool(self.decisions)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_IN_MEMORY: Final = 999_999
 """Events that one process counts by itself; of more, Spark hands out the rows."""
-WHOLE: Final = "_SUCCESS"
+SUCCESS_FILE: Final = "_SUCCESS"
 """File that stands last in a Parquet folder."""
 COLUMN_OF: Final[dict[Topic, str]] = {
     Topic.ORDERS_PLACED: "placed",
@@ -32,31 +32,31 @@ COLUMN_OF: Final[dict[Topic, str]] = {
     Topic.NOTIFICATIONS_SENT: "notified",
 }
 """Topic → prefix of its columns in events.parquet: `<prefix>_records`, `<prefix>_differ`."""
-CUSTOMER: Final = "customer_hash"
+CUSTOMER_COLUMN: Final = "customer_hash"
 SERVED: Final = ("replica", "received_us")
 """Columns that tell who served an event; causes of lateness are told from these."""
 PLACED: Final = ("partition", "offset")
 ASKED, COUNTED = (f"{COLUMN_OF[topic]}_records" for topic in (Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED))
 """Columns that tell what was asked for, done or not; and how often the topics carried an event."""
 LETTERS: Final = "dead_letters"
-EVERY: Final = frozenset({*SERVED, *PLACED, ASKED, COUNTED, LETTERS, CUSTOMER})
+EVERY: Final = frozenset({*SERVED, *PLACED, ASKED, COUNTED, LETTERS, CUSTOMER_COLUMN})
 """Columns that a file of events may lack. Figures that need one of them are then null."""
 COUNTS: Final = (LETTERS, *(f"{prefix}_records" for prefix in COLUMN_OF.values()))
 DIFFER: Final = tuple(f"{prefix}_differ" for prefix in COLUMN_OF.values())
-WHOLE_NUMBERS: Final = (
+INTEGER_COLUMNS: Final = (
     "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us", "partition",
     "offset", "epoch", *COUNTS,
 )  # fmt: skip
-YES_OR_NO: Final = ("accepted", *DIFFER)
-TEXTS: Final = ("event_id", "replica")
-COLUMNS: Final = (*WHOLE_NUMBERS, *YES_OR_NO, CUSTOMER, "replica")
+BOOLEAN_COLUMNS: Final = ("accepted", *DIFFER)
+TEXT_COLUMNS: Final = ("event_id", "replica")
+COLUMNS: Final = (*INTEGER_COLUMNS, *BOOLEAN_COLUMNS, CUSTOMER_COLUMN, "replica")
 """Columns that figures are computed from."""
 NEEDED: Final = ("event_id", "intended_us", "done_us")
 """Columns without which there can be no report; the first two are known of every event."""
 VERSION: Final = "unknown_version"
 
 
-class Stored:
+class StoredRows:
     """The event rows of a run, all in memory."""
 
     def __init__(self, rows: "pyarrow.Table", known: frozenset[str] = EVERY) -> None:
@@ -91,7 +91,7 @@ def table_of(names: Sequence[str], column: "Callable[[str], pyarrow.ChunkedArray
 
 def is_whole(place: Path) -> bool:
     """Return whether `place` is a Parquet file, or a folder that was finished."""
-    return place.is_file() or (place / WHOLE).exists()
+    return place.is_file() or (place / SUCCESS_FILE).exists()
 
 
 def _parquet(source: str | Path) -> "dataset.Dataset":
@@ -141,17 +141,19 @@ def row_groups(place: Path) -> list[tuple[str, int, int]]:
         return [(file.path, group.id, group.num_rows) for file in files for group in file.row_groups]
 
 
-def stored_events(place: Path, known: frozenset[str] = EVERY) -> Stored:
+def load_events(place: Path, known: frozenset[str] = EVERY) -> StoredRows:
     """Return the events in a run's columns at `place`. Raises ReportError where columns lack or have another type.
 
     known: of `EVERY`, the columns that were not filled in.
     """
     names = check_events(place)
     with _named(place):
-        return Stored(_parquet(place).to_table([name for name in COLUMNS if name in names]), known)
+        return StoredRows(_parquet(place).to_table([name for name in COLUMNS if name in names]), known)
 
 
-def check_events(source: str | Path, needed: Sequence[str] = (*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS)) -> list[str]:
+def check_events(
+    source: str | Path, needed: Sequence[str] = (*INTEGER_COLUMNS, *BOOLEAN_COLUMNS, *TEXT_COLUMNS)
+) -> list[str]:
     """Return the columns of events. Raises ReportError where one of `needed` lacks, or numbers are not whole."""
     from pyarrow import types  # noqa: PLC0415
 
@@ -159,7 +161,7 @@ def check_events(source: str | Path, needed: Sequence[str] = (*WHOLE_NUMBERS, *Y
         schema = _parquet(source).schema
         if missing := sorted(set(needed) - set(schema.names)):
             raise ReportError(lacks(missing))
-        whole = [schema.field(name) for name in WHOLE_NUMBERS if name in schema.names]
+        whole = [schema.field(name) for name in INTEGER_COLUMNS if name in schema.names]
         if others := [one for one in whole if not (types.is_integer(one.type) or types.is_null(one.type))]:
             said = ", ".join(f"{one.name} is {one.type} where a whole number should be" for one in others)
             raise ReportError(f"{said} (times are whole microseconds since 1970)")
@@ -176,9 +178,11 @@ def copy_events(source: str, to: Path) -> frozenset[str]:
     from pyarrow import compute as pc  # noqa: PLC0415
     from pyarrow import parquet as pq  # noqa: PLC0415
 
-    names = {*check_events(source, NEEDED)} & {*COLUMNS, *TEXTS, VERSION}
+    names = {*check_events(source, NEEDED)} & {*COLUMNS, *TEXT_COLUMNS, VERSION}
     types = (
-        dict.fromkeys(COLUMNS, pa.int64()) | dict.fromkeys(YES_OR_NO, pa.bool_()) | dict.fromkeys(TEXTS, pa.string())
+        dict.fromkeys(COLUMNS, pa.int64())
+        | dict.fromkeys(BOOLEAN_COLUMNS, pa.bool_())
+        | dict.fromkeys(TEXT_COLUMNS, pa.string())
     )
     rows, values, versions = 0, Counter[str](), set[int]()
     with _named(source), pq.ParquetWriter(to, pa.schema(list(types.items()))) as writer:
@@ -211,7 +215,7 @@ def other_version(versions: Iterable[int]) -> str:
     return f"records of schema version {others} beside {SCHEMA_VERSION}; {way}"
 
 
-def stored_journal(folder: Path) -> list[JournalEntry]:
+def load_journal(folder: Path) -> list[JournalEntry]:
     """Return the journal of the run in `folder`; none where it wrote none. Raises ReportError as `journal_at`."""
     return journal_at(folder / JOURNAL) if is_whole(folder / JOURNAL) else []
 

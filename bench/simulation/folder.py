@@ -17,15 +17,15 @@ from autoscaler.simulator.timeline import timeline
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
 from report.run_info import EVENTS, JOURNAL, RunInfo
-from report.stored import TEXTS, WHOLE, WHOLE_NUMBERS, YES_OR_NO
+from report.stored import BOOLEAN_COLUMNS, INTEGER_COLUMNS, SUCCESS_FILE, TEXT_COLUMNS
 
 BLOCK: Final = 5_000
 """Entries of the journal that are text at once: with many partitions each has kilobytes."""
 
 EVENT_TYPES: Final = {
-    **dict.fromkeys(WHOLE_NUMBERS, "int64"),
-    **dict.fromkeys(YES_OR_NO, "bool"),
-    **dict.fromkeys(TEXTS, "string"),
+    **dict.fromkeys(INTEGER_COLUMNS, "int64"),
+    **dict.fromkeys(BOOLEAN_COLUMNS, "bool"),
+    **dict.fromkeys(TEXT_COLUMNS, "string"),
     "partition": "int32",
 }
 """Columns of events.parquet."""
@@ -71,7 +71,7 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
             for block in blocks:
                 columns = [pyarrow.array(block[field.name], type=field.type) for field in schema]
                 writer.write_table(pyarrow.table(columns, schema=schema))
-        (place / WHOLE).touch()
+        (place / SUCCESS_FILE).touch()
     except OSError:
         shutil.rmtree(place, ignore_errors=True)
         raise

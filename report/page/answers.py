@@ -37,9 +37,9 @@ def answers(result: Result) -> list[Answer]:
 
 def key_figures(result: Result) -> list[tuple[str, str, str]]:
     """Return label, text and note of the six figures that say most."""
-    of, effects, journaled = result.cost, result.effects, result.journaled
+    of, effects, has_journal = result.cost, result.effects, result.has_journal
     ready = of.ready_replica_minutes if of else None
-    unknown = "" if journaled else "no journal tells"
+    unknown = "" if has_journal else "no journal tells"
     target = duration(result.latency_target_s)
     lost = f"{several(result.lost, 'event')} lost" if result.lost else "nothing lost"
     lost = "losses are not told by these events" if result.lost is None else lost
@@ -48,7 +48,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     pauses = [one.pause_s for one in result.rebalances.rounds if one.pause_s is not None] if result.rebalances else []
     paused = f", pauses of {duration(max(pauses))} at most" if pauses else ""
     paid = unknown or f"requested; ready {minutes(ready)}{started}"
-    plans = f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if journaled else UNKNOWN
+    plans = f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if has_journal else UNKNOWN
     moved = unknown or f"{several(result.moved_partitions or 0, 'partition')} moved{paused}"
     once = UNKNOWN if effects is None else "all" if result.whole else count(effects.exactly_once)
     orders = "not told by these events" if effects is None else f"of {several(effects.orders, 'order')}"

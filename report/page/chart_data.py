@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from report.causes import cause_title
-from report.result import DecisionMade, HeatMap, LateEpisode, Result
+from report.result import HeatMap, LateEpisode, PlanDecision, Result
 from report.wording import duration
 
 Values = Sequence[float | None]
@@ -139,7 +139,7 @@ def short(values: Floats) -> list[float | int | None]:
     return [None if np.isnan(value) else int(value) if value == int(value) else value for value in values.tolist()]
 
 
-def decisions_shown(result: Result) -> list[DecisionMade]:
+def decisions_shown(result: Result) -> list[PlanDecision]:
     """Return the decisions that the page lists, by time."""
     return sorted(sorted(result.decisions, key=lambda made: -made.moved)[:PLANS_SHOWN], key=lambda made: made.at_s)
 

@@ -114,7 +114,7 @@ def html(result: Result) -> str:
 
 
 def _details(result: Result) -> list[tuple[str, str, list[str], list[tuple[str, ...]]]]:
-    left_out = set() if result.journaled else {"cost"}
+    left_out = set() if result.has_journal else {"cost"}
     found = {one.name: one for one in sheets(result) if one.rows and one.name not in left_out}
     return [(found[name].title, note, *laid_out(found[name])) for name, note in DETAILS.items() if name in found]
 

@@ -63,7 +63,9 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     try:
         present = topics_on(connection)
     except ReportError as away:
-        torn = f"; {folder / EVENTS} is not whole: it holds no {stored.WHOLE}" if (folder / EVENTS).exists() else ""
+        torn = (
+            f"; {folder / EVENTS} is not whole: it holds no {stored.SUCCESS_FILE}" if (folder / EVENTS).exists() else ""
+        )
         raise ReportError(f"{away}{torn}") from away
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 
@@ -86,7 +88,7 @@ def _report_files(folder: Path, run: RunInfo, cluster: Cluster, files: Files) ->
     try:
         known = stored.copy_events(files.events, place)
         journal = files.journal or stored.journal_beside(files.events)
-        entries = stored.stored_journal(folder) if journal is None else stored.journal_at(journal)
+        entries = stored.load_journal(folder) if journal is None else stored.journal_at(journal)
         return _report(folder, run, cluster, place, source=files.events, known=known, entries=entries)
     finally:
         shutil.rmtree(place.parent, ignore_errors=True)
@@ -123,10 +125,10 @@ def _report(
             size_shuffles(spark, stored.count(events))
             rows: Rows = HandedOut(spark, events, folder / SCRATCH, known)
         else:
-            rows = stored.stored_events(events, known)
+            rows = stored.load_events(events, known)
         if run.started_us is None:
             run = bounded(run, rows, now_us=asked_us)
-        entries = stored.stored_journal(folder) if entries is None else entries
+        entries = stored.load_journal(folder) if entries is None else entries
         result = measure(run, rows, entries, now_us=asked_us)
     except (PySparkException, Py4JError) as failed:
         raise _not_read(folder, failed) from failed

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from report.stored import CUSTOMER, check_events, row_groups, table_of
+from report.stored import CUSTOMER_COLUMN, check_events, row_groups, table_of
 from report.table import T, Table
 
 MINUTE_US: Final = 60_000_000
@@ -41,9 +41,9 @@ class HandedOut:
         return list(context.parallelize(units, max(1, len(units))).map(partial(_piece, make)).collect())
 
     def _together(self, by: str) -> Path:
-        place, also = self._scratch / by, [CUSTOMER] if by == CUSTOMER else []
+        place, also = self._scratch / by, [CUSTOMER_COLUMN] if by == CUSTOMER_COLUMN else []
         rows = self._spark.read.parquet(local(self._places[""]))
-        rows = rows.where(f.col(CUSTOMER).isNotNull()) if also else rows
+        rows = rows.where(f.col(CUSTOMER_COLUMN).isNotNull()) if also else rows
         key = f.floor(f.col("intended_us") / MINUTE_US) if by == "minute" else f.col(by)
         rows.select(*OF_EVERY, *also).repartition(key).write.mode("overwrite").parquet(local(place))
         return place

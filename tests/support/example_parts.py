@@ -13,7 +13,7 @@ from report.result import (
     HeatMap,
     Integrity,
     LateEpisode,
-    RebalanceRound,
+    RebalanceRecord,
     Rebalances,
     Tail,
 )
@@ -113,13 +113,13 @@ def rebalances() -> Rebalances:
     moved = chance.integers(1, 5, 40).tolist()
     pauses_s = chance.lognormal(np.log(0.02), 0.6, 40) * np.sqrt(moved)
     rounds = [
-        RebalanceRound(
+        RebalanceRecord(
             at_s=3.0 * k, kind="plan", members=2 + k % 2, moved=moved[k], pause_s=round(pause_s, 6),
             plan_to_ready_s=round(pause_s + 0.03, 6),
         )
         for k, pause_s in enumerate(pauses_s.tolist())
     ]  # fmt: skip
-    died = RebalanceRound(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
+    died = RebalanceRecord(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
     return Rebalances(rebalance_protocol="incremental", rounds=(*rounds, died))
 
 

@@ -12,11 +12,11 @@ from example_parts import breakdowns, cost, heat, integrity, rebalances, tail
 
 from report.page.page import write
 from report.result import (
-    DecisionMade,
     Distribution,
     Effects,
     Failure,
     Lateness,
+    PlanDecision,
     Provenance,
     Result,
     Series,
@@ -42,7 +42,7 @@ def example() -> Result:
     edges = np.geomspace(0.004, 0.72, 110)
     share = np.searchsorted(latency, edges, side="right") / len(latency)
     made = [
-        DecisionMade(
+        PlanDecision(
             at_s=float(k) + 0.1,
             epoch=int(k),
             action="up" if requested[k] > requested[k - 1] else "down",

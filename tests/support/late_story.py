@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.stored import COLUMN_OF, CUSTOMER, TEXTS, WHOLE_NUMBERS, YES_OR_NO, Stored
+from report.stored import BOOLEAN_COLUMNS, COLUMN_OF, CUSTOMER_COLUMN, INTEGER_COLUMNS, TEXT_COLUMNS, StoredRows
 from report.terms import Terms
 
 STARTED_US: Final = 1_700_000_000_000_000
@@ -61,13 +61,13 @@ def rows(events: Iterable[Event]) -> list[dict[str, Any]]:
     return found
 
 
-def stored(rows: Iterable[Mapping[str, Any]]) -> Stored:
+def stored(rows: Iterable[Mapping[str, Any]]) -> StoredRows:
     """Return event rows as a report has them in memory."""
     told = [dict(row) for row in rows]
-    types = dict.fromkeys(TEXTS, pa.string()) | dict.fromkeys(WHOLE_NUMBERS, pa.int64())
-    types |= dict.fromkeys(YES_OR_NO, pa.bool_())
-    types |= {CUSTOMER: pa.int64()} if any(CUSTOMER in row for row in told) else {}
-    return Stored(pa.Table.from_pylist(told, pa.schema(list(types.items()))))
+    types = dict.fromkeys(TEXT_COLUMNS, pa.string()) | dict.fromkeys(INTEGER_COLUMNS, pa.int64())
+    types |= dict.fromkeys(BOOLEAN_COLUMNS, pa.bool_())
+    types |= {CUSTOMER_COLUMN: pa.int64()} if any(CUSTOMER_COLUMN in row for row in told) else {}
+    return StoredRows(pa.Table.from_pylist(told, pa.schema(list(types.items()))))
 
 
 def changed(at: float, replica: str, change: ReplicaChange) -> ReplicaChanged:

@@ -15,7 +15,7 @@ from bench.simulation.sent import sent_by, settings_of
 from contracts.journal import PlanWritten
 from report.measures import in_sla_share, replica_minutes
 from report.run_info import RunInfo
-from report.stored import TEXTS, WHOLE_NUMBERS, YES_OR_NO
+from report.stored import BOOLEAN_COLUMNS, INTEGER_COLUMNS, TEXT_COLUMNS
 
 STARTED_US = 1_795_265_911_000_000
 PAUSE_US = 30_000
@@ -47,7 +47,7 @@ def write_folder(folder: Path, scenario: Scenario, run: Run, **told: object) -> 
     )  # fmt: skip
     msgspec.structs.replace(info, **told).save(folder)
     _result(scenario, run).save(folder)
-    unknown = dict.fromkeys((*WHOLE_NUMBERS, *YES_OR_NO, *TEXTS), [None] * len(run.events))
+    unknown = dict.fromkeys((*INTEGER_COLUMNS, *BOOLEAN_COLUMNS, *TEXT_COLUMNS), [None] * len(run.events))
     write_columns(folder / "events.parquet", unknown | _events(run))
     lines = [msgspec.json.encode(entry).decode() for entry in run.entries(STARTED_US)]
     write_columns(folder / "journal.parquet", {"position": range(len(lines)), "entry": lines})

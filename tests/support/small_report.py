@@ -10,20 +10,20 @@ from report.result import (
     Breakdowns,
     CauseOfLateness,
     Cost,
-    DecisionMade,
     Distribution,
     Effects,
     HeatMap,
     Integrity,
     LateEpisode,
     Lateness,
+    PlanDecision,
     Provenance,
-    RebalanceRound,
+    RebalanceRecord,
     Rebalances,
     Result,
     Series,
     Stage,
-    Starts,
+    StartupTimes,
     Tail,
     TopicRecords,
 )
@@ -85,8 +85,8 @@ def _result() -> Result:
             ready_replicas=(1, 1, 2, 2), lag=(0, None, 4, 0),
         ),
         decisions=(
-            DecisionMade(at_s=-0.5, epoch=1, action="start", replicas=1, moved=0, reason="first plan"),
-            DecisionMade(
+            PlanDecision(at_s=-0.5, epoch=1, action="start", replicas=1, moved=0, reason="first plan"),
+            PlanDecision(
                 at_s=1.1, epoch=2, action="up", replicas=2, moved=1, reason="40 events/s | more than 1 serves"
             ),
         ),
@@ -120,9 +120,9 @@ def _result() -> Result:
         ),
         rebalances=Rebalances(
             rebalance_protocol="incremental",
-            rounds=(RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06),),
+            rounds=(RebalanceRecord(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06),),
         ),
-        starts=Starts(replicas=2, p50_s=1.5, p99_s=2.1, max_s=2.1),
+        starts=StartupTimes(replicas=2, p50_s=1.5, p99_s=2.1, max_s=2.1),
         provenance=Provenance(
             command="tailpack simulate w1 --out small", commit="0123abc", machine="2 cores",
             versions={"python": "3.11"}, started_us=0, peak_memory_mib=None,

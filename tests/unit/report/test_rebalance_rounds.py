@@ -3,7 +3,7 @@
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 from report.history import Journal
 from report.rebalances import Deaths, Takeover, rounds
-from report.result import RebalanceRound
+from report.result import RebalanceRecord
 from report.terms import Terms, Usual
 
 MS = 1_000
@@ -24,7 +24,7 @@ def change(
     return Takeover(partition, old, new, left_ms * MS, came_ms * MS, epoch, **sent)
 
 
-def told(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:
+def told(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRecord]:
     terms = Terms(started_us=0, target_us=500 * MS, usual=Usual(transit_us=2 * MS))
     return rounds(found, plans, Deaths(Journal([*plans, *gone])), terms)
 
@@ -38,7 +38,7 @@ def test_what_one_plan_moved_is_one_round_as_long_as_its_longest() -> None:
         change(2, "a", "c", 1_010, 1_060, sent_ms=1_020),
         plans=PLANS,
     )
-    assert one == RebalanceRound(at_s=1.06, kind="plan", members=3, moved=2, pause_s=0.038, plan_to_ready_s=0.06), (
+    assert one == RebalanceRecord(at_s=1.06, kind="plan", members=3, moved=2, pause_s=0.038, plan_to_ready_s=0.06), (
         "of partition 2 an event was sent at 1,020 ms, and there 2 ms later; that of partition 1 waited from 1,010 on"
     )
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report.measures import Against, bootstrap_interval, paired_difference, pareto_front
+from report.measures import PairedDifference, bootstrap_interval, paired_difference, pareto_front
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -35,7 +35,9 @@ def test_a_difference_whose_interval_holds_0_is_none() -> None:
     a, b = random.normal(0, 1, 20).tolist(), random.normal(0, 1, 20).tolist()
     assert not paired_difference(a, b).distinguishable
     assert not paired_difference(a, a).distinguishable
-    assert paired_difference([2.0, 3.0], [1.0, 2.0]) == Against(mean=1.0, low=1.0, high=1.0, distinguishable=True)
+    assert paired_difference([2.0, 3.0], [1.0, 2.0]) == PairedDifference(
+        mean=1.0, low=1.0, high=1.0, distinguishable=True
+    )
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30))

@@ -3,7 +3,7 @@
 from example_report import changed, example, unjournaled
 
 from report.page.answers import answers, key_figures
-from report.result import CauseOfLateness, Otherwise, Tail
+from report.result import CauseOfLateness, OtherPolicy, Tail
 
 
 def test_a_kept_promise_says_how_close_it_was() -> None:
@@ -16,7 +16,7 @@ def test_a_kept_promise_says_how_close_it_was() -> None:
 def test_a_missed_promise_names_the_fewest_causes_without_which_it_is_kept() -> None:
     by = (("burst", 30), ("handover", 6), ("overloaded", 2))
     causes = tuple(CauseOfLateness(cause=cause, events=n, share=n / 38, worst_s=1.0) for cause, n in by)
-    other = Otherwise(policy="overprovisioned", in_sla=1.0, replica_minutes=6.0)
+    other = OtherPolicy(policy="overprovisioned", in_sla=1.0, replica_minutes=6.0)
     missed = changed(in_sla=1 - 38 / 10_240, tail=Tail(late=38, causes=causes, episodes=()), otherwise=(other,))
     kept, needed, _ = answers(missed)
     assert kept.answer == "No"

@@ -39,7 +39,7 @@ check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, E
 	@$(BIN)/python tests/prose/lint.py
 	@$(PYTEST) -n 2 --dist worksteal tests/unit tests/theory -m "not long" --durations=5
 
-words: $(VENV)/.ready ## errors of English by package; FILES="services docs/keda.md" lists them, LEVEL=suggestion more; LOWER=1 lowers the limits
+words: $(VENV)/.ready ## errors of English by package; FILES="services docs/howto/keda.md" lists them, LEVEL=suggestion more; LOWER=1 lowers the limits
 	@$(BIN)/python tests/prose/lint.py $(FILES) $(if $(LEVEL),--level $(LEVEL)) $(if $(LOWER),--lower)
 
 docs: $(VENV)/.ready $(SITE)/.ready ## write the generated pages, then the site in out/docs; warnings, broken links and anchors are errors

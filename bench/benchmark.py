@@ -58,10 +58,7 @@ class Benchmark:
 
     @abstractmethod
     def measure(self, case: str, tools: Tools) -> Row:
-        """Return the figures of one case, and leave no process behind.
-
-        Raises BenchError, WaitTimeoutError.
-        """
+        """Return the figures of one case, and leave no process behind. Raises BenchError, WaitTimeoutError."""
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,8 @@ class Cluster:
         where = (("--context", self.context), ("--namespace", namespace))
         command = ["kubectl", *(word for pair in where if pair[1] for word in pair), *words]
         try:
-            done = subprocess.run(
-                command, input=given and given.encode(), capture_output=True, check=False, timeout=ASK_S
-            )
+            stdin = given and given.encode()
+            done = subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=ASK_S)
         except FileNotFoundError:
             raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as silent:

@@ -331,7 +331,7 @@ def random_parts(question: "Scenario") -> tuple[str, ...]:
         "split": (world.split or load.split) is Split.RANDOM,
         "spacing": load.spacing is Spacing.POISSON,
         "bursts": load.spacing is Spacing.BURST and (load.burst_phase_s == "random" or load.burst_jitter_s > 0),
-        "keys": load.key_skew > 0 or load.grouping is not Partitioner.EXPLICIT,
+        "keys": load.key_skew > 0 or load.partitioner is not Partitioner.EXPLICIT,
         "heartbeats": protocol in AT_HEARTBEATS and question.payment.heartbeat_s > 0,
         "start-up": isinstance(world.startup_s, str),
         "service times": world.distribution != "deterministic",

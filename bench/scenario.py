@@ -15,7 +15,7 @@ from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Headin
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
-from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, table_in
+from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
 from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
@@ -58,16 +58,16 @@ class Scenario(Heading):
         Partitions and split stay as they are, so that a workload with a table of its own spreads the trace's events as
         its own. A trace that states partitions sets both itself; one of single events their times, too.
         Raises InvalidSettingsError where more replicas are asked for than it has partitions, for faults that it cannot
-        have, and for a grouping that would ignore its table.
+        have, and for a partitioner that would ignore its table.
         """
-        if wrong := trace_problems(trace, self.load.split, self.load.grouping, self.load.faults):
+        if wrong := trace_problems(trace, self.load.split, self.load.partitioner, self.load.faults):
             raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
         scenario = replace(self, duration_s=trace.duration_s)
         if trace.partitions is None:
             return scenario
         load = replace(self.load, split=Split.TABLE)
         if isinstance(trace, EventTrace):  # a partitioner may choose again for events that have keys of their own
-            split = Split.TABLE if load.grouping is Partitioner.EXPLICIT else Split.EVEN
+            split = Split.TABLE if load.partitioner is Partitioner.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **shared_fields(EACH_SECOND, Bursts))
         scenario = replace(
             scenario,
@@ -256,9 +256,10 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
             problems.append(f"--set {key}: " + (f"is ambiguous; known are {', '.join(known)}" if matching else other))
             continue
         section, name = matching[0]
-        (raw[section] if section else raw)[name] = value
+        present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
+        (raw[section] if section else raw).update(present)
         if section != SIMULATION:
-            raw[SIMULATION].pop(name, None)  # the override holds in the simulated world, too
+            raw[SIMULATION].pop(next(iter(present), ""), None)  # the override holds in the simulated world, too
     return problems
 
 
@@ -272,7 +273,8 @@ def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
 
 
 def _matching(key: str) -> list[tuple[str, str]]:
-    found = [(section, name) for section, name in _fields() if key in (_dotted(section, name), name)]
+    former = [(section, name) for section, into in SECTIONS.items() for name in (*into.renamed(), *into.REMOVED)]
+    found = [(section, name) for section, name in _fields() + former if key in (_dotted(section, name), name)]
     return found if len(found) < 2 else [one for one in found if one[0] != SIMULATION]
 
 
@@ -289,7 +291,7 @@ AS_ONE: Final = "tail-aware"
 
 _LOAD_KEYS: Final = {
     **{name: name for name in ("topology", "duration_s")},
-    **{name: f"load.{name}" for name in ("workload", "trace", "split", "grouping", "invalid_share", "faults")},
+    **{name: f"load.{name}" for name in ("workload", "trace", "split", "partitioner", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""
@@ -321,7 +323,7 @@ def _enough_partitions(key: str, values: Values) -> str | None:
 
 
 def _order_is_kept(values: Values) -> str | None:
-    return splits_keys(values["payment.key_order"], values["load.grouping"])
+    return splits_keys(values["payment.key_order"], values["load.partitioner"])
 
 
 def _grace_is_ours(values: Values) -> str | None:
@@ -360,7 +362,7 @@ def _told_upstream(values: Values) -> str | None:
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
-    ("load.grouping", _order_is_kept),
+    ("load.partitioner", _order_is_kept),
     ("load.entry", _orders_have_a_service),
     ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),

@@ -65,7 +65,7 @@ class Load(Bursts):
     """Distribution of events over partitions."""
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
     """Time of the first burst within its period; `random`: chosen by the seed."""
-    grouping: Partitioner = setting(Partitioner.EXPLICIT)
+    partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
     """Partitioner of `payments.requested`; `explicit`: the load chooses."""
     key_skew: float = setting(0.0, least=0, most=10)
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
@@ -106,6 +106,7 @@ class Simulation(ServiceShape, ObservationSettings):
     """Times at which the replica with most partitions dies."""
     failures_known: bool = setting(True)
     """Deaths are detected at once; false: after `session_s`."""
+    REMOVED: ClassVar[Values] = {"whole_batches": False, "planned_overhead_s": 0.0, "assignor": "sticky"}
 
 
 WORLDS_ONLY: Final = (
@@ -130,11 +131,7 @@ class Stage(EventCost):
     """Replicas at the start."""
     share: float | None = setting(None, "share", above=0, below=1)
     """Share of W reserved for this stage; none: equal shares."""
-    RULES: ClassVar[Rules] = (
-        ("name", _usable_name),
-        MIN_SERVICE_TIME,
-        ("initial_replicas", _within_partitions),
-    )
+    RULES: ClassVar[Rules] = (("name", _usable_name), MIN_SERVICE_TIME, ("initial_replicas", _within_partitions))
 
 
 @dataclass(frozen=True, kw_only=True)

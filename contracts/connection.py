@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from contracts.settings import Rule, Rules, Settings, must, setting, unknown_name
-from contracts.validation import InvalidSettingsError, from_environment, parse, table_in, text_in
+from contracts.validation import InvalidSettingsError, from_environment, parse, present_names, table_in, text_in
 
 T = TypeVar("T", bound=Settings)
 
@@ -117,7 +117,7 @@ def read_settings(
 
     config: a TOML file below the environment. check: called with settings that are right by themselves.
     """
-    table = table_in(config) if config else {}
+    table = present_names(table_in(config), kind) if config else {}
     known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
     why = {key: NO_SECRET if _SECRET.search(key) else unknown_name(key, known) for key in table if key not in known}
     problems = [f"{config}: {key}: {problem}" for key, problem in why.items()]

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-JOURNAL_VERSION: Final = 1
+JOURNAL_VERSION: Final = 2  # 1: `problems` was `troubles`, and the action `no-change` was `hold`
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -165,7 +165,11 @@ class JournalDecoder:
         records of other kinds or versions.
         """
         record = _record.decode(text)
-        if record.v != JOURNAL_VERSION:
+        if record.v == 1 and isinstance(record, _Tick):
+            action = "no-change" if record.action == "hold" else record.action
+            problems = msgspec.convert(msgspec.json.decode(text).get("troubles", ()), tuple[str, ...])
+            record = msgspec.structs.replace(record, action=action, problems=problems, v=JOURNAL_VERSION)
+        elif not 1 <= record.v <= JOURNAL_VERSION:
             raise msgspec.ValidationError(f"version {record.v} is not supported; this release reads {JOURNAL_VERSION}")
         if isinstance(record, RecordPart):
             return self._piece(record)

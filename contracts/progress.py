@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-PROGRESS_VERSION: Final = 1
+PROGRESS_VERSION: Final = 2  # 1: `recent_rebalances` was `rounds`, `problems` was `unwell`
 PROGRESS_INTERVAL_S: Final = 0.25
 LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of `Progress.latencies`, as multiples of W
 COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # leading counts of `latencies`: events done within W
@@ -78,3 +78,17 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     pages: str = ""
     v: int = PROGRESS_VERSION
+
+
+class _Version1(msgspec.Struct):
+    rounds: tuple[Rebalance, ...] = ()
+    unwell: tuple[str, ...] = ()
+
+
+def decode_progress(text: bytes | str) -> Progress:
+    """Return a report, also of version 1. Raises one of `contracts.validation.DECODE_ERRORS`."""
+    report = msgspec.json.decode(text, type=Progress)
+    if report.v == 1:
+        old = msgspec.json.decode(text, type=_Version1)
+        report = msgspec.structs.replace(report, recent_rebalances=old.rounds, problems=old.unwell, v=PROGRESS_VERSION)
+    return report

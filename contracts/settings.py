@@ -35,7 +35,9 @@ class Setting:
     most: float = inf
     below: float = inf
     known: tuple[str, ...] = ()
-    """The words that it may be; none: any."""
+    """Allowed words; none: any."""
+    formerly: str = ""
+    """Former name, which is accepted for one version with a warning; empty: none."""
 
     def problem(self, value: object) -> str:
         """Return what is wrong with a value of the right type: "must be …"; empty if nothing is."""
@@ -79,6 +81,8 @@ def must(name: str, holds: Callable[[Values], object], otherwise: str) -> tuple[
 class Settings:
     """Base of all records of settings. Raises ValueError naming everything that is wrong, not only the first."""
 
+    REMOVED: ClassVar[Values] = {}
+    """Removed setting → its former default, the only value that is still accepted (and ignored), for one version."""
     RULES: ClassVar[Rules] = ()
     """(the setting that is blamed, rule) for what concerns several settings; those of the bases hold, too."""
 
@@ -88,6 +92,11 @@ class Settings:
         wrong += contradictions(values, self.rules())
         if sentences := [setting_error(name, values[name], problem) for name, problem in wrong if problem]:
             raise ValueError("; ".join(sentences))
+
+    @classmethod
+    def renamed(cls) -> dict[str, str]:
+        """Return former name → present name."""
+        return {setting_of(one).formerly: one.name for one in fields(cls) if setting_of(one).formerly}
 
     @classmethod
     def rules(cls) -> Rules:

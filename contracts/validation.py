@@ -3,10 +3,12 @@
 In a file of a process the names are the keys, and variables of the environment override them.
 """
 
+import logging
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -18,6 +20,7 @@ from contracts.settings import Settings, contradictions, in_seconds, setting_err
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Settings)
 Spelling = Callable[["Field[Any]"], str]  # field → its name where it is written
 BY_NAME: Final[Spelling] = attrgetter("name")
@@ -55,10 +58,12 @@ def check_settings(
     values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelt: Spelling = BY_NAME
 ) -> tuple[dict[str, Any], list[str]]:
     """Return name → value of what is right by itself, defaults included, and a sentence for each mistake."""
+    values = present_names(values, into)
     keys = {spelt(one): one for one in fields(into)}
     types = get_type_hints(into)
     good: dict[str, Any] = {}
-    problems = [f"{name}: {unknown_name(name, keys)}" for name in values if name not in keys]
+    why = {name: "was removed" if name in into.REMOVED else unknown_name(name, keys) for name in values.keys() - keys}
+    problems = [f"{name}: {why[name]}" for name in values if name in why]
     for key, one in keys.items():
         if key in values:
             value, said = _converted(values[key], one, types[one.name], strict)
@@ -73,6 +78,29 @@ def check_settings(
     names = {one.name: key for key, one in keys.items()}
     broken = contradictions(good, into.rules())
     return good, problems + [setting_error(names[name], good[name], problem) for name, problem in broken]
+
+
+def present_names(
+    values: Mapping[str, Any], into: type[Settings], spelling: Callable[[str], str] = str
+) -> Mapping[str, Any]:
+    """Return `values` by present names, without removed settings that have their former default.
+
+    Logs one warning for each former name. A present name wins over the former one.
+    """
+    found = dict(values)
+    for old, new in ((spelling(old), spelling(new)) for old, new in into.renamed().items()):
+        if old in values:
+            _warn_renamed(old, new)
+            found.setdefault(new, found.pop(old))
+    for name, default in into.REMOVED.items():
+        if name in found and found[name] == default:
+            del found[name]
+    return found
+
+
+@cache
+def _warn_renamed(old: str, new: str) -> None:
+    _log.warning("%s was renamed to %s; the former name works until the next version", old, new)
 
 
 def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
@@ -98,17 +126,19 @@ def from_environment(
     Raises InvalidSettingsError naming every bad or missing value by the place where it is.
     """
 
-    def place(one: "Field[Any]") -> str:
-        return variable(one) if environ.get(variable(one)) or not path else f"{path}: {one.name}"
+    environ, table = present_names(environ, into, variable), present_names(table or {}, into)
 
-    found = ((place(one), environ.get(variable(one)) or (table or {}).get(one.name)) for one in fields(into))
+    def place(one: "Field[Any]") -> str:
+        return variable(one.name) if environ.get(variable(one.name)) or not path else f"{path}: {one.name}"
+
+    found = ((place(one), environ.get(variable(one.name)) or table.get(one.name)) for one in fields(into))
     values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in found if v is not None}
     return parse(values, into, strict=False, spelt=place)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process reads these settings."""
-    return {variable(one): as_text(getattr(settings, one.name)) for one in fields(settings)}
+    return {variable(one.name): as_text(getattr(settings, one.name)) for one in fields(settings)}
 
 
 def as_text(value: object) -> str:
@@ -116,9 +146,9 @@ def as_text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def variable(one: "Field[Any]") -> str:
-    """Return the name of a field in the environment."""
-    return f"TAILPACK_{one.name.upper()}"
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"TAILPACK_{name.upper()}"
 
 
 def text_in(path: Path) -> str:

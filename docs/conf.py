@@ -7,7 +7,7 @@ SECTIONS: Final = {
     "Tutorials": ["docs/tutorials"],
     "How-to guides": ["docs/howto"],
     "Reference": ["docs/reference"],
-    "Explanation": ["docs/explanation", "docs"],
+    "Explanation": ["docs/explanation"],
     "Results": ["docs/results"],
     "Project": ["", "docs/project", "docs/project/decisions"],
 }

@@ -1,4 +1,4 @@
-"""Grouping: which partition an event goes to, chosen by its source from its key and the source's own counts.
+"""Partitioners: rules that choose an event's partition from its key and the source's own counts.
 
 Definitions: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", 2017; `sticky_split` is ours.
 """
@@ -22,16 +22,16 @@ class Partitioner(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
-        return cls.KG if value == "key" else None
+        return cls.KG if value == "key" else None  # the old name
 
     @property
     def keeps_key_order(self) -> bool:
-        """Whether all events of a key are in one partition, and so in their order; unknown of `explicit`."""
+        """Whether all events of a key go to one partition and so stay in order. False for `explicit`: unknown."""
         return self is Partitioner.KG
 
 
-def splits_keys(needs_order: bool, grouping: Partitioner) -> str | None:
-    """Say what is wrong where a stage needs the events of a key in their order, and the grouping splits keys."""
-    if not needs_order or grouping.keeps_key_order:
+def splits_keys(needs_order: bool, partitioner: Partitioner) -> str | None:
+    """Return a message if a stage needs the events of a key in order and the partitioner splits keys, else None."""
+    if not needs_order or partitioner.keeps_key_order:
         return None
-    return f"'{grouping}' does not keep the order of a key, which Payment needs; take 'kg', or set key_order to false"
+    return f"'{partitioner}' does not keep the order of a key, which Payment needs; use 'kg', or set key_order to false"

@@ -1,4 +1,4 @@
-"""A source: it chooses a partition for each event by what it has sent itself, and by what it hears back."""
+"""A source of events: it chooses a partition by its own counts and by the waiting times that are reported to it."""
 
 from typing import Final
 from zlib import crc32
@@ -7,47 +7,50 @@ from grouping import Partitioner
 from grouping.choosing import BUSY, CG, FINE, IDLE, State, choose, mix, record_signal
 
 RULES: Final = {rule: number for number, rule in enumerate(list(Partitioner)[1:])}  # in the order of `choosing`
-EPSILON: Final = 0.01  # the paper's: no worker exceeds the mean load by more than this share
-VIRTUAL_PER_WORKER: Final = 10  # virtual workers of each worker at the start, under consistent grouping; …
-NODES: Final = 100  # … and on the ring of consistent hashing
-WINDOW_S: Final = 2.0  # how long acknowledgements are gathered before they say who is busy
+EPSILON: Final = 0.01  # from the paper: largest share by which a worker exceeds the mean load
+VIRTUAL_PER_WORKER: Final = 10  # initial virtual workers of each worker under consistent grouping
+NODES_PER_WORKER: Final = 100  # nodes of each worker on the ring of consistent hashing
+WINDOW_S: Final = 2.0  # waiting times are collected for this long before they become signals
 
 
 class Source:
-    """One source of events, with counts of its own."""
+    """One source of events with its own counts."""
 
-    def __init__(self, grouping: Partitioner, partitions: int, *, number: int = 0) -> None:
-        self._rule = RULES[grouping]
+    def __init__(self, partitioner: Partitioner, partitions: int, *, number: int = 0) -> None:
+        self._rule = RULES[partitioner]
         self._waited_s: dict[int, float] = {}
         self._window_ends_s = 0.0
-        self.state = new_state(grouping, partitions, number=number)
+        self.state = new_state(partitioner, partitions, number=number)
 
     def choose(self, key: str) -> int:
-        """Return the partition of the next event, which is of this key."""
+        """Return the partition of the next event, which has this key."""
         return choose(self._rule, EPSILON, self.state, crc32(key.encode()))
 
     def record_wait(self, partition: int, waited_s: float, at_s: float, *, busy_s: float, idle_s: float) -> None:
-        """Take in how long an event of that partition waited, and when it was served, as its acknowledgement says.
+        """Record how long an event of a partition waited and when it was served, from its acknowledgement.
 
-        Partitions where one waited beyond busy_s are too much for their owner, those where none waited for idle_s could
-        have more. Only consistent grouping acts on that, each WINDOW_S, and for later events alone.
+        A partition is busy if an event waited longer than busy_s, idle if none waited idle_s. Only `cg` uses this.
         """
         if self._rule != CG:
             return
         if at_s >= self._window_ends_s:
-            for one, longest_s in self._waited_s.items():
-                record_signal(self.state, one, BUSY if longest_s > busy_s else IDLE if longest_s < idle_s else FINE)
+            for worker, longest_s in self._waited_s.items():
+                record_signal(self.state, worker, BUSY if longest_s > busy_s else IDLE if longest_s < idle_s else FINE)
             self._waited_s.clear()
             self._window_ends_s = at_s + WINDOW_S
         self._waited_s[partition] = max(waited_s, self._waited_s.get(partition, 0.0))
 
 
-def new_state(grouping: Partitioner, partitions: int, *, number: int = 0, virtual: int = VIRTUAL_PER_WORKER) -> State:
-    """Return what source `number` knows at the beginning, as lists. A rule's own tables alone have a length."""
-    ring = sorted((mix(worker, 1000 + node), worker) for worker in range(partitions) for node in range(NODES))
-    ring = ring if grouping is Partitioner.CH else []
-    virtual_workers = partitions * virtual if grouping is Partitioner.CG else partitions
-    sketched = grouping is Partitioner.STICKY_SPLIT
+def new_state(
+    partitioner: Partitioner, partitions: int, *, number: int = 0, virtual: int = VIRTUAL_PER_WORKER
+) -> State:
+    """Return the initial state of source `number`, as lists. Tables that the rule does not use are empty."""
+    ring = sorted(
+        (mix(worker, 1000 + node), worker) for worker in range(partitions) for node in range(NODES_PER_WORKER)
+    )
+    ring = ring if partitioner is Partitioner.CH else []
+    virtual_workers = partitions * virtual if partitioner is Partitioner.CG else partitions
+    sketched = partitioner is Partitioner.STICKY_SPLIT
     return State(
         loads=[0] * virtual_workers,
         numbers=[0, 0, 0, number],

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The benchmark on Google Kubernetes Engine, step by step; docs/gke.md says what they cost.
+# The benchmark on Google Kubernetes Engine, step by step; docs/howto/gke.md says what they cost.
 #   PROJECT=my-project infra/gke.sh create|images|kafka|run|delete [targets, after images; arguments of `tailpack dev bench cluster`, after run]
 #   DRY_RUN=1 prints the commands and runs none. REGION, ZONE, CLUSTER, NODES, MACHINE: see below.
 #   On a cluster that is there: CONTEXT of the kubeconfig, REGISTRY, PUSH (what brings an image to it) and OVERLAY instead of PROJECT.

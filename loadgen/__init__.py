@@ -1,1 +1,1 @@
-"""Workloads, schedules of intended send times, and the drivers that keep to them."""
+"""Workloads, schedules of intended send times, and the drivers that send them."""

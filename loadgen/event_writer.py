@@ -1,4 +1,4 @@
-"""Writes a trace of single events, sorted by time. SQLite sorts on disk, so memory does not grow with the rows."""
+"""Writes a trace of single events sorted by time. SQLite sorts on disk, so memory does not grow with the rows."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ import numpy as np
 from loadgen.trace import PARTITIONS
 
 Row = tuple[int, int, int, int]
-"""Time (ms since the epoch), key's hash (or NO_KEY), partition, size (bytes)."""
+"""Time (ms since the epoch), hash of the key (or NO_KEY), partition, size (bytes)."""
 ROW: Final = np.dtype([("at_ms", "i8"), ("key", "i8"), ("partition", "i4"), ("size", "i4")])
 NO_KEY: Final = -1
 GROUP_ROWS: Final = 1 << 20
@@ -22,10 +22,10 @@ CACHE_KIB: Final = 65_536
 
 
 class EventWriter:
-    """Collects rows in any order; `write` makes the file. `folder` holds the rows meanwhile, about 25 bytes each."""
+    """Collects rows in any order; `write` writes the file. Until then `folder` has the rows, about 25 bytes each."""
 
     def __init__(self, folder: Path) -> None:
-        os.environ["SQLITE_TMPDIR"] = str(folder)  # its sort spills there, not into /tmp
+        os.environ["SQLITE_TMPDIR"] = str(folder)  # the sort spills there, not into /tmp
         self._rows = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
         self._rows.executescript(
             f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{CACHE_KIB}; PRAGMA temp_store=FILE;"
@@ -34,7 +34,7 @@ class EventWriter:
         self.rows = 0
 
     def add(self, rows: list[Row]) -> None:
-        """Store rows. Raises OSError where the disk is full."""
+        """Store rows. Raises OSError if the disk is full."""
         with _disk_errors():
             self._rows.execute("BEGIN")
             self._rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", rows)
@@ -42,9 +42,9 @@ class EventWriter:
         self.rows += len(rows)
 
     def write(self, out: Path, partitions: int) -> float:
-        """Write a Parquet file at once or not at all; return the seconds from the first event to the last.
+        """Write a Parquet file atomically. Return the seconds from the first event to the last.
 
-        Times count from the whole second in which the first event was written. Raises OSError.
+        Times count from the start of the second of the first event. Raises OSError.
         """
         import pyarrow  # noqa: PLC0415  a tenth of a second
         from pyarrow import parquet  # noqa: PLC0415
@@ -73,9 +73,9 @@ class EventWriter:
         return float(last_ms - first_ms) / 1000
 
     def _sorted(self) -> Iterator[np.ndarray[Any, np.dtype[Any]]]:
-        found = self._rows.execute("SELECT at_ms, key, partition, size FROM rows ORDER BY at_ms, rowid")
+        cursor = self._rows.execute("SELECT at_ms, key, partition, size FROM rows ORDER BY at_ms, rowid")
         pending: list[np.ndarray[Any, np.dtype[Any]]] = []
-        while rows := found.fetchmany(FETCH_ROWS):
+        while rows := cursor.fetchmany(FETCH_ROWS):
             pending.append(np.array(rows, dtype=ROW))
             if len(pending) * FETCH_ROWS >= GROUP_ROWS:
                 yield np.concatenate(pending)
@@ -88,6 +88,6 @@ class EventWriter:
 def _disk_errors() -> Iterator[None]:
     try:
         yield
-    except sqlite3.OperationalError as failed:
-        full = "full" in str(failed)
-        raise OSError(errno.ENOSPC if full else errno.EIO, str(failed)) from failed
+    except sqlite3.OperationalError as error:
+        full = "full" in str(error)
+        raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error

@@ -1,6 +1,6 @@
-"""Orders as customers would place them, and the Kafka records in which they are sent.
+"""Orders as customers would place them, and their Kafka records.
 
-An order follows from run, seed and event number alone. Of its record all is known before the send but the time of it.
+An order depends only on run, seed and event number. Its record is prepared before the send, except for the send time.
 """
 
 import uuid
@@ -35,15 +35,15 @@ from loadgen.schedule import NO_KEY, Schedule
 from loadgen.spec import LoadSpec, Topology
 
 _AMOUNT: Final = NormalDist(mu=8.2, sigma=1.0)
-"""Natural logarithm of the amount in minor units: half of the orders are below 36.41, one in a thousand above 800."""
+"""Natural logarithm of the amount in minor units: half of the orders are below 36.41, 0.1 % above 800."""
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "tailpack:orders")
 Headers = list[tuple[str, bytes]]
 ANY_PARTITION = -1
-"""The Kafka client chooses, by hash of the key."""
+"""The Kafka client chooses the partition by a hash of the key."""
 
 
 class Flaw(StrEnum):
-    """Why Order must refuse an order."""
+    """The reason why Order must refuse an order."""
 
     AMOUNT = "amount"
     CARD = "card"
@@ -52,10 +52,10 @@ class Flaw(StrEnum):
 
 
 class Orders:
-    """Order number k of one run; about 10 µs each."""
+    """The orders of one run, by number; about 10 µs each."""
 
     def __init__(self, run: str, seed: int, invalid_share: float = 0.0) -> None:
-        """`run` enters every order id, so that runs on one broker never share one."""
+        """`run` is part of every order id, so that runs on one broker never share an id."""
         self._run_id = uuid.uuid5(_NAMESPACE, f"{run}:{seed}")
         self._chance_key = blake2b(f"orders:{seed}".encode(), digest_size=32).digest()
         self._invalid_below = round(invalid_share * 2**32)
@@ -63,12 +63,12 @@ class Orders:
     def order_id(self, number: int) -> str:
         """Return the id of event `number`."""
         digits = sha1(self._run_id.bytes + b"%d" % number, usedforsecurity=False).hexdigest()
-        variant = "89ab"[int(digits[16], 16) & 3]  # as uuid.uuid5 has it, in a third of the time
+        variant = "89ab"[int(digits[16], 16) & 3]  # as uuid.uuid5, in a third of the time
         return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
-        """Return event `number`; flawed where `flaw(number)` says so. key: number of its customer; None: any."""
-        chance = self._chance(number)
+        """Return order `number`, with the flaw of `flaw(number)`. key: number of its customer; None: drawn."""
+        chance = self._random_bytes(number)
         customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key
         valid = OrderPlaced(
             order_id=self.order_id(number),
@@ -80,42 +80,42 @@ class Orders:
             card_number=card_number(customer),
         )
         flaw = self.flaw(number)
-        return valid if flaw is None else _spoilt(valid, flaw)
+        return valid if flaw is None else _with_flaw(valid, flaw)
 
     def flaw(self, number: int) -> Flaw | None:
-        """Return what is wrong with event `number`."""
+        """Return the flaw of order `number`; None if it is valid."""
         if not self._invalid_below:
             return None
-        chance = self._chance(number)
+        chance = self._random_bytes(number)
         if int.from_bytes(chance[12:16], "big") >= self._invalid_below:
             return None
         return tuple(Flaw)[chance[16] % len(Flaw)]
 
-    def _chance(self, number: int) -> bytes:
-        """32 bytes that look random and follow from seed and number."""
+    def _random_bytes(self, number: int) -> bytes:
+        """Return 32 pseudo-random bytes that depend on seed and number."""
         return blake2b(number.to_bytes(8, "big"), key=self._chance_key, digest_size=32).digest()
 
 
 @lru_cache(CUSTOMERS)
 def card_number(customer: int) -> str:
-    """Return the 16-digit card of a customer; always the same one."""
+    """Return the 16-digit card number of a customer."""
     digits = f"4000{customer * 7_919_317 % 10**11:011d}"
     return digits + catalogue.luhn_digit(digits)
 
 
 def _amount_minor(chance: int) -> int:
-    """Log-normal amount from 48 random bits, at least 1 and at most MAX_AMOUNT_MINOR."""
+    """Return a log-normal amount from 48 random bits, at least 1 and at most MAX_AMOUNT_MINOR."""
     drawn = exp(_AMOUNT.inv_cdf((chance + 0.5) / 2**48))
     return min(max(round(drawn), 1), MAX_AMOUNT_MINOR)
 
 
-def _spoilt(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
+def _with_flaw(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
     match flaw:
         case Flaw.AMOUNT:
             return msgspec.structs.replace(order, amount_minor=0)
         case Flaw.CARD:
-            wrong = (int(order.card_number[-1]) + 1) % 10
-            return msgspec.structs.replace(order, card_number=f"{order.card_number[:-1]}{wrong}")
+            wrong_digit = (int(order.card_number[-1]) + 1) % 10
+            return msgspec.structs.replace(order, card_number=f"{order.card_number[:-1]}{wrong_digit}")
         case Flaw.CURRENCY:
             return msgspec.structs.replace(order, currency="XXX")
         case Flaw.MERCHANT:
@@ -123,7 +123,7 @@ def _spoilt(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
 
 
 class Record(NamedTuple):
-    """One Kafka record, complete."""
+    """A complete Kafka record."""
 
     key: bytes
     value: bytes
@@ -132,11 +132,11 @@ class Record(NamedTuple):
 
 
 Event = Callable[[int], Record]
-"""An event made ready before its time: the time of its send (µs since the epoch) → its record."""
+"""An event prepared before its send: send time (µs since the epoch) → its record."""
 
 
 def order_event(order: OrderPlaced, intended_us: int, partition: int | None) -> Event:
-    """Return an order on its way to `orders.placed`: encoded beforehand, only a header waits for the send."""
+    """Return the event of an order for `orders.placed`. It is encoded, except for the header of the send time."""
     key, value = order.order_id.encode(), msgspec.json.encode(order)
     headers: Headers = [(INTENDED_AT_HEADER, b"%d" % intended_us)]
     if partition is not None:
@@ -145,9 +145,9 @@ def order_event(order: OrderPlaced, intended_us: int, partition: int | None) -> 
 
 
 def payment_event(order: OrderPlaced, intended_us: int, partition: int | None) -> Event:
-    """Return a payment request, as Order would have written it.
+    """Return the event of a payment request as Order would write it.
 
-    The time of the send is part of its timeline, and is put into the encoded value.
+    The send time is part of its timeline and is inserted into the encoded value.
     """
     request = PaymentRequested(
         **order.purchase(),
@@ -157,11 +157,11 @@ def payment_event(order: OrderPlaced, intended_us: int, partition: int | None) -
     head, _, tail = msgspec.json.encode(request).rpartition(_NOT_PLACED)
     head += _NOT_PLACED[:-1]
     key, intended = order.order_id.encode(), (INTENDED_AT_HEADER, b"%d" % intended_us)
-    to = ANY_PARTITION if partition is None else partition
+    target = ANY_PARTITION if partition is None else partition
 
     def record(placed_us: int) -> Record:
         placed = b"%d" % placed_us
-        return Record(key, head + placed + tail, [intended, (PLACED_AT_HEADER, placed)], to)
+        return Record(key, head + placed + tail, [intended, (PLACED_AT_HEADER, placed)], target)
 
     return record
 
@@ -183,34 +183,34 @@ def events(
     numbers: npt.NDArray[np.int64] | None = None,
     poison: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[Event]:
-    """Yield the run's events in order of their intended times.
+    """Yield the events of the run in the order of `numbers`.
 
-    started_us: intended time of second 0 of the workload, µs since the epoch. numbers: of those wanted; None: all.
-    poison: which events nobody can read; None: none.
+    started_us: intended time of second 0 of the workload, µs since the epoch. numbers: events to send; None: all.
+    poison: mask of the events that are unreadable; None: none.
     """
     make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
-    told = spec.grouping is Partitioner.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
+    has_partition = spec.partitioner is Partitioner.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
     for number in range(len(schedule)) if numbers is None else numbers.tolist():
-        spoilt = poison is not None and poison[number]
+        is_poison = poison is not None and poison[number]
         intended_us = started_us + int(schedule.offset_us[number])
-        partition = int(schedule.partition[number]) if told else None
+        partition = int(schedule.partition[number]) if has_partition else None
         key = None if schedule.key is None or schedule.key[number] == NO_KEY else int(schedule.key[number])
         event = make(orders.order(number, key), intended_us, partition)
-        yield _unreadable(event) if spoilt else event
+        yield _make_unreadable(event) if is_poison else event
 
 
-def _unreadable(event: Event) -> Event:
+def _make_unreadable(event: Event) -> Event:
     return lambda placed_us: event(placed_us)._replace(value=UNREADABLE)
 
 
 def send_numbers(spec: LoadSpec, schedule: Schedule) -> npt.NDArray[np.int64]:
-    """Return the numbers of the events in the order in which they are sent; what comes twice comes at once."""
+    """Return the numbers of the events in send order. A duplicate follows its event directly."""
     order = np.argsort(due_us(spec.faults, schedule.offset_us, spec.seed), kind="stable")
-    twice = affected_events(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
-    return np.repeat(order, 1 + twice[order])
+    is_duplicate = affected_events(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
+    return np.repeat(order, 1 + is_duplicate[order])
 
 
 def input_topic(spec: LoadSpec) -> tuple[Topic, int]:
-    """Return the topic that the load enters by, and how many partitions it must have."""
+    """Return the input topic of the load and its required number of partitions."""
     topic = Topic.PAYMENTS_REQUESTED if spec.topology is Topology.PAYMENT_ONLY else Topic.ORDERS_PLACED
     return topic, partitions_of(topic, spec.partitions, spec.pipeline_partitions)

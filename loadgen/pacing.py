@@ -1,6 +1,6 @@
-"""The scheduler: every event is sent at its intended time, never earlier, and its lateness is kept.
+"""The pacer sends every event at its intended time, never earlier, and records its lateness.
 
-It is an open loop: a send that takes long makes the next one late, and says so, but never moves the schedule.
+It is an open loop: a slow send makes the next event late, which is recorded, but never moves the schedule.
 """
 
 from collections import deque
@@ -12,20 +12,20 @@ import numpy as np
 from loadgen.orders import Event, Record
 from loadgen.shapes import IntArray
 
-AHEAD_US: Final = 3_000_000
-"""How far ahead events are made ready. Bounds memory; a burst is ready before its time."""
-HURRY_US: Final = 2_000
-"""Nothing is prepared when the next event is due within this time."""
+MAX_PREPARE_AHEAD_US: Final = 3_000_000
+"""How far ahead events are prepared. It bounds memory; a burst is ready before its time."""
+MIN_PREPARE_TIME_US: Final = 2_000
+"""No event is prepared if the next one is due within this time."""
 LONGEST_PAUSE_S: Final = 0.02
-"""Pauses are cut to this, so that delivery reports are taken in and a stop is noticed."""
+"""Longest single pause, so that delivery reports are processed and a stop is noticed."""
 SHORTEST_PAUSE_S: Final = 0.0003
-"""What is due sooner than that is sent with what follows: at 20,000 events/s nobody sleeps between two of them."""
-YIELD_EVERY: Final = 500
-"""Events sent in one go before others may run: more than any burst, so it matters only when catching up."""
+"""Shortest pause. At 20,000 events/s the pacer does not sleep between two events but sends several at once."""
+MAX_EVENTS_PER_TURN: Final = 500
+"""Events sent in one turn before other greenlets run: more than any burst, so it only matters when catching up."""
 
 
 class Pacer:
-    """Sends the events of one run. `now_us` is the wall clock; `pause(s)` sleeps and lets others run."""
+    """Sends the events of one run. now_us: the wall clock. pause: sleeps some seconds and lets other greenlets run."""
 
     def __init__(
         self,
@@ -49,18 +49,18 @@ class Pacer:
 
     @property
     def lateness_us(self) -> IntArray:
-        """Send time − time at which it was due of every event sent so far, µs."""
+        """Send time − due time of every event sent so far, µs."""
         return self._lateness_us[: self.sent]
 
     def run(self) -> None:
-        """Send everything; return when the last event has been handed to `send`."""
+        """Send all events; return when the last one was passed to `send`."""
         while self.sent < len(self._offset_us):
             self._send_due()
             self._prepare()
             self._pause(self._idle_s())
 
     def _send_due(self) -> None:
-        stop = min(self.sent + YIELD_EVERY, len(self._offset_us))
+        stop = min(self.sent + MAX_EVENTS_PER_TURN, len(self._offset_us))
         ready, source, clock, send = self._ready, self._source, self._now_us, self._send
         for intended_us in (self._offset_us[self.sent : stop] + self._started_us).tolist():
             now_us = clock()
@@ -74,8 +74,8 @@ class Pacer:
     def _prepare(self) -> None:
         while (following := self.sent + len(self._ready)) < len(self._offset_us):
             now_us = self._now_us()
-            too_early = self._intended_us(following) > now_us + AHEAD_US
-            if too_early or self._intended_us(self.sent) < now_us + HURRY_US:
+            is_too_early = self._intended_us(following) > now_us + MAX_PREPARE_AHEAD_US
+            if is_too_early or self._intended_us(self.sent) < now_us + MIN_PREPARE_TIME_US:
                 return
             self._ready.append(next(self._source))
 

@@ -1,4 +1,4 @@
-"""Reads any topic of any Kafka, and changes nothing there: no group is joined, no offset committed."""
+"""Records a topic of any Kafka cluster. Read-only: it joins no group and commits no offset."""
 
 import secrets
 import time
@@ -12,55 +12,55 @@ from contracts.connection import Connection
 from loadgen.event_writer import NO_KEY, EventWriter, Row
 from loadgen.trace import key_hash
 
-ANSWER_S: Final = 10.0
-SILENCE_S: Final = 60.0
-"""Without anything read, while something is there to be read."""
-BATCH: Final = 10_000
+REQUEST_TIMEOUT_S: Final = 10.0
+MAX_SILENCE_S: Final = 60.0
+"""The recording fails if nothing arrives for this long although records are left."""
+BATCH: Final = 10_000  # records
 CLIENT: Final[dict[str, Any]] = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
-    "auto.offset.reset": "earliest",  # where retention removes what was to be read next
+    "auto.offset.reset": "earliest",  # if retention removed the next record
     "queued.max.messages.kbytes": 32_768,
     "log_level": 0,
 }
 
 
 class RecordingError(Exception):
-    """The topic cannot be recorded; the text says what is wrong, where and what to do."""
+    """The topic cannot be recorded. The message has the problem, its place and a remedy."""
 
 
 class Recording:
-    """A topic from its beginning, or from where a group has committed, up to the ends that it has now.
+    """A recording of a topic, from its beginning or a group's committed offsets up to its current ends.
 
-    group: "" is none. Raises RecordingError for a topic or a group that is not there, or no answer.
+    group: "": none. Raises RecordingError if the topic or the group does not exist, or the broker does not answer.
     """
 
     def __init__(self, connection: Connection, topic: str, group: str = "") -> None:
         self._address = connection.bootstrap_servers
         self._topic = topic
         self._errors: list[KafkaError] = []
-        self._secret = secrets.token_bytes(16)  # forgotten afterwards, so that nobody can find keys by trying
-        told = {"group.id": group or "tailpack-record", "error_cb": self._errors.append}
+        self._secret = secrets.token_bytes(16)  # never stored, so that no one can find keys by trying
+        own = {"group.id": group or "tailpack-record", "error_cb": self._errors.append}
         try:
-            self._consumer = Consumer(CLIENT | connection.librdkafka() | told)
-        except KafkaException as wrong:
-            raise RecordingError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
+            self._consumer = Consumer(CLIENT | connection.librdkafka() | own)
+        except KafkaException as error:
+            raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
         try:
             self.partitions = self._count()
-            kept = {one: self._asked(self._kept, one) for one in range(self.partitions)}
-            self._ends = {one: end for one, (_, end) in kept.items()}
+            ranges = {number: self._query(self._retained_range, number) for number in range(self.partitions)}
+            self._ends = {number: end for number, (_, end) in ranges.items()}
             self._begins = self._committed(group) if group else dict.fromkeys(self._ends, OFFSET_BEGINNING)
         except RecordingError:
             self._consumer.close()
             raise
-        self.expected_records = sum(max(0, end - max(begin, self._begins[one])) for one, (begin, end) in kept.items())
-        """Records up to the ends: fewer where a topic is compacted."""
+        self.expected_records = sum(max(0, end - max(begin, self._begins[n])) for n, (begin, end) in ranges.items())
+        """Records up to the ends, an upper bound: a compacted topic has fewer."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
         """Write all records to `into`. seconds: go on with new arrivals that long. on_progress: gets the row count.
 
-        Raises RecordingError for records without a time, and where the broker goes away; KeyboardInterrupt. What was
-        read before has been handed over. The connection is closed in any case.
+        Raises RecordingError for a record without a timestamp or a lost broker; KeyboardInterrupt. Records read before
+        that are in `into`. The connection is always closed.
         """
         try:
             self._read(into, seconds, on_progress)
@@ -70,13 +70,13 @@ class Recording:
     def _read(self, into: EventWriter, seconds: float | None, on_progress: Callable[[int], None]) -> None:
         began = progress_at = time.monotonic()
         unfinished = set(self._ends)
-        self._consumer.assign([At(self._topic, one, begin) for one, begin in self._begins.items()])
+        self._consumer.assign([At(self._topic, number, begin) for number, begin in self._begins.items()])
         while unfinished:
             rows: list[Row] = []
             for message in self._consumer.consume(BATCH, 0.2):
                 partition, error = message.partition(), message.error()
                 if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                    continue  # no group is needed; librdkafka looks for one all the same
+                    continue  # librdkafka looks for a group although none is needed
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise RecordingError(f"topic {self._topic} at {self._address}: {error.str()}")
                 if error is None and (seconds or message.offset() < self._ends[partition]):
@@ -92,16 +92,15 @@ class Recording:
                 on_progress(into.rows)
             if seconds and now >= began + seconds:
                 return
-            if not seconds and now >= progress_at + SILENCE_S:
-                raise RecordingError(f"Kafka at {self._address}: nothing came for {SILENCE_S:.0f} s{self._why()}")
+            if not seconds and now >= progress_at + MAX_SILENCE_S:
+                raise RecordingError(f"Kafka at {self._address}: no record for {MAX_SILENCE_S:.0f} s{self._why()}")
 
     def _row(self, message: Message) -> Row:
         kind, at_ms = message.timestamp()
         if kind == TIMESTAMP_NOT_AVAILABLE or at_ms < 0:
             raise RecordingError(
                 f"topic {self._topic}, partition {message.partition()}, offset {message.offset()}: the record has no "
-                "timestamp; set message.timestamp.type=LogAppendTime and record what comes from then on (--group, "
-                "--seconds)"
+                "timestamp; set message.timestamp.type=LogAppendTime and record later arrivals (--group, --seconds)"
             )
         key = message.key()
         size = len(message) + (0 if key is None else len(key))
@@ -109,37 +108,37 @@ class Recording:
         return at_ms, hashed, message.partition(), size
 
     def _count(self) -> int:
-        found = self._asked(lambda: self._consumer.list_topics(self._topic, timeout=ANSWER_S)).topics[self._topic]
-        if found.error is not None:
-            raise RecordingError(f"topic {self._topic} at {self._address}: {found.error.str()}; name one that exists")
-        return len(found.partitions)
+        metadata = self._query(self._consumer.list_topics, self._topic, REQUEST_TIMEOUT_S).topics[self._topic]
+        if metadata.error is not None:
+            problem = f"topic {self._topic} at {self._address}: {metadata.error.str()}"
+            raise RecordingError(f"{problem}; name one that exists")
+        return len(metadata.partitions)
 
-    def _kept(self, partition: int) -> tuple[int, int]:
-        """Return the first offset that is kept, and the end."""
-        begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=ANSWER_S)
+    def _retained_range(self, partition: int) -> tuple[int, int]:
+        """Return the first retained offset and the end offset."""
+        begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=REQUEST_TIMEOUT_S)
         return begin, end
 
     def _committed(self, group: str) -> dict[int, int]:
-        asked = [At(self._topic, one) for one in self._ends]
-        found = self._asked(lambda: self._consumer.committed(asked, timeout=ANSWER_S))
-        offsets = {one.partition: one.offset if one.offset >= 0 else OFFSET_BEGINNING for one in found}
+        places = [At(self._topic, number) for number in self._ends]
+        committed = self._query(self._consumer.committed, places, REQUEST_TIMEOUT_S)
+        offsets = {at.partition: at.offset if at.offset >= 0 else OFFSET_BEGINNING for at in committed}
         if all(offset < 0 for offset in offsets.values()):
-            raise RecordingError(
-                f"group {group} at {self._address} has committed nothing of topic {self._topic}: name one that reads it"
-            )
+            problem = f"group {group} at {self._address} has no committed offset of topic {self._topic}"
+            raise RecordingError(f"{problem}: name a group that reads it")
         return offsets
 
-    def _asked(self, question: Callable[..., Any], *about: Any) -> Any:
-        """Return the broker's answer. Raises RecordingError where there is none."""
+    def _query(self, request: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the broker's answer. Raises RecordingError without one."""
         try:
-            return question(*about)
-        except KafkaException as silent:
-            told = silent.args[0].str()
-            raise RecordingError(f"Kafka at {self._address} does not answer ({told}){self._why()}") from silent
+            return request(*arguments)
+        except KafkaException as error:
+            problem = f"Kafka at {self._address} does not answer ({error.args[0].str()})"
+            raise RecordingError(f"{problem}{self._why()}") from error
 
     def _why(self) -> str:
-        """Return the client's reason, where it gives one, and what to do."""
-        self._consumer.poll(0)  # errors are told in here
-        telling = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
-        reason = f": {telling[-1]}" if telling else ""
+        """Return the client's reason, if it has one, and what to do."""
+        self._consumer.poll(0)  # runs error_cb
+        reasons = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
+        reason = f": {reasons[-1]}" if reasons else ""
         return f"{reason}; start it, or correct --bootstrap-servers and --client-properties"

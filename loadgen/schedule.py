@@ -1,4 +1,4 @@
-"""A schedule: each event of a workload with its intended time and its partition. Pure and seeded."""
+"""A schedule: the intended time and the partition of each event of a workload. Pure and seeded."""
 
 import math
 from collections.abc import Iterator
@@ -15,39 +15,39 @@ from loadgen.shapes import IntArray
 
 SECOND_US: Final = 1_000_000
 NO_KEY: Final = -(2**63)
-"""Stands for the key of an event that has none."""
+"""Key of an event without a key."""
 
 
 class Spacing(StrEnum):
-    """Where the events of a second lie inside it."""
+    """Distribution of the events within a second."""
 
     BURST = "burst"
-    """All at its start, or as `Bursts` says."""
+    """All at its start, or as configured by `Bursts`."""
     SMOOTH = "smooth"
-    """Evenly."""
+    """Evenly spaced."""
     POISSON = "poisson"
     """Uniformly random."""
 
 
 class Split(StrEnum):
-    """Who gets which event."""
+    """How events are distributed over partitions."""
 
     EVEN = "even"
     """Event number k of the run goes to partition k mod n."""
     RANDOM = "random"
     """Each event to a uniformly random partition."""
     TABLE = "table"
-    """As the workload's own table says."""
+    """By the workload's own table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bursts(Settings):
-    """When bursts come, where the spacing is `burst`."""
+    """Times of bursts for the spacing `burst`."""
 
     burst_period_s: float = setting(1.0, "s", least=0.1, most=600)
     """Time from one burst to the next. A burst has all events of its period."""
     burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
-    """When the first one comes, within its period; `random`: drawn by the seed."""
+    """Offset of the first burst in its period; `random`: drawn with the seed."""
     burst_jitter_s: float = setting(0.0, "s", least=0)
     """Longest random delay of a burst, at most the period."""
     burst_drift_s: float = setting(0.0, "s", least=0, most=600)
@@ -55,47 +55,47 @@ class Bursts(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: bursts stay in their order."""
+        """Return the base's rules and those that keep bursts in order."""
         return (*super().rules(), *BURST_RULES)
 
     def phase_s(self, seed: int) -> float:
-        """Return the phase; where it is random, what the seed draws."""
-        told = self.burst_phase_s
-        return _chance(seed)[2].uniform(0, self.burst_period_s) if isinstance(told, str) else told
+        """Return the phase; a random one is drawn with the seed."""
+        phase = self.burst_phase_s
+        return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(phase, str) else phase
 
 
-def _within_period(most: bool, name: str, values: Values) -> str | None:
+def _within_period(inclusive: bool, name: str, values: Values) -> str | None:
     value, period_s = values[name], values["burst_period_s"]
-    if isinstance(value, str) or value < period_s or (most and value == period_s):
+    if isinstance(value, str) or value < period_s or (inclusive and value == period_s):
         return None
-    return f"must be {'at most' if most else 'less than'} burst_period_s, {period_s:g} s"
+    return f"must be {'at most' if inclusive else 'less than'} burst_period_s, {period_s:g} s"
 
 
-def _bursts_come(values: Values) -> str | None:
-    changed = [one.name for one in fields(Bursts) if values[one.name] not in (one.default, "random")]
+def _bursts_have_spacing(values: Values) -> str | None:
+    changed = [field.name for field in fields(Bursts) if values[field.name] not in (field.default, "random")]
     if not changed or values["spacing"] is Spacing.BURST:
         return None
-    return f"has no bursts: leave out {', '.join(changed)}, or take 'burst'"
+    return f"has no bursts: leave out {', '.join(changed)}, or use 'burst'"
 
 
 BURST_RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("burst_phase_s", partial(_within_period, False, "burst_phase_s")),
     ("burst_jitter_s", partial(_within_period, True, "burst_jitter_s")),
-    ("spacing", _bursts_come),
+    ("spacing", _bursts_have_spacing),
 )
-"""(Setting that is blamed, rule). The last concerns a record with a `spacing`."""
+"""(Setting that the message names, rule). The last one is for records with a `spacing`."""
 EACH_SECOND: Final = Bursts()
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Row k is event number k. Both arrays have one entry per event."""
+    """Event number k is row k of each array."""
 
     offset_us: IntArray
-    """Intended time, µs after the start of the run; never falling."""
+    """Intended time, µs after the start of the run; ascending."""
     partition: npt.NDArray[np.int32]
     key: IntArray | None = None
-    """What the events of a recorded trace belong to, NO_KEY: to nothing; None: nobody says of any."""
+    """Keys of the events; NO_KEY: an event without one. None: no keys are known."""
 
     def __len__(self) -> int:
         return len(self.offset_us)
@@ -107,16 +107,14 @@ class Schedule:
 def build_schedule(
     counts: IntArray, *, spacing: Spacing, split: Split, partitions: int, seed: int, bursts: Bursts = EACH_SECOND
 ) -> Schedule:
-    """Turn events per second into events.
+    """Return the schedule of these events per second.
 
     counts: shape (seconds,), or (seconds, partitions) with `Split.TABLE`.
-    Raises ValueError where the shape of `counts` does not fit the split.
+    Raises ValueError if the shape of `counts` does not fit the split.
     """
-    everything = int(counts.sum()) + 1
+    no_limit = int(counts.sum()) + 1
     chunks = list(
-        schedule_chunks(
-            counts, everything, spacing=spacing, split=split, partitions=partitions, seed=seed, bursts=bursts
-        )
+        schedule_chunks(counts, no_limit, spacing=spacing, split=split, partitions=partitions, seed=seed, bursts=bursts)
     )
     return chunks[0] if chunks else Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
 
@@ -131,43 +129,45 @@ def schedule_chunks(
     seed: int,
     bursts: Bursts = EACH_SECOND,
 ) -> Iterator[Schedule]:
-    """Yield the very events of `build_schedule` in parts of whole seconds (bursts): a run may exceed the memory.
+    """Yield the events of `build_schedule` in parts of whole seconds (bursts), because a run may exceed the memory.
 
-    chunk_events: a part ends with the second in which it reaches so many events; events/s should be far below it.
-    Raises ValueError where the shape of `counts` does not fit the split.
+    chunk_events: a part ends with the second in which it reaches this number of events, which should be far above the
+    events/s. Raises ValueError if the shape of `counts` does not fit the split.
     """
     if counts.shape[1:] != ((partitions,) if split is Split.TABLE else ()):
         raise ValueError(f"split {split} over {partitions} partitions does not fit counts of shape {counts.shape}")
-    inside, among, _, late = _chance(seed)
+    time_random, partition_random, _, jitter_random = _random_streams(seed)
     begin_us = np.arange(len(counts)) * SECOND_US
     if spacing is Spacing.BURST and bursts != EACH_SECOND:
-        begin_us, counts = _bursts(counts, bursts, bursts.phase_s(seed), late)
+        begin_us, counts = _bursts(counts, bursts, bursts.phase_s(seed), jitter_random)
     sizes = counts.sum(axis=1) if split is Split.TABLE else counts
     first = 0
     for begin, end in _parts(sizes, chunk_events):
         total = sizes[begin:end]
-        offset_us = np.repeat(begin_us[begin:end], total) + _inside_us(total, spacing, inside)
+        offset_us = np.repeat(begin_us[begin:end], total) + _offsets_in_second_us(total, spacing, time_random)
         if split is Split.TABLE:
             labels = _interleaved(counts[begin:end])
         elif split is Split.RANDOM:
-            labels = among.integers(0, partitions, len(offset_us))
+            labels = partition_random.integers(0, partitions, len(offset_us))
         else:
             labels = np.arange(first, first + len(offset_us)) % partitions
         if spacing is Spacing.POISSON:
             order = np.argsort(offset_us, kind="stable")
             offset_us = offset_us[order]
-            labels = labels[order] if split is Split.TABLE else labels  # a table's event keeps its own random time
+            labels = (
+                labels[order] if split is Split.TABLE else labels
+            )  # with a table, an event keeps its own random time
         first += len(offset_us)
         yield Schedule(offset_us, labels.astype(np.int32))
 
 
-def _chance(seed: int) -> list[np.random.Generator]:
-    """Return where chance comes from: times inside a second, partitions, the phase of bursts, their jitter."""
-    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(4)]
+def _random_streams(seed: int) -> list[np.random.Generator]:
+    """Return independent generators for: times in a second, partitions, phase of bursts, jitter of bursts."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
 
 
 def _bursts(counts: IntArray, bursts: Bursts, phase_s: float, random: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return when each burst comes (µs, never after the last second), and its events, shaped as the counts."""
+    """Return the time of each burst (µs, never after the last second) and its events, in the shape of the counts."""
     seconds, period_s, drift = len(counts), bursts.burst_period_s, bursts.burst_drift_s / len(counts)
     if drift:  # dt = (period + drift·t) dk
         number = math.ceil(round(math.log1p(seconds * drift / period_s) / drift, 9))
@@ -185,7 +185,7 @@ def _bursts(counts: IntArray, bursts: Bursts, phase_s: float, random: np.random.
 
 
 def _parts(sizes: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
-    """Yield [begin, end) of successive seconds or bursts, as few as hold `chunk_events`."""
+    """Yield [begin, end) of successive seconds or bursts, as few as contain `chunk_events`."""
     reached = np.cumsum(sizes)
     begin, before = 0, 0
     while begin < len(reached):
@@ -195,13 +195,13 @@ def _parts(sizes: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
 
 
 def _rank(group_sizes: IntArray) -> IntArray:
-    """0, 1, … within each group: sizes (2, 3) → 0 1 0 1 2."""
+    """Return 0, 1, … within each group. Example: sizes (2, 3) → 0 1 0 1 2."""
     starts = np.cumsum(group_sizes) - group_sizes
     return np.arange(group_sizes.sum()) - np.repeat(starts, group_sizes)
 
 
-def _inside_us(per_second: IntArray, spacing: Spacing, random: np.random.Generator) -> IntArray:
-    """Time inside the second, µs in [0, 1e6)."""
+def _offsets_in_second_us(per_second: IntArray, spacing: Spacing, random: np.random.Generator) -> IntArray:
+    """Return the time of each event in its second, µs in [0, 1e6)."""
     total = int(per_second.sum())
     if spacing is Spacing.BURST:
         return np.zeros(total, dtype=np.int64)
@@ -211,9 +211,9 @@ def _inside_us(per_second: IntArray, spacing: Spacing, random: np.random.Generat
 
 
 def _interleaved(counts: IntArray) -> IntArray:
-    """Partition of each event, so that within a second every partition's events lie evenly among the others'.
+    """Return the partition of each event, such that the events of every partition are evenly spaced in a second.
 
-    Event i of the c of a partition is sorted at (i + ½)/c; equal ones by partition.
+    Event i of c events of a partition is sorted at (i + ½)/c; ties by partition.
     Example: counts (1, 2) → partitions 1 0 1.
     """
     flat = counts.ravel()

@@ -1,7 +1,7 @@
 """The curves of the workloads: events in each second, as integer arrays of shape (seconds,) or (seconds, partitions).
 
-Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are our own: each
-tests one kind of change.
+Sources: CLOSER 2024, figures 2, 3 and 6; ICCBDC 2022; Landau et al. 2024, section VI. The others are ours: each tests
+one kind of change.
 """
 
 from typing import Any, Final, TypeAlias
@@ -12,13 +12,13 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Knots: TypeAlias = tuple[tuple[float, float], ...]
-"""(t in s, rate in events/s) each, t growing from 0."""
+"""Points (t in s, rate in events/s); t ascends from 0."""
 
 W1_KNOTS: Final[Knots] = ((0, 0), (125, 200), (212.5, 150), (300, 275), (387.5, 150), (475, 350), (600, 0))
 W4_SHARES: Final = (0.27, 0.27, 0.153, 0.153, 0.153)
 TAXI_S: Final = 7207
 TAXI_DAY_S: Final = 2160.0
-"""A real hour is 90 s."""
+"""A real hour takes 90 s."""
 TAXI_MEAN: Final = 228.7
 """Events/s."""
 TAXI_DAILY: Final = (
@@ -30,19 +30,19 @@ TAXI_TREND: Final = (
     *((103.4, -21.6), (153.6, -3.3), (488.1, 37.2), (-241.6, 6.7)),
     *((-119.3, 25.4), (-175.5, 49.7), (239.3, 18.1), (25.5, 14.0)),
 )
-"""The same, of 1, 2, … periods in the whole run."""
+"""Weights of cos and sin of 1, 2, … periods per run."""
 HOUR_S: Final = 30
-"""An hour of the week, so that seven days take 84 minutes."""
+"""Duration of an hour of the week: seven days take 84 minutes."""
 DAY: Final = ((0, 60), (4, 25), (9, 210), (13, 160), (19, 300), (24, 60))
-"""A working day, (hour, events/s): night, morning peak, noon, evening peak. A day of the weekend has 60 % of it."""
+"""A working day, (hour, events/s): night, morning peak, noon, evening peak. A weekend day has 60 % of it."""
 LANDAU_MAX: Final = 100
-"""Largest load of a partition, and the capacity of a consumer, in the paper."""
+"""Largest load of a partition in the paper, which is also the capacity of a consumer."""
 
 
 def half_cosine(knots: Knots) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second of a curve that eases from knot to knot.
+    """Return the rate (events/s) in the middle of each second of a curve with cosine easing between knots.
 
-    Between two of them the rate is r0 + (r1 − r0)·(1 − cos(π·(t − t0)/(t1 − t0)))/2.
+    Between two knots the rate is r0 + (r1 − r0)·(1 − cos(π·(t − t0)/(t1 − t0)))/2.
     """
     times, rates = np.array(knots, dtype=np.float64).T
     t = np.arange(0.5, times[-1])
@@ -52,13 +52,13 @@ def half_cosine(knots: Knots) -> FloatArray:
 
 
 def straight(knots: Knots) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second of straight lines from knot to knot."""
+    """Return the rate (events/s) in the middle of each second of straight lines between knots."""
     times, rates = np.array(knots, dtype=np.float64).T
     return np.asarray(np.interp(np.arange(0.5, times[-1]), times, rates))
 
 
 def levels(*pieces: tuple[int, int]) -> IntArray:
-    """Return constant rates, one after the other: (seconds, events/s) each."""
+    """Return constant rates in sequence. pieces: (seconds, events/s)."""
     return np.repeat(np.array([rate for _, rate in pieces]), [seconds for seconds, _ in pieces])
 
 
@@ -73,7 +73,7 @@ def w1() -> IntArray:
 
 
 def w3() -> IntArray:
-    """Return 15 events/s in each of five partitions; four grow by 1 a second to 60, and fall back at 480 s."""
+    """Return 15 events/s in each of five partitions; four grow by 1 per second to 60, and drop back at 480 s."""
     table = np.full((600, 5), 15)
     for partition, ramp_s in enumerate((120, 120, 240, 360)):
         table[ramp_s:480, partition] = np.minimum(15 + np.arange(480 - ramp_s), 60)
@@ -92,7 +92,7 @@ def w4_shares(n: IntArray) -> IntArray:
 
 
 def taxi() -> IntArray:
-    """Return New York's taxi trips of January 2013, 40 times faster: ⌈rate⌉ at whole seconds, the rate never below 0.
+    """Return New York's taxi trips of January 2013, 40 times faster: ⌈rate⌉ at whole seconds, with rate ≥ 0.
 
     CLOSER 2024, figure 3. The published trace has no licence; this is a harmonic fit of its curve (rmse 8.8 events/s)
     without its first minute.
@@ -110,7 +110,7 @@ def _harmonics(t: FloatArray, period_s: float, weights: tuple[tuple[float, float
 
 
 def ramp() -> IntArray:
-    """Return a straight climb from 30 to 450 events/s in 420 s, a minute there, and the way down in half the time."""
+    """Return a linear rise from 30 to 450 events/s in 420 s, a minute at 450, and a fall in 120 s."""
     return whole_events(straight(((0, 30), (420, 450), (480, 450), (600, 30))))
 
 
@@ -120,7 +120,7 @@ def sine() -> IntArray:
 
 
 def diurnal_week() -> IntArray:
-    """Return seven days, Monday first; counts are Poisson around the rate."""
+    """Return seven days from Monday; counts are Poisson-distributed around the rate."""
     day = half_cosine(tuple((hour * HOUR_S, rate) for hour, rate in DAY))
     week = np.concatenate([day] * 5 + [0.6 * day] * 2)
     return np.random.default_rng(7).poisson(week).astype(np.int64)
@@ -129,66 +129,66 @@ def diurnal_week() -> IntArray:
 def hot_key() -> IntArray:
     """Return nine partitions of 18 events/s, and a key of 70 events/s that moves every minute, within ten seconds.
 
-    Five calm partitions fill a bin of 100; one calm partition is too much beside the hot one.
+    Five cold partitions fit into a capacity of 100; the hot partition leaves no room for a cold one.
     """
     random = np.random.default_rng(9)
     table = np.full((600, 9), 18)
-    here = int(random.integers(9))
-    table[:60, here] += 70
-    gone = 70 * np.minimum(np.arange(1, 61), 10) // 10
+    owner = int(random.integers(9))
+    table[:60, owner] += 70
+    moved = 70 * np.minimum(np.arange(1, 61), 10) // 10
     for begin_s in range(60, 600, 60):
-        there = int((here + random.integers(1, 9)) % 9)
-        table[begin_s : begin_s + 60, here] += 70 - gone
-        table[begin_s : begin_s + 60, there] += gone
-        here = there
+        target = int((owner + random.integers(1, 9)) % 9)
+        table[begin_s : begin_s + 60, owner] += 70 - moved
+        table[begin_s : begin_s + 60, target] += moved
+        owner = target
     return table
 
 
 def walk_loads(
-    chance: np.random.Generator, *, partitions: int, seconds: int, delta: int, start: int | None = None
+    random: np.random.Generator, *, partitions: int, seconds: int, delta: int, start: int | None = None
 ) -> IntArray:
-    """Return loads of 0 … 100 that change by a uniform integer of {−delta, …, delta} from row to row, clipped.
+    """Return loads in 0 … 100 that change by a uniform integer in {−delta, …, delta} from row to row, clipped.
 
-    Landau et al. 2024, section VI. start: of every partition; None draws each. Shape (seconds, partitions).
+    Landau et al. 2024, section VI. start: first load of every partition; None: random. Shape (seconds, partitions).
     """
     loads = np.empty((seconds, partitions), np.int64)
-    loads[0] = chance.integers(0, LANDAU_MAX, partitions, endpoint=True) if start is None else start
-    steps = chance.integers(-delta, delta, (seconds - 1, partitions), endpoint=True)
+    loads[0] = random.integers(0, LANDAU_MAX, partitions, endpoint=True) if start is None else start
+    steps = random.integers(-delta, delta, (seconds - 1, partitions), endpoint=True)
     for second, step in enumerate(steps, start=1):
         loads[second] = np.clip(loads[second - 1] + step, 0, LANDAU_MAX)
     return loads
 
 
 def landau(delta: int) -> IntArray:
-    """Return such a walk as events/s: 32 partitions for 100 s, which is one of the paper's sizes."""
+    """Return such loads as events/s: 32 partitions for 100 s, one of the sizes in the paper."""
     return walk_loads(np.random.default_rng(2402), partitions=32, seconds=100, delta=delta)
 
 
 def flash_crowd() -> IntArray:
-    """Return 40 events/s and, at 240 and 600 s, 800 for a minute; then e-fold of the crowd leaves in 45 s."""
+    """Return 40 events/s and, at 240 and 600 s, 800 for a minute, then an exponential decay with time constant 45 s."""
     t = np.arange(900)[:, None] - np.array((240, 600))
     crowd = np.where(t < 0, 0.0, np.exp(-np.maximum(0, t - 60) / 45)).max(axis=1)
     return whole_events(40 * (1 + 19 * crowd))
 
 
 def square(half_s: int) -> IntArray:
-    """Return 280 and 60 events/s in turn, each for `half_s` seconds: three replicas are needed, then one."""
+    """Return 60 and 280 events/s alternating, each for `half_s` seconds: one replica is needed, then three."""
     return np.where(np.arange(900) // half_s % 2, 280, 60)
 
 
 def sawtooth() -> IntArray:
-    """Return climbs from 46 to 400 events/s in a minute, each followed by a fall from one second to the next."""
+    """Return rises from 46 to 400 events/s in a minute, each followed by a drop within one second."""
     return 40 + 6 * (np.arange(900) % 60) + 6
 
 
 def heavy() -> IntArray:
-    """Return independent seconds whose events are Pareto (tail index 2) with mean 130, at most 800."""
+    """Return independent seconds with Pareto-distributed events (tail index 2), mean 130, at most 800."""
     drawn = np.random.default_rng(15).pareto(2.0, 900) + 1
     return np.minimum(whole_events(drawn * 130 * (2.0 - 1) / 2.0), 800)
 
 
 def zipf_100() -> IntArray:
-    """Return waves of five minutes between 150 and 450 events/s; the partition at rank r has a share ∝ 1/r of them."""
+    """Return waves of five minutes between 150 and 450 events/s; the share of the partition at rank r is ∝ 1/r."""
     random = np.random.default_rng(100)
     totals = whole_events(300 - 150 * np.cos(2 * np.pi * np.arange(0.5, 900) / 300))
     weights = random.permutation(1 / np.arange(1, 101))
@@ -196,7 +196,7 @@ def zipf_100() -> IntArray:
 
 
 def hot_partition() -> IntArray:
-    """Return nine partitions of 40 events/s; one has 240 from 300 to 420 s, more than a replica of 200 serves."""
+    """Return nine partitions of 40 events/s. One has 240 from 300 to 420 s, more than a replica with μ = 200 serves."""
     table = np.full((900, 9), 40)
     table[300:420, 4] = 240
     return table

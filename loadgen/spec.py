@@ -1,4 +1,4 @@
-"""What to send, as data written by whoever starts the generator; and what its driver is told by the environment."""
+"""The load as data, written by the process that starts the generator, and the settings of the generator itself."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from contracts.settings import Rule, Settings, Values, contradictions, setting, 
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
 from grouping import Partitioner
-from loadgen.faults import BURST, HOT_KEY, after_the_end, apply_bursts, read_faults, wrong_faults
+from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
-from loadgen.trace import EventTrace, Trace, joined, read_trace
+from loadgen.trace import EventTrace, Trace, join_schedules, read_trace
 from loadgen.workloads import WORKLOADS, Workload
 
 
 class Topology(StrEnum):
-    """Where the load enters, and which stages the run has."""
+    """Input topic of the load, and so the stages of the run."""
 
     PIPELINE = "pipeline"
     """Orders enter at `orders.placed`."""
@@ -32,50 +32,50 @@ class Topology(StrEnum):
 
 
 class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One load. Building it raises ValueError (from JSON: msgspec.ValidationError) naming every contradiction."""
+    """One load. Raises ValueError (from JSON: msgspec.ValidationError) that names every contradiction."""
 
     topology: Topology
     workload: str
     """A name in WORKLOADS."""
     trace: str = ""
-    """Path of a file whose events are sent in place of the workload's."""
+    """Path of a trace whose events are sent instead of the workload's."""
     spacing: Spacing
     split: Split
-    grouping: Partitioner = Partitioner.EXPLICIT
+    partitioner: Partitioner = Partitioner.EXPLICIT
     key_skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Of the customers, exponent of Zipf's law; 0: all alike."""
+    """Exponent of Zipf's law for customers; 0: uniform."""
     faults: tuple[str, ...] = ()
-    """As `Fault.of` reads them."""
+    """Faults in the syntax of `Fault.of`."""
     seed: int = 0
     duration_s: Annotated[int, msgspec.Meta(ge=1)]
     """Seconds of the workload that are sent."""
     partitions: Annotated[int, msgspec.Meta(ge=1)]
     """Partitions of `payments.requested`."""
     pipeline_partitions: Annotated[int, msgspec.Meta(ge=1)] = PIPELINE_PARTITIONS
-    """Of `orders.placed`."""
+    """Partitions of `orders.placed`."""
     latency_target_s: Annotated[float, msgspec.Meta(gt=0)]
-    """W: a generator whose p99 lateness exceeds 5 % of it makes the run invalid."""
+    """Latency target W. The run is invalid if the generator's p99 lateness exceeds 5 % of it."""
     burst_period_s: Annotated[float, msgspec.Meta(gt=0)] = 1.0
     burst_phase_s: float | Literal["random"] = 0.0
     burst_jitter_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     burst_drift_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """When bursts come, as `Bursts` has it."""
+    """Times of bursts, as in `Bursts`."""
     invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Share of orders that Order must refuse. Pipeline only."""
 
     def __post_init__(self) -> None:
-        found = contradictions(msgspec.structs.asdict(self), RULES)
-        if found:
-            raise ValueError("; ".join(f"{field}: {problem}" for field, problem in found))
+        problems = contradictions(msgspec.structs.asdict(self), RULES)
+        if problems:
+            raise ValueError("; ".join(f"{field}: {problem}" for field, problem in problems))
 
     def schedule(self) -> Schedule:
-        """Return the events to send, with their times and partitions. Raises InvalidSettingsError for a wrong trace."""
+        """Return the events to send, with times and partitions. Raises InvalidSettingsError for an invalid trace."""
         workload = WORKLOADS[self.workload]
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
-        if trace and (problems := trace_problems(trace, self.split, self.grouping, self.faults)):
-            raise InvalidSettingsError([f"{trace.name}: {field}: {said}" for field, said in problems])
+        if trace and (problems := trace_problems(trace, self.split, self.partitioner, self.faults)):
+            raise InvalidSettingsError([f"{trace.name}: {field}: {problem}" for field, problem in problems])
         if isinstance(trace, EventTrace):
-            schedule = joined(list(trace.chunks(keys=True)))
+            schedule = join_schedules(list(trace.chunks(keys=True)))
         else:
             schedule = build_schedule(
                 apply_bursts(
@@ -88,13 +88,13 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 bursts=Bursts(**shared_fields(self, Bursts)),
             )
         hot = read_faults(self.faults, HOT_KEY)
-        keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions, hot)
+        keys = Keys(self.seed, self.key_skew, self.partitioner, self.partitions, hot)
         return next(keys.assign_keys(iter([schedule]))) if keys.have_effect else schedule
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverSettings(Settings):
-    """What the generator needs beside the connection to Kafka. Environment: TAILPACK_<FIELD>."""
+    """Settings of the generator in addition to the Kafka connection. Environment: TAILPACK_<FIELD>."""
 
     load_file: str = setting("")
     """The load, a LoadSpec as JSON."""
@@ -130,13 +130,13 @@ class DriverSettings(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: what is required, a part that exists, an address that can be used."""
+        """Return the base's rules and those for required settings, the part and the address of Order."""
         required = tuple((name, partial(_required, name)) for name in ("load_file", "out_dir"))
         return (
             *super().rules(),
             *required,
             ("part", _part_exists),
-            ("start_file", _same_start),
+            ("start_file", _common_start),
             ("order_url", _web_address),
         )
 
@@ -149,7 +149,7 @@ def _part_exists(values: Values) -> str | None:
     return None if values["part"] <= values["parts"] else f"must be at most parts, {values['parts']}"
 
 
-def _same_start(values: Values) -> str | None:
+def _common_start(values: Values) -> str | None:
     return "missing: all parts need the same start" if values["parts"] > 1 and not values["start_file"] else None
 
 
@@ -163,40 +163,40 @@ def _web_address(values: Values) -> str | None:
 
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
-    """Return the events of a trace per second, over partitions where the split is a table: its own or the workload's.
+    """Return the events per second of a trace. If the split is a table, return them per partition.
 
-    The workload's table spreads them as its own.
+    A trace without partitions is spread by the workload's table.
     """
     return workload.spread(trace.counts) if split is Split.TABLE and trace.partitions is None else trace.counts
 
 
 def trace_problems(
-    trace: Trace | EventTrace, split: Split, grouping: Partitioner, faults: Sequence[str]
+    trace: Trace | EventTrace, split: Split, partitioner: Partitioner, faults: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Return (field, sentence) for what cannot be had with a trace, once that is read.
+    """Return (field, message) for settings that contradict the trace.
 
-    Single events may be grouped anew by their keys; a table is kept.
+    Another partitioner may move single events by their keys, but cannot change a table.
     """
-    found = [("faults", after_the_end(faults, trace.duration_s))]
+    problems = [("faults", fault_after_end(faults, trace.duration_s))]
     if isinstance(trace, Trace):
         table = split is Split.TABLE or trace.partitions is not None
-        found.append(("grouping", _ignored(grouping, "the trace") if table else None))
+        problems.append(("partitioner", _ignores_table(partitioner, "the trace") if table else None))
     elif read_faults(faults, BURST):
-        found.append(("faults", "burst multiplies events per second; these come at times of their own"))
-    return [(field, said) for field, said in found if said]
+        problems.append(("faults", "burst multiplies events per second; a trace of single events has fixed times"))
+    return [(field, problem) for field, problem in problems if problem]
 
 
 def read_load(settings: DriverSettings) -> LoadSpec:
-    """Read the load file; there must be a folder for the result. Raises InvalidSettingsError, which names the file."""
+    """Read the load file and check the folder for the result. Raises InvalidSettingsError, which names the file."""
     if not Path(settings.out_dir).is_dir():
         raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
     path = Path(settings.load_file)
     try:
         return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except msgspec.DecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong
+    except OSError as error:
+        raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
+    except msgspec.DecodeError as error:
+        raise InvalidSettingsError([f"{path}: {error}"]) from error
 
 
 def _known_workload(values: Values) -> str | None:
@@ -205,7 +205,7 @@ def _known_workload(values: Values) -> str | None:
 
 
 def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
-    """Apply a rule about the workload; a trace has a length and may have a table of its own, see `trace_problems`."""
+    """Apply a rule about the workload, unless there is a trace: it has its own checks in `trace_problems`."""
     return None if values["trace"] else rule(values, WORKLOADS[values["workload"]])
 
 
@@ -218,7 +218,7 @@ def _split_fits_table(values: Values, workload: Workload) -> str | None:
     if (workload.partitions is None) is (values["split"] is not Split.TABLE):
         return None
     if workload.partitions is None:
-        return f"'table' needs a workload with a partition table of its own; {workload.name} has none"
+        return f"'table' needs a workload with a partition table; {workload.name} has none"
     return f"'{values['split']}' contradicts the partition table of {workload.name}; use 'table'"
 
 
@@ -228,19 +228,19 @@ def _partitions_fit_table(values: Values, workload: Workload) -> str | None:
     return None if fits else f"{values['partitions']} contradicts {made_for}"
 
 
-def _grouping_keeps_table(values: Values, workload: Workload) -> str | None:
-    return _ignored(values["grouping"], workload.name) if values["split"] is Split.TABLE else None
+def _partitioner_keeps_table(values: Values, workload: Workload) -> str | None:
+    return _ignores_table(values["partitioner"], workload.name) if values["split"] is Split.TABLE else None
 
 
-def _ignored(grouping: Partitioner, owner: str) -> str | None:
-    if grouping is Partitioner.EXPLICIT:
+def _ignores_table(partitioner: Partitioner, owner: str) -> str | None:
+    if partitioner is Partitioner.EXPLICIT:
         return None
-    return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'"
+    return f"'{partitioner}' would ignore the partition table of {owner}; use 'explicit'"
 
 
-def _somebody_validates(values: Values) -> str | None:
-    unseen = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
-    return "must be 0 in payment-only runs, where nothing validates orders" if unseen else None
+def _invalid_orders_are_validated(values: Values) -> str | None:
+    is_unchecked = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
+    return "must be 0 in payment-only runs, which have no stage that validates orders" if is_unchecked else None
 
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
@@ -248,9 +248,9 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("duration_s", partial(_unless_traced, _long_enough)),
     ("split", partial(_unless_traced, _split_fits_table)),
     ("partitions", partial(_unless_traced, _partitions_fit_table)),
-    ("grouping", partial(_unless_traced, _grouping_keeps_table)),
-    ("invalid_share", _somebody_validates),
-    ("faults", wrong_faults),
+    ("partitioner", partial(_unless_traced, _partitioner_keeps_table)),
+    ("invalid_share", _invalid_orders_are_validated),
+    ("faults", faults_problem),
     *BURST_RULES,
 )
-"""(Field of LoadSpec that is blamed, rule) for what cannot be true together."""
+"""(Field of LoadSpec that the message names, rule) for contradictions."""

@@ -1,4 +1,4 @@
-"""Traces: recorded traffic in place of a workload, as a table of events per second or event by event."""
+"""Traces: recorded traffic instead of a workload, as a table of events per second or as single events."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,66 +19,66 @@ from loadgen.trace_file import Part, TraceFile
 SECOND, AT, PARTITION, KEY, SIZE = "second", "at_s", "partition", "key", "size"
 FORM: Final = "second,events or second,p0,p1,… or at_s,partition[,key][,size] or at_s,key[,size]"
 PARTITIONS: Final = b"tailpack.partitions"
-"""Metadata of a recorded Parquet file: how many partitions the recorded topic has."""
-LONGEST_S: Final = int(31 * DAY_S)
+"""Metadata key of a recorded Parquet file: number of partitions of the topic."""
+MAX_DURATION_S: Final = int(31 * DAY_S)
 MAX_PARTITIONS: Final = 10_000
 MAX_CELLS: Final = 20_000_000
-"""Seconds × partitions of a trace, for which a table is kept in memory."""
+"""Largest table of a trace in memory, seconds × partitions."""
 MAX_EVENTS: Final = 10_000_000
-"""Events in one second of one column; more is taken for a mistake."""
-MIXING: Final = 0x9E3779B97F4A7C15
-"""Spreads consecutive numbers: 2^64 over the golden ratio (Knuth)."""
+"""Events in one second of one column; a larger number is treated as an error."""
+HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
+"""Spreads consecutive numbers: 2^64 divided by the golden ratio (Knuth)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Events per second from second 0 on."""
+    """A trace of events per second, from second 0."""
 
     name: str
     counts: IntArray
-    """Shape (seconds,), or (seconds, partitions) where the trace has a column for each partition."""
+    """Shape (seconds,), or (seconds, partitions) if the trace has a column for each partition."""
 
     @property
     def duration_s(self) -> int:
-        """Seconds that it lasts."""
+        """Duration, seconds."""
         return len(self.counts)
 
     @property
     def partitions(self) -> int | None:
-        """Number of its columns; None where it has the total alone."""
+        """Number of its partition columns; None if it only has the total."""
         return None if self.counts.ndim == 1 else self.counts.shape[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventTrace:
-    """Single events that have been checked once; each pass over `chunks` reads the file again."""
+    """A checked trace of single events. Each pass over `chunks` reads the file again."""
 
     path: Path
     partitions: int
-    """As the file says of its topic; else as the caller wants, and more if the events name more."""
+    """From the metadata of the file, else from the caller; larger if the events use more."""
     duration_s: int
     counts: IntArray
-    """Events by second and partition."""
+    """Events of each second and partition, shape (seconds, partitions)."""
 
     @property
     def name(self) -> str:
-        """Name of the file."""
+        """File name."""
         return self.path.name
 
     def chunks(self, *, keys: bool = False) -> Iterator[Schedule]:
-        """Yield the events in parts; events of one time stay together. keys: read their keys where there are any."""
-        held = Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
+        """Yield the events in parts; events of the same time stay together. keys: also read their keys, if any."""
+        rest = Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
         for part in _schedules(TraceFile.open(self.path), self.partitions, self.duration_s, keys=keys):
-            both = joined([held, part])
+            both = join_schedules([rest, part])
             ready = int(both.offset_us.searchsorted(both.offset_us[-1]))
-            held = both[ready:]
+            rest = both[ready:]
             if ready:
                 yield both[:ready]
-        yield held
+        yield rest
 
 
-def joined(parts: list[Schedule]) -> Schedule:
-    """Return successive parts as one."""
+def join_schedules(parts: list[Schedule]) -> Schedule:
+    """Return successive parts as one schedule."""
     keys = [part.key for part in parts if len(part) and part.key is not None]
     return Schedule(
         np.concatenate([part.offset_us for part in parts]),
@@ -88,12 +88,12 @@ def joined(parts: list[Schedule]) -> Schedule:
 
 
 def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None = None) -> Trace | EventTrace:
-    """Read and check a trace, CSV or Parquet. Memory does not grow with the number of events.
+    """Read and check a trace in CSV or Parquet. Memory does not grow with the number of events.
 
     Events per second: `second,events` (the second name is free) or `second,p0,p1,…`; seconds count from 0, one row
-    each. Single events: times never fall; without a partition column a hash of the key chooses the partition.
-    partitions: of the topic, where the file names no more. first_s: only the first seconds.
-    Raises InvalidSettingsError with the first mistake, by its file and row.
+    each. Single events: times must not fall; without a partition column a hash of the key chooses the partition.
+    partitions: number for the topic, unless the file has more. first_s: read only the first seconds.
+    Raises InvalidSettingsError, which names the file and the first wrong row.
     """
     file = TraceFile.open(path)
     if AT in file.names:
@@ -105,7 +105,7 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
         tables.append(_table(file, first, rows, columns))
         rows += len(tables[-1])
         if rows * (len(file.names) - 1) > MAX_CELLS:
-            file.refuse(first, f"seconds × columns must be at most {MAX_CELLS:,}; take a part of it")
+            file.refuse(first, f"seconds × columns must be at most {MAX_CELLS:,}; use a part of it")
         if first_s is not None and rows >= first_s:
             break
     counts = np.concatenate(tables)[:first_s] if tables else np.zeros((0, 1), np.int64)
@@ -119,36 +119,33 @@ def _check_table(file: TraceFile) -> None:
     columns = len(names) - 1
     if names[0] != SECOND or not columns:
         file.refuse_header(f"{','.join(names)[:80]!r} is not the header; must be {FORM}")
-    wanted = tuple(f"p{number}" for number in range(columns))
-    if columns > 1 and names[1:] != wanted:
-        at = next(at for at in range(columns) if names[1 + at] != wanted[at])
-        wrong = f"column {at + 2} is {names[1 + at]!r} where {wanted[at]!r} belongs"
-        file.refuse_header(f"{wrong}; with several columns they are partitions")
+    expected = tuple(f"p{number}" for number in range(columns))
+    if columns > 1 and names[1:] != expected:
+        at = next(at for at in range(columns) if names[1 + at] != expected[at])
+        problem = f"column {at + 2} is {names[1 + at]!r} where {expected[at]!r} belongs"
+        file.refuse_header(f"{problem}; with several columns they are partitions")
 
 
 def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) -> IntArray:
     """Return the events of successive seconds, shape (rows, columns). second: the one expected in the first row."""
-    found = file.numbers(first, SECOND, columns[SECOND])
-    expected = np.arange(second, second + len(found))
-    file.check(first, [(SECOND, found, found >= LONGEST_S, _TOO_LONG)])
-    if (found != expected).any():
-        at = int((found != expected).argmax())
-        file.refuse(first + at, f"second {found[at]:.12g} is where {expected[at]} belongs; one row for each second")
+    seconds = file.numbers(first, SECOND, columns[SECOND])
+    expected = np.arange(second, second + len(seconds))
+    file.check(first, [(SECOND, seconds, seconds >= MAX_DURATION_S, TOO_LONG)])
+    if (seconds != expected).any():
+        at = int((seconds != expected).argmax())
+        file.refuse(first + at, f"second {seconds[at]:.12g} is where {expected[at]} belongs; one row for each second")
     values = [file.numbers(first, name, column) for name, column in columns.items() if name != SECOND]
-    for name, one in zip(file.names[1:], values, strict=True):
-        many = f"more than {MAX_EVENTS:,} in a second"
-        file.check(
-            first,
-            [
-                (name, one, one < 0, "is negative"),
-                (name, one, one > MAX_EVENTS, many),
-                (name, one, one != np.floor(one), "is a fraction"),
-            ],
-        )
+    for name, events in zip(file.names[1:], values, strict=True):
+        checks = [
+            (name, events, events < 0, "is negative"),
+            (name, events, events > MAX_EVENTS, f"is more than {MAX_EVENTS:,} in a second"),
+            (name, events, events != np.floor(events), "is a fraction"),
+        ]
+        file.check(first, checks)
     return np.stack(values, axis=1).astype(np.int64)
 
 
-_TOO_LONG: Final = f"is {LONGEST_S:,} or more; seconds count from the start of the run"
+TOO_LONG: Final = f"is {MAX_DURATION_S:,} or more; seconds count from the start of the run"
 
 
 def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -> EventTrace:
@@ -161,8 +158,8 @@ def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -
         end_s, width = int(second[-1]) + 1, max(counts.shape[1], int(part.partition.max()) + 1)
         if end_s * width > MAX_CELLS:
             long = f"{end_s:,} s of {width} partitions: seconds × partitions must be at most {MAX_CELLS:,}"
-            raise InvalidSettingsError([f"{file.path.name}: {long}; take a part of it"])
-        counts = _grown(counts, end_s, width)
+            raise InvalidSettingsError([f"{file.path.name}: {long}; use a part of it"])
+        counts = _grow(counts, end_s, width)
         begin = int(second[0])
         cell = (second - begin) * width + part.partition
         counts[begin:end_s] += np.bincount(cell, minlength=(end_s - begin) * width).reshape(-1, width)
@@ -171,8 +168,8 @@ def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -
     return EventTrace(file.path, counts.shape[1], end_s, counts[:end_s])
 
 
-def _grown(counts: IntArray, seconds: int, partitions: int) -> IntArray:
-    """Return room for so many seconds and partitions, twice the seconds where it had to grow."""
+def _grow(counts: IntArray, seconds: int, partitions: int) -> IntArray:
+    """Return `counts` with room for these seconds and partitions. Growth doubles the seconds."""
     if seconds <= counts.shape[0] and partitions == counts.shape[1]:
         return counts
     larger = np.zeros((max(counts.shape[0], min(2 * seconds, MAX_CELLS // partitions)), partitions), dtype=np.int64)
@@ -184,61 +181,63 @@ def _schedules(
     file: TraceFile, partitions: int | None, first_s: int | None, *, keys: bool = False
 ) -> Iterator[Schedule]:
     """Yield the rows as events, in parts that are not empty. Raises InvalidSettingsError."""
-    names, placed = set(file.names), PARTITION in file.names
-    known = names <= {AT, PARTITION, KEY, SIZE} and len(names) == len(file.names)
-    if not (known and (placed or KEY in names)):
+    names, has_partition = set(file.names), PARTITION in file.names
+    is_known = names <= {AT, PARTITION, KEY, SIZE} and len(names) == len(file.names)
+    if not (is_known and (has_partition or KEY in names)):
         file.refuse_header(f"{','.join(file.names)[:80]!r} is not the header; must be {FORM}")
-    wanted = [AT, *([PARTITION] if placed else []), *([KEY] if KEY in names and (keys or not placed) else [])]
+    with_key = KEY in names and (keys or not has_partition)
+    columns = [AT, *([PARTITION] if has_partition else []), *([KEY] if with_key else [])]
     last_us = 0
-    for part in file.parts(wanted):
-        found = _events(file, part, partitions or MAX_PARTITIONS, last_us)
-        last_us = int(found.offset_us[-1])
-        kept = len(found) if first_s is None else int(found.offset_us.searchsorted(first_s * SECOND_US))
-        if kept:
-            yield found[:kept]
-        if kept < len(found):
+    for part in file.parts(columns):
+        events = _events(file, part, partitions or MAX_PARTITIONS, last_us)
+        last_us = int(events.offset_us[-1])
+        count = len(events) if first_s is None else int(events.offset_us.searchsorted(first_s * SECOND_US))
+        if count:
+            yield events[:count]
+        if count < len(events):
             return
 
 
 def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Schedule:
-    """Return rows as events. last_us: time of the event before them. Raises InvalidSettingsError."""
+    """Return rows as events. last_us: time of the previous event. Raises InvalidSettingsError."""
     first, columns = part
     at_s = file.numbers(first, AT, columns[AT])
-    key = _hashed(columns[KEY]) if KEY in columns else None
+    key = _hash_keys(columns[KEY]) if KEY in columns else None
     if PARTITION in columns:
         partition = file.numbers(first, PARTITION, columns[PARTITION])
     elif key is None or partitions == MAX_PARTITIONS:
-        file.refuse(first, f"there is no column {PARTITION}: say how many the topic has, --set partitions=…")
+        file.refuse(first, f"there is no column {PARTITION}: set the number for the topic with --set partitions=…")
     else:  # the same partition for the same key; events without a key are spread over all
-        number = np.where(key == NO_KEY, np.arange(first, first + len(key)), key).astype(np.uint64) * np.uint64(MIXING)
+        number = np.where(key == NO_KEY, np.arange(first, first + len(key)), key).astype(np.uint64)
+        number *= np.uint64(HASH_MULTIPLIER)
         partition = ((number ^ (number >> np.uint64(32))) % np.uint64(partitions)).astype(np.float64)
-    offset_us = np.round(np.clip(at_s, 0, LONGEST_S) * SECOND_US).astype(np.int64)
-    topic = f"the topic has {partitions} partitions, from 0 on; --set partitions=…"
-    falls: npt.NDArray[np.bool_] = np.diff(offset_us, prepend=last_us) < 0
+    offset_us = np.round(np.clip(at_s, 0, MAX_DURATION_S) * SECOND_US).astype(np.int64)
+    too_high = f"must be less than {partitions}, the topic's partitions; --set partitions=… changes that"
+    is_earlier: npt.NDArray[np.bool_] = np.diff(offset_us, prepend=last_us) < 0
     file.check(
         first,
         [
             (AT, at_s, at_s < 0, "is negative"),
-            (AT, at_s, at_s >= LONGEST_S, _TOO_LONG),
+            (AT, at_s, at_s >= MAX_DURATION_S, TOO_LONG),
             (PARTITION, partition, partition < 0, "is negative"),
             (PARTITION, partition, partition != np.floor(partition), "is a fraction"),
-            (PARTITION, partition, partition >= partitions, topic),
-            (AT, at_s, falls, "is before the event above; sort them by at_s"),
+            (PARTITION, partition, partition >= partitions, too_high),
+            (AT, at_s, is_earlier, "is before the event above; sort the events by at_s"),
         ],
     )
     return Schedule(offset_us, partition.astype(np.int32), key)
 
 
-def _hashed(column: Any) -> IntArray:
-    """Return a number for each key: whole numbers as they are, text hashed; a missing key is NO_KEY."""
+def _hash_keys(column: Any) -> IntArray:
+    """Return a number for each key: integers unchanged, text hashed, NO_KEY for a missing key."""
     from pyarrow import ArrowException, compute, int64, types  # noqa: PLC0415
 
-    with suppress(ArrowException):  # beyond 63 bits they are hashed
+    with suppress(ArrowException):  # larger than 63 bits: hashed
         if types.is_integer(column.type):
             return np.asarray(compute.fill_null(column.cast(int64()), NO_KEY).to_numpy(zero_copy_only=False))
     coded = compute.dictionary_encode(column, null_encoding="encode")
     coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
-    values = [NO_KEY if one in (None, "", b"") else key_hash(_as_bytes(one)) for one in coded.dictionary.to_pylist()]
+    values = [NO_KEY if key in (None, "", b"") else key_hash(_as_bytes(key)) for key in coded.dictionary.to_pylist()]
     hashes: IntArray = np.array(values, dtype=np.int64)
     return hashes.take(np.asarray(coded.indices))
 
@@ -248,5 +247,5 @@ def _as_bytes(key: Any) -> bytes:
 
 
 def key_hash(key: bytes, secret: bytes = b"") -> int:
-    """Return 63 bits of a key: equal keys, equal numbers. secret: without it nobody can try keys out."""
+    """Return a 63-bit hash of a key. secret: prevents finding a key by trying."""
     return int.from_bytes(blake2b(key, digest_size=8, key=secret).digest(), "big") >> 1

@@ -1,4 +1,4 @@
-"""Columns of a CSV or Parquet file, read in parts, however long it is. The first mistake is named by file and row."""
+"""Columns of a CSV or Parquet file of any length, read in parts. Errors name the file and the first wrong row."""
 
 import math
 import re
@@ -16,59 +16,59 @@ BLOCK_BYTES: Final = 1 << 22
 BATCH_ROWS: Final = 1 << 18
 HEADER_BYTES: Final = 1 << 17
 Part = tuple[int, dict[str, Any]]
-"""Number of the first row, and its columns (Arrow arrays) by lower-case name."""
+"""Number of the first row, and the columns (Arrow arrays) by lower-case name."""
 Check = tuple[str, npt.NDArray[np.float64], npt.NDArray[np.bool_], str]
-"""Column, its values, where they are wrong, and why."""
+"""Column, its values, mask of wrong values, reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """One file, opened again for each pass over its parts."""
+    """One file; each pass over its parts opens it again."""
 
     path: Path
     parquet: bool
     names: tuple[str, ...]
-    """Column names in their order, lower case."""
+    """Column names in order, lower case."""
     metadata: dict[bytes, bytes]
     """Metadata of a Parquet file; empty for CSV."""
 
     @classmethod
     def open(cls, path: Path) -> "TraceFile":
-        """Read the columns' names. Raises InvalidSettingsError for a file that is neither CSV nor Parquet."""
+        """Read the column names. Raises InvalidSettingsError for a file that is neither CSV nor Parquet."""
         try:
             with path.open("rb") as file:
                 begin = file.readline(HEADER_BYTES)
             if begin.startswith(b"PAR1"):
                 schema = _parquet(path).schema_arrow
                 return cls(path, True, tuple(name.lower() for name in schema.names), schema.metadata or {})
-            header = begin.decode("utf-8-sig")  # spreadsheets begin with a byte order mark
-        except OSError as missing:
-            raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-        except UnicodeDecodeError as wrong:
-            raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from wrong
+            header = begin.decode("utf-8-sig")  # files of spreadsheets begin with a byte order mark
+        except OSError as error:
+            raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
+        except UnicodeDecodeError as error:
+            raise InvalidSettingsError([f"{path}: {_not_text(begin)}"]) from error
         return cls(path, False, tuple(name.strip(' "\r\n').lower() for name in header.split(",")), {})
 
-    def parts(self, wanted: Sequence[str]) -> Iterator[Part]:
+    def parts(self, column_names: Sequence[str]) -> Iterator[Part]:
         """Yield the wanted columns in parts that are not empty. Raises InvalidSettingsError."""
         from pyarrow import ArrowException  # noqa: PLC0415  a tenth of a second
 
         try:
-            yield from (self._parquet_parts if self.parquet else self._csv_parts)(wanted)
-        except (ArrowException, OSError) as wrong:
-            said = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(wrong))
-            self._fail(said.replace("CSV conversion error to string: ", ""))
+            yield from (self._parquet_parts if self.parquet else self._csv_parts)(column_names)
+        except (ArrowException, OSError) as error:
+            message = re.sub(r".*?Row #(\d+): ", r"line \1: ", _first_line(error))
+            self._fail(message.replace("CSV conversion error to string: ", ""))
 
-    def _parquet_parts(self, wanted: Sequence[str]) -> Iterator[Part]:
+    def _parquet_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
         file = _parquet(self.path)
-        columns = [file.schema_arrow.names[self.names.index(name)] for name in wanted]
+        columns = [file.schema_arrow.names[self.names.index(name)] for name in column_names]
         first = 1
-        for group in range(file.num_row_groups):  # read all at once, earlier groups would stay in memory
+        for group in range(file.num_row_groups):  # one iter_batches for all groups would keep earlier ones in memory
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False):
                 if batch.num_rows:
-                    yield first, {name: batch.column(own) for name, own in zip(wanted, columns, strict=True)}
+                    yield first, {name: batch.column(own) for name, own in zip(column_names, columns, strict=True)}
                 first += batch.num_rows
 
-    def _csv_parts(self, wanted: Sequence[str]) -> Iterator[Part]:
+    def _csv_parts(self, column_names: Sequence[str]) -> Iterator[Part]:
         import pyarrow  # noqa: PLC0415
         from pyarrow import csv  # noqa: PLC0415
 
@@ -79,18 +79,18 @@ class TraceFile:
             csv.ConvertOptions(
                 column_types=dict.fromkeys(self.names, pyarrow.string()),
                 strings_can_be_null=False,
-                include_columns=list(wanted),
+                include_columns=list(column_names),
             ),
         )
         line, blank = 2, 0
         for part in parts:
-            filled = len(part)  # empty lines at the end of a file are harmless
-            while filled and not any(part.column(name)[filled - 1].as_py() for name in wanted):
+            filled = len(part)  # empty lines are allowed at the end of a file
+            while filled and not any(part.column(name)[filled - 1].as_py() for name in column_names):
                 filled -= 1
             if blank and filled:
                 self.refuse(blank, "is empty")
             if filled:
-                yield line, {name: part.column(name)[:filled] for name in wanted}
+                yield line, {name: part.column(name)[:filled] for name in column_names}
             blank = blank or (line + filled if filled < len(part) else 0)
             line += len(part)
 
@@ -99,31 +99,31 @@ class TraceFile:
         from pyarrow import ArrowException, compute, float64, types  # noqa: PLC0415
 
         try:
-            found = (compute.utf8_trim_whitespace(column) if types.is_string(column.type) else column).cast(float64())
-            values = np.asarray(found.to_numpy(zero_copy_only=False))  # missing values become NaN
+            floats = (compute.utf8_trim_whitespace(column) if types.is_string(column.type) else column).cast(float64())
+            values = np.asarray(floats.to_numpy(zero_copy_only=False))  # missing values become NaN
         except ArrowException:
-            values = np.array([_number(one) for one in column.to_pylist()])
-        wrong = ~np.isfinite(values)
-        if wrong.any():
-            at = int(wrong.argmax())
+            values = np.array([_number(cell) for cell in column.to_pylist()])
+        is_wrong = ~np.isfinite(values)
+        if is_wrong.any():
+            at = int(is_wrong.argmax())
             cell = column[at].as_py()
-            empty = cell is None or not str(cell).strip()
-            self.refuse(first + at, f"{name} is empty" if empty else f"{name} = {cell!r}: is not a number")
+            is_empty = cell is None or not str(cell).strip()
+            self.refuse(first + at, f"{name} is empty" if is_empty else f"{name} = {cell!r}: is not a number")
         return values
 
     def check(self, first: int, checks: Sequence[Check]) -> None:
-        """Raise InvalidSettingsError for the first check that fails anywhere. first: number of the first row."""
-        for name, values, wrong, why in checks:
-            if wrong.any():
-                at = int(wrong.argmax())
+        """Raise InvalidSettingsError for the first check that fails. first: number of the first row."""
+        for name, values, is_wrong, why in checks:
+            if is_wrong.any():
+                at = int(is_wrong.argmax())
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError about a row: its line in CSV, where the header is line 1."""
+        """Raise InvalidSettingsError about a row. In CSV it is the line; the header is line 1."""
         self._fail(f"{'row' if self.parquet else 'line'} {row}: {why}")
 
     def refuse_header(self, why: str) -> NoReturn:
-        """Raise InvalidSettingsError about the names of the columns."""
+        """Raise InvalidSettingsError about the column names."""
         self._fail(why if self.parquet else f"line 1: {why}")
 
     def _fail(self, why: str) -> NoReturn:
@@ -133,12 +133,12 @@ class TraceFile:
 def _parquet(path: Path) -> Any:
     try:
         from pyarrow import ArrowException, parquet  # noqa: PLC0415
-    except ImportError as missing:
-        raise InvalidSettingsError([f"reading {path.name} requires pyarrow: pip install '.[load]'"]) from missing
+    except ImportError as error:
+        raise InvalidSettingsError([f"reading {path.name} requires pyarrow: pip install '.[load]'"]) from error
     try:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
-    except (OSError, ArrowException) as wrong:
-        raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(wrong)})"]) from wrong
+    except (OSError, ArrowException) as error:
+        raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(error)})"]) from error
 
 
 def _not_text(begin: bytes) -> str:
@@ -155,5 +155,5 @@ def _number(cell: Any) -> float:
         return math.nan
 
 
-def _first_line(wrong: Exception) -> str:
-    return str(wrong).splitlines()[0]
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

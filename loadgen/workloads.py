@@ -1,4 +1,4 @@
-"""Workloads by name: how many events each second of a run sends, as pure functions."""
+"""Workloads by name: the number of events in each second of a run, as pure functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,39 +13,39 @@ from loadgen.shapes import IntArray, half_cosine, skew_9, whole_events
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """λ(t), counted in whole events per second."""
+    """A workload: λ(t) in whole events per second."""
 
     name: str
     description: str
     duration_s: int
     partitions: int | None
-    """Number of partitions of the workload's own table; None where the split decides who gets what."""
+    """Number of partitions of the workload's own table; None: the split chooses the partitions."""
     counts: Callable[[], IntArray]
-    """Events per second: shape (duration_s,), or (duration_s, partitions) with an own table."""
+    """Events per second, shape (duration_s,), or (duration_s, partitions) with an own table."""
     rule: Callable[[IntArray], IntArray] | None = None
-    """How the own table is made of events per second, where it is; shape (seconds,) → (seconds, partitions)."""
+    """Rule that computes the own table from events per second, if any. Shape (seconds,) → (seconds, partitions)."""
 
     def events(self, duration_s: int) -> IntArray:
-        """Return the counts of the first `duration_s` seconds. Raises ValueError where the workload is shorter."""
+        """Return the counts of the first `duration_s` seconds. Raises ValueError if the workload is shorter."""
         if not 0 < duration_s <= self.duration_s:
-            raise ValueError(f"workload {self.name} lasts {self.duration_s} s; {duration_s} s were asked for")
+            raise ValueError(f"workload {self.name} lasts {self.duration_s} s; {duration_s} s were requested")
         return np.asarray(self.counts()[:duration_s])
 
     def spread(self, totals: IntArray) -> IntArray:
-        """Spread other events per second as the own table does: by its rule, or else in the proportions of its rows.
+        """Spread other events per second over the partitions: by the rule, else in the proportions of the table's rows.
 
-        After its last row the table begins again. Shape (seconds,) → (seconds, partitions). Raises ValueError where
-        there is no table.
+        After its last row the table begins again. Shape (seconds,) → (seconds, partitions). Raises ValueError without
+        a table.
         """
         if self.partitions is None:
             raise ValueError(f"workload {self.name} has no partition table of its own")
         if self.rule is not None:
             return self.rule(totals)
-        return shared_out(totals, self.counts()[np.arange(len(totals)) % self.duration_s])
+        return divide_totals(totals, self.counts()[np.arange(len(totals)) % self.duration_s])
 
 
-def shared_out(totals: IntArray, weights: IntArray) -> IntArray:
-    """Divide each total in the proportions of its row of weights; what does not divide goes to the largest remainders.
+def divide_totals(totals: IntArray, weights: IntArray) -> IntArray:
+    """Divide each total in the proportions of its row of weights. The rest goes to the largest remainders.
 
     A row of zeros means equal weights. Shapes (seconds,), (seconds, partitions) → (seconds, partitions).
     """
@@ -56,9 +56,9 @@ def shared_out(totals: IntArray, weights: IntArray) -> IntArray:
 
 
 DEMO_LIMIT: Final = 200
-"""Events/s that `demo` never exceeds: three Faust services, the broker and the rest share two cores."""
+"""Limit of `demo`, events/s: three Faust services, the broker and the other processes share two cores."""
 DEMO_PEAK: Final = 112
-"""Events/s at the top of `demo`, at most DEMO_LIMIT. With a service time of 0.02 s three to four replicas' worth."""
+"""Peak of `demo`, events/s, at most DEMO_LIMIT. With a service time of 0.02 s it needs three to four replicas."""
 DEMO_SHAPE: Final = (
     (0, 1 / 8), (16, 1 / 8),    # calm: one replica
     (36, 6 / 7), (54, 6 / 7),   # ramp, surge

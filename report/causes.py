@@ -105,9 +105,7 @@ def why(cause: Cause, worst: Mapping[str, Any], terms: Terms, starts: Iterable[S
         "unserved": _unserved(worst, at),
         "stop": _length(worst["stop_us"]) if worst["stop_us"] else between("left_us", "came_us"),
         "start": at(worst["start_us"]),
-        "starts": "; ".join(
-            f"{replica} was asked for at {when} and ready {later} later" for replica, when, later in took
-        ),
+        "starts": "; ".join(f"{name} was asked for at {when} and ready {later} later" for name, when, later in took),
         "ahead": f"the worst waited {_length(waited_us)}{events}",
         "load": f"{had}{owner} against {rate}",
         "since": over or since,

@@ -264,7 +264,7 @@ class RebalanceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the plan until the last of these events was served."""
 
 
-class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
+class Rebalances(msgspec.Struct, frozen=True, kw_only=True, rename={"rebalance_protocol": "delivery"}):
     """All rebalances of a run."""
 
     rebalance_protocol: str

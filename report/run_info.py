@@ -60,13 +60,14 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How long, from the first event to the last, all cores of the machine that ran it were busy."""
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return a section of the scenario; empty where the run has none."""
-        return found if isinstance(found := self.scenario.get(name), dict) else {}
+        """Return a section of the scenario; empty where the run has none. Former names of settings are replaced."""
+        found: Any = self.scenario.get(name)
+        return {FORMER_NAMES.get(key) or key: value for key, value in found.items()} if isinstance(found, dict) else {}
 
     @property
     def keeps_key_order(self) -> bool:
-        """Whether all events of a customer went to one partition, by the run's grouping."""
-        return self.section("load").get("grouping") in [one.value for one in Partitioner if one.keeps_key_order]
+        """Whether all events of a customer went to one partition, by the run's partitioner."""
+        return self.section("load").get("partitioner") in [one.value for one in Partitioner if one.keeps_key_order]
 
     def save(self, folder: Path) -> None:
         """Write folder/run.json; a reader never sees half of it."""

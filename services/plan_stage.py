@@ -1,7 +1,7 @@
-"""One replica of a stage that is scaled by plans: consume, take the service time, decide, write.
+"""One replica of a stage that follows plans: consume, take the service time, decide, write.
 
-It remembers nothing: a record that is repeated gives the same output again, under the same id; with
-`guarantee = exactly_once` in every group none is. It writes next to what it reads.
+It has no state. A repeated record gives the same output again, with the same id; with `guarantee = exactly_once` in
+every group there are no repeats. Its output topics are in the namespace of its input topic.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
 from services.payment.replica import ReplicaSettings, Server, ServiceTimes, options_of
 
-Written = PaymentSettled | ShipmentScheduled | NotificationSent | None
-Rule = Callable[[Event, str, int], Written]
-"""Event, name of the replica, when the event was served (epoch µs) → what follows from it. Raises Refused."""
+Output = PaymentSettled | ShipmentScheduled | NotificationSent | None
+Rule = Callable[[Event, str, int], Output]
+"""Event, name of the replica, end of service (µs since the epoch) → output. Raises Refused."""
 
 
-def decoded(kind: type[msgspec.Struct], decide: Callable[[Any, int], Written]) -> Rule:
-    """Return the rule that decides about records of one kind and refuses all others."""
+def typed_rule(kind: type[msgspec.Struct], decide: Callable[[Any, int], Output]) -> Rule:
+    """Return a rule that applies `decide` to records of one kind and refuses all others."""
     decode = decoder(kind)
 
-    def rule(event: Event, _replica: str, done_us: int) -> Written:
+    def rule(event: Event, _replica: str, done_us: int) -> Output:
         record = decode(event.value)
         if isinstance(record, Refusal):
             raise Refused(*record.reasons)
@@ -43,10 +43,10 @@ def decoded(kind: type[msgspec.Struct], decide: Callable[[Any, int], Written]) -
 
 
 class PlanStage:
-    """The replica. rules: by topics that it can be configured to read, without the namespace; writes: likewise.
+    """The replica. rules: input topic without its namespace → rule; writes: output topic without its namespace.
 
-    latency_of: latency of a written record, in seconds; None: the consumer measures from the event's timestamp.
-    Raises InvalidSettingsError if it is configured to read another topic.
+    latency_of: returns the latency of an output, seconds. None: the consumer measures from the event's timestamp.
+    Raises InvalidSettingsError if the configured topic has no rule.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PlanStage:
         latency_of: Callable[[Any], float] | None = None,
     ) -> None:
         read = settings.topic_in(connection.namespace)
-        topic = next((one for one in rules if f".{read}".endswith(f".{one}")), None)
+        topic = next((name for name in rules if f".{read}".endswith(f".{name}")), None)
         if topic is None:
             raise InvalidSettingsError([f"TAILPACK_TOPIC = {read!r}: must be a topic {' or '.join(rules)}"])
         namespace = read.removesuffix(topic)
@@ -88,26 +88,26 @@ class PlanStage:
         )
 
     async def handle(self, event: Event) -> "asyncio.Future[None] | None":
-        """Serve one event; done once the broker has what follows from it."""
+        """Serve one event. The returned future is done when the broker has the output."""
         done_us = await self._server.serve(event.received_us, event.key)
-        made = self._rule(event, self._replica, done_us)
-        if made is None:
+        output = self._rule(event, self._replica, done_us)
+        if output is None:
             return None
         if self._latency_of:
-            self._latencies.observe(self._latency_of(made))
-        return await self.consumer.send(self._target, made.order_id.encode(), encode(made))
+            self._latencies.observe(self._latency_of(output))
+        return await self.consumer.send(self._target, output.order_id.encode(), encode(output))
 
 
 S = TypeVar("S", bound=ReplicaSettings)
 
 
 def main(make: Callable[[ReplicaSettings, Connection], PlanStage], stage: str) -> int:
-    """Run a replica; return the exit status as `run_replica` does."""
-    return run_replica(ReplicaSettings, lambda *told: asyncio.run(make(*told).consumer.run()), stage)
+    """Run a replica. Return its exit status, as `run_replica`."""
+    return run_replica(ReplicaSettings, lambda *configured: asyncio.run(make(*configured).consumer.run()), stage)
 
 
 def run_replica(kind: type[S], run: Callable[[S, Connection], None], stage: str) -> int:
-    """Run a replica; return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
+    """Run a replica. Return its exit status: 0 stopped by a signal, 1 failed, 2 bad settings."""
     name = os.environ.get("TAILPACK_REPLICA") or stage
     log = logging.getLogger(name)
     try:
@@ -115,12 +115,12 @@ def run_replica(kind: type[S], run: Callable[[S, Connection], None], stage: str)
         connection, settings = read_settings(os.environ, kind)
         traces.configure(name, os.environ)
         run(settings, connection)
-    except InvalidSettingsError as wrong:
-        for problem in wrong.problems:
+    except InvalidSettingsError as error:
+        for problem in error.problems:
             log.error(problem)
         return 2
-    except (ReplicaError, ServiceError) as ended:
-        log.error(ended)
+    except (ReplicaError, ServiceError) as error:
+        log.error(error)
         return 1
     finally:
         traces.stop()

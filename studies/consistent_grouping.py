@@ -45,7 +45,7 @@ class Cell(NamedTuple):
     """One partitioner on one kind of stream."""
 
     study: str
-    grouping: Partitioner
+    partitioner: Partitioner
     skew: float
     workers: int
     sources: int
@@ -53,7 +53,7 @@ class Cell(NamedTuple):
     virtual: int
 
     def __str__(self) -> str:
-        return f"{self.grouping} z={self.skew:g} n={self.workers} {self.sources} sources ε={self.epsilon:g}"
+        return f"{self.partitioner} z={self.skew:g} n={self.workers} {self.sources} sources ε={self.epsilon:g}"
 
 
 Figures = Mapping[str, Sequence[float]]
@@ -84,9 +84,9 @@ def played(job: Job) -> Row:
     told = dict(job.changes)
     arrivals = Arrivals(Stream(**{key: told[key] for key in told if key != "ways"}, seed=job.seed))
     found = {}
-    for grouping, epsilon, virtual in told["ways"]:
-        one = play(arrivals, Partitioner(grouping), epsilon=epsilon, virtual=virtual)
-        found[_way(grouping, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
+    for partitioner, epsilon, virtual in told["ways"]:
+        one = play(arrivals, Partitioner(partitioner), epsilon=epsilon, virtual=virtual)
+        found[_way(partitioner, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
     return found
 
 
@@ -115,8 +115,8 @@ def _job(study: str, stream: Mapping[str, Any], ways: Sequence[tuple[Partitioner
     return Job(scenario="consistent-grouping", policy=study, seed=seed, changes=sorted_changes(told))
 
 
-def _way(grouping: Partitioner, epsilon: float, virtual: int) -> str:
-    return f"{grouping} {epsilon:g} {virtual}"
+def _way(partitioner: Partitioner, epsilon: float, virtual: int) -> str:
+    return f"{partitioner} {epsilon:g} {virtual}"
 
 
 def _ten(*last: float) -> tuple[float, ...]:
@@ -130,7 +130,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     """
 
     def of(study: str, *groupings: Partitioner) -> list[Cell]:
-        return [cell for one in groupings for cell in cells if (cell.study, cell.grouping) == (study, one)]
+        return [cell for one in groupings for cell in cells if (cell.study, cell.partitioner) == (study, one)]
 
     def balanced(cell: Cell, limit: float = NEAR_ZERO) -> bool:
         return max(cells[cell]["imbalance"]) <= limit
@@ -165,7 +165,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         ("as many sources as you like: PoRC, CH and CG stay balanced with 1 to 100", "balanced",
          extent(of(SOURCE, PORC, CH, CG))),
         ("workers that differ, {3, 5}: CG alone keeps its imbalance near zero", "near zero; the others not",
-         extent(of(CAPACITY, *PARTITIONERS[:-1]), lambda one: (balanced if one.grouping is CG else unbalanced)(one))),
+         extent(of(CAPACITY, *PARTITIONERS[:-1]), lambda c: (balanced if c.partitioner is CG else unbalanced)(c))),
         ("workers that differ: the queues of KG and SG grow", "grow",
          [(f"{cell}: {fmean(half):.3f} s half-way, {fmean(end):.3f} s at the end", _more(half, end))
           for cell, half, end in queues]),

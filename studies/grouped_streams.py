@@ -55,7 +55,7 @@ class Arrivals:
 
 
 def play(
-    arrivals: Arrivals, grouping: Partitioner, *, epsilon: float = EPSILON, virtual: int = VIRTUAL_PER_WORKER
+    arrivals: Arrivals, partitioner: Partitioner, *, epsilon: float = EPSILON, virtual: int = VIRTUAL_PER_WORKER
 ) -> dict[str, float]:
     """Group the events by one rule and serve them, each worker its own in their order; return what came of it.
 
@@ -66,9 +66,9 @@ def play(
     workers = rates.shape[1]
     met = np.zeros((workers, KEYS), dtype=np.bool_)
     tally, queue_s = np.zeros((PARTS, workers)), np.zeros((PARTS, workers))
-    states = stacked(grouping, workers, stream.sources, virtual)
+    states = stacked(partitioner, workers, stream.sources, virtual)
     _play(
-        RULES[grouping], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
+        RULES[partitioner], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
         (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), met, tally, queue_s,
     )  # fmt: skip
     loads = np.array_split(tally, len(rates))
@@ -92,9 +92,9 @@ def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> ND
     return found
 
 
-def stacked(grouping: Partitioner, workers: int, sources: int, virtual: int) -> Any:
+def stacked(partitioner: Partitioner, workers: int, sources: int, virtual: int) -> Any:
     """Return the states of all sources, one in each row of every array."""
-    each = [new_state(grouping, workers, number=source, virtual=virtual) for source in range(sources)]
+    each = [new_state(partitioner, workers, number=source, virtual=virtual) for source in range(sources)]
     rows: list[Any] = [np.array(some, dtype=np.int64) for some in zip(*each, strict=True)]
     return State(*rows)
 

@@ -20,7 +20,7 @@ LINE_EVERY_S: Final = 5.0
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 HUES: Final = ("cyan", "magenta", "green", "yellow", "blue")
 PALETTE: Final = (*HUES, *(f"bright_{hue}" for hue in ("red", *HUES[:3])))
-ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bold yellow", "hold": "dim"}
+ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bold yellow", "no-change": "dim"}
 
 
 @dataclass(frozen=True, slots=True)

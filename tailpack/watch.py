@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalDecoder, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from contracts.progress import Progress
+from contracts.progress import Progress, decode_progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
@@ -163,7 +163,6 @@ class Watcher:
         self._consumer.assign([TopicPartition(name, number, 0) for name, numbers in partitions for number in numbers])
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = JournalDecoder()
-        self._progress = msgspec.json.Decoder(Progress)
 
     def poll(self, timeout_s: float) -> LiveState:
         """Take in what has arrived within `timeout_s`; never raises for a broker that is away."""
@@ -184,7 +183,7 @@ class Watcher:
                 if entry := self._journal.decode(value or b""):
                     self.state.note(entry)
             elif topic is Topic.PROGRESS:
-                self.state.handovers.reported(self._progress.decode(value or b""))
+                self.state.handovers.reported(decode_progress(value or b""))
             elif topic is Topic.DEAD_LETTERS:
                 self.state.refused.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
             else:

@@ -129,14 +129,13 @@ class LiveAutoscaler:
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
         if not settings.payment_partitions:
             self._offsets.count()
+        within_s = settings.taken_within_s if ours else math.inf
         publisher = Publisher(
             PlanLog(connection, group),
             self._scaler,
             self._journal.record,
             monotonic_s,
-            uptake=Uptake(
-                settings.taken_within_s if ours else math.inf, monotonic_s, self._metrics[PLAN_ADOPTION].observe
-            ),
+            uptake=Uptake(within_s, monotonic_s, self._metrics[PLAN_ADOPTION].observe),
             trouble=partial(self._troubles.tell, "plans"),
             grace_s=settings.absence_grace_s,
         )

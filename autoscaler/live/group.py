@@ -65,11 +65,8 @@ class LiveGroup:
     def page(self) -> dict[str, Any]:
         """Return the data of the page about the plan."""
         intent, learned = self._publisher.intent, self._rebalance_time
-        pauses = {
-            "planned_for_s": learned.planned_s(),
-            "learned_s": learned.learned_s,
-            "pauses_seen": learned.pause_count,
-        }
+        planned_s, learned_s = learned.planned_s(), learned.learned_s
+        pauses = {"planned_for_s": planned_s, "learned_s": learned_s, "pauses_seen": learned.pause_count}
         wanted = intent and {
             "replicas": intent.plan.replicas,
             "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),

@@ -118,5 +118,5 @@ class LiveJournal:
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1
         tick = made(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
-        troubles = tuple(f"{what}: {why}" for what, why in self._troubles.now.items())
-        self._record(msgspec.structs.replace(tick, troubles=troubles))
+        problems = tuple(f"{what}: {why}" for what, why in self._troubles.now.items())
+        self._record(msgspec.structs.replace(tick, problems=problems))

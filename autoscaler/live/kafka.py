@@ -70,5 +70,5 @@ def _check_group(connection: Connection, group: str) -> None:
     if found.members and other not in ("", ASSIGNOR):  # empty while the group rebalances
         raise PreflightError(
             f"the group {group} follows no plans: its {len(found.members)} members are plain Kafka clients "
-            f"(assignor {other}); stop them and start the consumer of docs/own-service.md, or name another group"
+            f"(assignor {other}); stop them (docs/tutorials/own-consumer.md), or name another group"
         )

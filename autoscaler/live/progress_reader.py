@@ -5,14 +5,13 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from autoscaler.live.kafka import reader_config
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
-from contracts.progress import Progress, Rebalance
+from contracts.progress import Progress, Rebalance, decode_progress
 from contracts.topics import Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
@@ -27,8 +26,6 @@ _AT_ONCE: Final = 1000
 _ASK_AGAIN_S: Final = 0.1
 _AWAY_S: Final = 1.0
 """A reader that has not listened for so long cannot say that others were silent: it was busy, or frozen."""
-
-_decoder = msgspec.json.Decoder(Progress)
 
 
 class ProgressReader:
@@ -134,7 +131,7 @@ class ProgressReader:
             if message.offset() + 1 >= self._unread_below:
                 self._unread_below = 0  # while replicas report all the time, the end itself is never met
             try:
-                report = _decoder.decode(message.value() or b"")
+                report = decode_progress(message.value() or b"")
             except DECODE_ERRORS:
                 continue  # it is no progress report
             self._rounds += report.recent_rebalances

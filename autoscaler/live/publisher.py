@@ -1,6 +1,6 @@
 """From what is wanted to what is in force: writes each plan as soon as it can be carried out, and journals it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -199,9 +199,7 @@ def extend_plan(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan
     return Plan(plan.replicas, dict(sorted(owners.items())))
 
 
-def _why_partial(
-    wanted: Plan, named: Collection[str], awaited: Collection[str], evictions: tuple[Eviction, ...]
-) -> str:
+def _why_partial(wanted: Plan, named: Collection[str], awaited: Collection[str], evictions: Sequence[Eviction]) -> str:
     """Return why a plan was written that no policy asked for. awaited: dead replicas whose partitions wait for them."""
     absent = [name for name in wanted.replicas if name not in named]
     if absent:

@@ -99,9 +99,8 @@ def read(config: Path | None, environ: Mapping[str, str]) -> StartupConfig:
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
-    return StartupConfig(
-        settings, connection, policies[0], {**environ, **as_environment(theirs), **as_environment(settings)}
-    )
+    environ = {**environ, **as_environment(theirs), **as_environment(settings)}
+    return StartupConfig(settings, connection, policies[0], environ)
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[StartupConfig]:

@@ -181,9 +181,7 @@ def _load_external(where: str, load: Callable[[], Any], name: str = "") -> Polic
         make, options = found, getattr(found, "options", Settings)
         found = PolicyFactory(description.partition("\n")[0], lambda *arguments: make(*arguments[:accepted]), options)
     if not isinstance(found, PolicyFactory):
-        raise ValueError(
-            f"{where} must be a PolicyFactory or a class with a method `decide`, not {type(found).__name__}"
-        )
+        raise ValueError(f"{where} must be a PolicyFactory or a class with `decide`, not {type(found).__name__}")
 
     def build(*arguments: Any) -> Policy:
         policy: Any = _try(f"policy {where} cannot be made", lambda: found.build(*arguments))

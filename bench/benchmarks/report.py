@@ -45,9 +45,8 @@ class Report(Benchmark):
             deaths_s = list(np.arange(DIES_AT_S, len(counts), len(w1())).tolist())
             settings = [word for one in (*SETTINGS, f"simulation.failures_s={deaths_s}") for word in ("--set", one)]
             tools.announce(said=f"simulating {self.events:,} events")
-            _tailpack(
-                temporary, "simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder)
-            )
+            seeded = ("--trace", str(trace), "--seed", "1", *settings)
+            _tailpack(temporary, "simulate", "w1", *seeded, "--out", str(folder))
             tools.announce(said=f"reporting on {self.events:,} events")
             wall_s, peak_mib = _tailpack(temporary, "report", str(folder))
             result = Result.load(folder)

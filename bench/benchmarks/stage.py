@@ -143,9 +143,7 @@ class Stage(Benchmark):
             for partition in range(self.partitions)
         ]
         commits = [start]
-        consumer = Consumer(
-            client_config(connection, group_id=qualified(connection.namespace, self.name))
-        )  # never joins
+        consumer = Consumer(client_config(connection, group_id=qualified(connection.namespace, self.name)))
         try:
             while commits[-1].done < MOST * orders:
                 check(processes)

@@ -50,7 +50,7 @@ class Sent:
     trace: Callable[[], Iterator[Schedule]] | None = None
     """Yields single events, in order of time, in place of those that follow from the counts."""
     keys: Keys = NO_KEYS
-    """Whose the events are, and the grouping which that goes by."""
+    """Whose the events are, and the partitioner which that goes by."""
 
     @property
     def duration_s(self) -> int:
@@ -74,15 +74,8 @@ class Sent:
     def _own_chunks(self) -> Iterator[Schedule]:
         if self.trace is not None:
             return self.trace()
-        return schedule_chunks(
-            self.counts,
-            CHUNK_EVENTS,
-            spacing=self.spacing,
-            split=self.split,
-            partitions=self.partitions,
-            seed=self.seed,
-            bursts=self.bursts,
-        )
+        chunks = partial(schedule_chunks, self.counts, CHUNK_EVENTS, spacing=self.spacing, split=self.split)
+        return chunks(partitions=self.partitions, seed=self.seed, bursts=self.bursts)
 
     def table(self) -> IntArray:
         """Return the events of each second and partition, shape (seconds, partitions)."""
@@ -115,7 +108,7 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**shared_fields(scenario.load, Bursts))
     hot = read_faults(scenario.load.faults, HOT_KEY)
-    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions, hot)
+    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.partitioner, partitions, hot)
     if isinstance(trace, EventTrace):
         events = partial(trace.chunks, keys=keys.have_effect)
         return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)

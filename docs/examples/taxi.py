@@ -1,4 +1,4 @@
-"""Make a trace for `tailpack simulate --trace` of New York's taxi trip records, with PySpark; see docs/taxi.md.
+"""Make a trace of New York's taxi trip records, with PySpark; docs/howto/own-traffic.md shows how.
 
 python docs/examples/taxi.py yellow_tripdata_2013-01.parquet --month 2013-01 --out trace.csv --by zone
 """

@@ -118,7 +118,7 @@ def report_fields_page() -> str:
             names = ", ".join(f"`{name}`{mark}" for name, mark, *_ in same)
             lines.append(": ".join(filter(None, [names + (f" ({kind})" if kind else ""), meaning])))
         parts.append(bullets(lines))
-    return joined(parts).replace("(#alternativeweighed)", "(records.md#alternativeweighed)")
+    return joined(parts).replace("(#planalternative)", "(records.md#planalternative)")
 
 
 def _short(kind: str) -> tuple[str, str]:

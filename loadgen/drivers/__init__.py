@@ -1,4 +1,1 @@
-"""The generator as a process: the only place that knows Locust and gevent.
-
-Importing locust patches the whole process.
-"""
+"""The generator as a process. Only this package imports Locust and gevent, which patch the whole process."""

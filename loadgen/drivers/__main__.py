@@ -1,4 +1,4 @@
-"""`python -m loadgen.drivers`: send one load. Exit code 0 only if every scheduled event was acknowledged."""
+"""`python -m loadgen.drivers`: send one load. The exit status is 0 only if every scheduled event was acknowledged."""
 
 import logging
 import os
@@ -13,18 +13,18 @@ from loadgen.spec import DriverSettings, read_load
 
 
 def main() -> int:
-    """Return 0: all acknowledged; 1: not all, or interrupted, or could not start; 2: settings are wrong."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet until Locust's job takes over
+    """Return 0: all acknowledged; 1: not all, interrupted, or not started; 2: invalid settings."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback before Locust's job handles signals
     log = logging.getLogger("load generator")
     try:
         logs.configure(log.name, os.environ)
         connection, settings = read_settings(os.environ, DriverSettings)
         spec = read_load(settings)
-    except InvalidSettingsError as wrong:
-        for problem in wrong.problems:
+    except InvalidSettingsError as error:
+        for problem in error.problems:
             log.error(problem)
         return 2
-    # Importing locust patches the process and takes a second: only for a load that can run.
+    # Importing locust patches the process and takes a second, so do it only for a valid load.
     from loadgen.drivers import locust_job  # noqa: PLC0415
     from loadgen.drivers.sender import GeneratorError  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""The way by HTTP: POST /orders of the Order service, as many at a time as are due.
+"""Sends over HTTP: POST /orders of the Order service, with as many concurrent requests as are due.
 
-A slow answer delays no other request: connections are opened as they are needed, up to `CONNECTIONS`; what waits for
-one was begun on time all the same, by its X-Request-Start.
+A slow answer delays no other request: connections are opened as needed, up to `CONNECTIONS`. A request that waits for a
+connection still has its intended start in X-Request-Start.
 """
 
 import time
@@ -13,19 +13,19 @@ from gevent.pool import Group
 from geventhttpclient import HTTPClient
 
 from contracts.events import INTENDED_AT_HEADER
-from loadgen.drivers.sender import Entry, GeneratorError, Pause, Settled
+from loadgen.drivers.sender import GeneratorError, Pause, Sender, Settled
 from loadgen.orders import Record
 
 CONNECTIONS: Final = 200
-ANSWER_S: Final = 20.0
-"""How long one answer is awaited; a request without one is repeated with the same Idempotency-Key."""
+REQUEST_TIMEOUT_S: Final = 20.0
+"""Longest wait for an answer. A request without one is repeated with the same Idempotency-Key."""
 REPEAT_S: Final = 0.5
 PLACED, UNAUTHORISED, BUSY = 202, 401, 503
 REFUSED: Final = (400, 413, 422)
-"""The order itself is wrong; to repeat it would not help."""
+"""The order is invalid, so it is not repeated."""
 
 
-class HttpSender(Entry):
+class HttpSender(Sender):
     """Sends orders to one address."""
 
     def __init__(self, url: str, token: str, *, pause: Pause, settled: Settled) -> None:
@@ -33,42 +33,42 @@ class HttpSender(Entry):
         self._url = url
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._client = HTTPClient.from_url(
-            url, concurrency=CONNECTIONS, connection_timeout=ANSWER_S, network_timeout=ANSWER_S
+            url, concurrency=CONNECTIONS, connection_timeout=REQUEST_TIMEOUT_S, network_timeout=REQUEST_TIMEOUT_S
         )
-        self._under_way = Group()
+        self._requests = Group()
 
     def connect(self, partitions: int, deadline_s: float) -> None:
-        """Wait until the service takes orders. partitions: its own matter. Raises GeneratorError."""
+        """Wait until the service accepts orders. partitions: unused. Raises GeneratorError."""
         deadline = time.monotonic() + deadline_s
         while True:
-            code, said = self._ask("GET", "/orders/none", None, {})
+            code, text = self._request("GET", "/orders/none", None, {})
             if code == UNAUTHORISED:
-                raise GeneratorError(f"{self._url}: {said}: tell TAILPACK_ORDER_TOKEN_FILE")
+                raise GeneratorError(f"{self._url}: {text}: set TAILPACK_ORDER_TOKEN_FILE")
             if 0 < code < BUSY:
                 return
             if time.monotonic() > deadline:
                 raise GeneratorError(
-                    f"no Order service takes orders at {self._url} ({said}): start it or mend TAILPACK_ORDER_URL "
+                    f"no Order service accepts orders at {self._url} ({text}): start it or fix TAILPACK_ORDER_URL "
                     f"(waited {deadline_s:g} s)"
                 )
             self._pause(0.2)
 
     def send(self, record: Record) -> None:
-        """Begin to send one order; returns at once."""
+        """Start to send one order; return at once."""
         self.produced += 1
-        self._under_way.spawn(self._place, record, time.perf_counter())
+        self._requests.spawn(self._place, record, time.perf_counter())
 
     def poll(self) -> None:
-        """Nothing: answers are taken in as they come."""
+        """Do nothing: answers are processed on arrival."""
 
     def drain(self, deadline_s: float) -> None:
-        """Wait for the answers that are due; an order without one by the deadline is given up and counted as failed."""
-        self._under_way.join(deadline_s)
-        given_up = len(self._under_way)
-        self._under_way.kill()
+        """Wait for outstanding answers. An order without one at the deadline is dropped and counts as failed."""
+        self._requests.join(deadline_s)
+        unanswered = len(self._requests)
+        self._requests.kill()
         self._client.close()
-        if given_up:
-            self.failed += given_up
+        if unanswered:
+            self.failed += unanswered
             self.first_error = self.first_error or f"no answer within {deadline_s:g} s of the last send"
 
     def _place(self, record: Record, sent_s: float) -> None:
@@ -79,31 +79,31 @@ class HttpSender(Entry):
             "X-Request-Start": f"t={intended_us // 1_000_000}.{intended_us % 1_000_000:06d}",
         }
         while True:
-            code, said = self._ask("POST", "/orders", body, headers)
+            code, text = self._request("POST", "/orders", body, headers)
             if code == PLACED or code in REFUSED or 0 < code < 500:
                 break
             gevent.sleep(REPEAT_S)
-        wrong = None
+        error = None
         if code == PLACED:
             self.acknowledged += 1
         else:
-            wrong = f"{self._url} answers {code}: {said}"
+            error = f"{self._url} answers {code}: {text}"
             self.refused += code in REFUSED
             self.failed += code not in REFUSED
-            self.first_error = self.first_error or (None if code in REFUSED else wrong)
-        self._settled(len(body), time.perf_counter() - sent_s, wrong)
+            self.first_error = self.first_error or (None if code in REFUSED else error)
+        self._on_settled(len(body), time.perf_counter() - sent_s, error)
 
-    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, str]:
-        """Return status code and what was said with it; 0 where nobody answers."""
+    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, str]:
+        """Return status code and text of the answer; code 0 and the error without an answer."""
         try:
             answer = self._client.request(method, path, body=body or b"", headers={**self._headers, **headers})
             return answer.status_code, answer.read().decode(errors="replace")[:200]
-        except (OSError, gevent.Timeout, ValueError) as nobody:
-            return 0, str(nobody)
+        except (OSError, gevent.Timeout, ValueError) as error:
+            return 0, str(error)
 
 
 def _without_id(value: bytes) -> bytes:
-    """Return an order as a customer would send it; what cannot be read stays as it is."""
+    """Return an order as a customer would send it. A value that is not JSON stays unchanged."""
     try:
         fields = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""One process's part of a load, from connecting to drained."""
+"""The part of a load that one process sends: connect, send, drain."""
 
 import time
 from collections.abc import Callable
@@ -16,25 +16,25 @@ from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.http_sender import HttpSender
-from loadgen.drivers.sender import Entry, GeneratorError, GeneratorMetrics, Pause, Sender, Settled
+from loadgen.drivers.sender import GeneratorError, GeneratorMetrics, KafkaSender, Pause, Sender, Settled
 from loadgen.faults import POISON, affected_events, due_us
 from loadgen.pacing import Pacer
-from loadgen.result import PUNCTUAL_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
+from loadgen.result import ON_TIME_US, GeneratorResult, lateness_limit_us, lateness_percentile_us
 from loadgen.spec import DriverSettings, LoadSpec, Topology
 
 LEAD_US: Final = 1_000_000
-"""Least time from being ready to second 0, where nobody says when that is."""
+"""Least time from ready to second 0 if there is no start file, µs."""
 LOOP_S: Final = 0.002
-"""The last of each pause, which the process sleeps as a whole; the kernel wakes it within 0.1 ms."""
+"""End of each pause, in which the whole process sleeps; the kernel wakes it within 0.1 ms."""
 INTERRUPTED_DRAIN_S: Final = 3.0
-"""After a signal or an error, how long the acknowledgements of what was sent are awaited."""
+"""Longest wait for acknowledgements after a signal or an error."""
 _sleep: Final = get_original("time", "sleep")
 
 
 def pause(pause_s: float) -> None:
-    """Let others run for so many seconds, and be back in time: the last two milliseconds nobody runs.
+    """Let other greenlets run for `pause_s` seconds, and return on time. In the last 2 ms no greenlet runs.
 
-    gevent's own pause ends at a whole millisecond of its event loop, up to one too late.
+    A pause of gevent ends at a whole millisecond of its event loop, up to 1 ms late.
     """
     until_s = time.perf_counter() + pause_s
     gevent.sleep(max(pause_s - LOOP_S, 0))
@@ -43,7 +43,7 @@ def pause(pause_s: float) -> None:
 
 
 class Job:
-    """Sends its part; what became of it can be asked for at any time."""
+    """Sends its part of the load. `result` is available at any time."""
 
     def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: Settled) -> None:
         self._spec = spec
@@ -52,14 +52,14 @@ class Job:
         self._due_us = due_us(spec.faults, self.schedule.offset_us, spec.seed)
         numbers = orders.send_numbers(spec, self.schedule)
         repeated = np.diff(numbers, prepend=-1) == 0
-        mine = slice(settings.part - 1, None, settings.parts)
-        self._numbers, self._repeated = numbers[mine], int(repeated[mine].sum())
+        own = slice(settings.part - 1, None, settings.parts)
+        self._numbers, self._repeated = numbers[own], int(repeated[own].sum())
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
-        self._sender: Entry = (
-            _by_http(spec, settings, settled)
+        self._sender: Sender = (
+            _http_sender(spec, settings, settled)
             if settings.order_url
-            else Sender(
+            else KafkaSender(
                 connection, qualified(connection.namespace, topic), settings.linger_ms, pause=pause, settled=settled
             )
         )
@@ -67,18 +67,18 @@ class Job:
         self.started_us: int | None = None
 
     def metrics(self) -> CollectorRegistry:
-        """Return how far the part is and how late, as Prometheus metrics."""
+        """Return Prometheus metrics of the progress and lateness of this part."""
         registry = CollectorRegistry()
         limit_us = lateness_limit_us(self._spec.latency_target_s)
         registry.register(GeneratorMetrics(len(self._numbers), self._sender, lambda: self._pacer, limit_us))
         return registry
 
     def connect(self, deadline_s: float) -> None:
-        """Wait for the topic. Raises GeneratorError."""
+        """Wait until the target accepts events. Raises GeneratorError."""
         self._sender.connect(self._partitions, deadline_s)
 
     def send(self, started_us: int) -> None:
-        """Send everything on time. started_us: second 0, since the epoch. Raises GeneratorError."""
+        """Send all events on time. started_us: second 0, µs since the epoch. Raises GeneratorError."""
         self._pacer = Pacer(
             self._due_us[self._numbers],
             orders.events(
@@ -87,22 +87,22 @@ class Job:
             started_us=started_us,
             send=self._sender.send,
             now_us=now_us,
-            pause=self.breathe,
+            pause=self.poll_and_pause,
         )
         self._pacer.run()
 
     def run(self, begin: Callable[[], int], stopped: Event, drain_deadline_s: float) -> GeneratorResult:
-        """Send from second 0 on, which `begin` returns in µs since the epoch, until all is sent or `stopped` is set.
+        """Send from second 0, which `begin` returns in µs since the epoch, until the end or until `stopped` is set.
 
-        Then wait for the acknowledgements, and return what was done; a GeneratorError becomes its first error.
+        Then wait for acknowledgements and return the result. A GeneratorError becomes its first error.
         """
 
         def send() -> GeneratorError | None:
             try:
                 self.started_us = begin()
                 self.send(self.started_us)
-            except GeneratorError as failure:
-                return failure
+            except GeneratorError as error:
+                return error
             return None
 
         sending = gevent.spawn(send)
@@ -115,17 +115,17 @@ class Job:
         self._sender.drain(INTERRUPTED_DRAIN_S if interrupted or error else drain_deadline_s)
         return self.result(interrupted=interrupted, error=error)
 
-    def breathe(self, pause_s: float) -> None:
-        """Take in delivery reports and let others run. Raises GeneratorError."""
+    def poll_and_pause(self, pause_s: float) -> None:
+        """Process delivery reports, then pause. Raises GeneratorError."""
         self._sender.poll()
         pause(pause_s)
 
     def result(self, *, interrupted: bool = False, error: str | None = None) -> GeneratorResult:
-        """Return what was done so far. error: goes before what the sender reports itself."""
+        """Return the result so far. error: takes precedence over the first error of the sender."""
         sender, sent = self._sender, self._numbers[: self._sender.produced]
-        wrong = [bool(self._poison[one]) or self._orders.flaw(one) is not None for one in sent.tolist()]
-        rightly = min(sender.refused, sum(wrong))
-        acknowledged = sender.acknowledged + rightly
+        is_invalid = [bool(self._poison[number]) or self._orders.flaw(number) is not None for number in sent.tolist()]
+        expected_refusals = min(sender.refused, sum(is_invalid))
+        acknowledged = sender.acknowledged + expected_refusals
         lateness_us = np.zeros(0, np.int64) if self._pacer is None else self._pacer.lateness_us
         p50_us, p99_us, max_us = (lateness_percentile_us(lateness_us, share) for share in (0.5, 0.99, 1.0))
         limit_us = lateness_limit_us(self._spec.latency_target_s)
@@ -135,15 +135,15 @@ class Job:
             repeated=self._repeated,
             produced=sender.produced,
             acknowledged=acknowledged,
-            failed=sender.failed + sender.refused - rightly,
-            invalid_orders=len(np.unique(sent[np.array(wrong, bool)])),
+            failed=sender.failed + sender.refused - expected_refusals,
+            invalid_orders=len(np.unique(sent[np.array(is_invalid, bool)])),
             interrupted=interrupted,
             started_us=self.started_us,
             ended_us=now_us(),
             lateness_p50_us=p50_us,
             lateness_p99_us=p99_us,
             lateness_max_us=max_us,
-            within_2ms=float(np.mean(lateness_us <= PUNCTUAL_US)) if len(lateness_us) else None,
+            within_2ms=float(np.mean(lateness_us <= ON_TIME_US)) if len(lateness_us) else None,
             lateness_limit_us=limit_us,
             valid=p99_us is not None
             and p99_us <= limit_us
@@ -154,19 +154,19 @@ class Job:
         )
 
 
-def _by_http(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Entry:
-    """Return the way by the Order service. Raises GeneratorError."""
+def _http_sender(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Sender:
+    """Return a sender to the Order service. Raises GeneratorError."""
     if spec.topology is Topology.PAYMENT_ONLY:
-        raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; take one of the pipeline")
+        raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; use a pipeline load or unset it")
     try:
         token = Path(settings.order_token_file).read_text().strip() if settings.order_token_file else ""
-    except OSError as unread:
-        raise GeneratorError(f"TAILPACK_ORDER_TOKEN_FILE {settings.order_token_file}: {unread.strerror}") from unread
+    except OSError as error:
+        raise GeneratorError(f"TAILPACK_ORDER_TOKEN_FILE {settings.order_token_file}: {error.strerror}") from error
     return HttpSender(settings.order_url, token, pause=pause, settled=settled)
 
 
 def await_start(settings: DriverSettings, pause: Pause) -> int:
-    """Return the start of the run, µs since the epoch. Raises GeneratorError."""
+    """Wait for the start file and return the start of the run, µs since the epoch. Raises GeneratorError."""
     if not settings.start_file:
         return -(-(now_us() + LEAD_US) // 1_000_000) * 1_000_000
     path = Path(settings.start_file)
@@ -177,6 +177,6 @@ def await_start(settings: DriverSettings, pause: Pause) -> int:
             return int(text)
         pause(0.02)
     raise GeneratorError(
-        f"{path}: no start time after {settings.start_deadline_s:g} s; "
-        "whoever starts the generator must write one (µs since the epoch)"
+        f"{path}: no start time within {settings.start_deadline_s:g} s; "
+        "the process that starts the generator must write one (µs since the epoch)"
     )

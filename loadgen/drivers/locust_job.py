@@ -1,4 +1,4 @@
-"""A load inside Locust: shown by Locust, ended by signals."""
+"""Runs a load inside Locust. Locust shows it; signals end it."""
 
 import gc
 import signal
@@ -22,31 +22,31 @@ from loadgen.spec import DriverSettings, LoadSpec
 
 
 class ScheduledLoad(User):  # type: ignore[misc]  # locust's classes are untyped
-    """Stands for a process that sends. A schedule is one sequence: more users do not make more load."""
+    """Represents the sending process as a Locust user. More users would not send more: there is one schedule."""
 
     wait_time = constant(1)
 
     @task  # type: ignore[untyped-decorator]
     def present(self) -> None:
-        """Be there: the load is sent beside the users."""
+        """Do nothing: the job sends the load, not the users."""
 
 
 def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> GeneratorResult:
-    """Run one load to its end, or to SIGTERM or SIGINT; the result says what went wrong.
+    """Run one load to its end, or until SIGTERM or SIGINT. Errors during the load are in the result.
 
-    Raises GeneratorError where nothing can begin.
+    Raises GeneratorError if the load cannot start.
     """
     environment = Environment(user_classes=[ScheduledLoad], events=events)
     stopped = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         gevent.signal_handler(number, stopped.set)
-    quiet()
+    tame_garbage_collector()
     job = Job(spec, connection, settings, settled=statistics(environment, settings))
-    taken = _port_problem(settings.web_host, settings.web_port, "web page", "WEB_PORT") or _port_problem(
+    problem = _port_problem(settings.web_host, settings.web_port, "web page", "WEB_PORT") or _port_problem(
         settings.http_host, settings.http_port, "metrics", "TAILPACK_HTTP_PORT"
     )
-    if taken is not None:
-        return job.result(error=taken)
+    if problem is not None:
+        return job.result(error=problem)
     runner = environment.create_local_runner()
     with _page(environment, settings), _metrics(settings, job.metrics()):
         runner.start(1, spawn_rate=1)
@@ -56,25 +56,24 @@ def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> Gen
 
 
 def send(job: Job, settings: DriverSettings, stopped: Event) -> GeneratorResult:
-    """Connect, report that it is ready, await the start, and send."""
+    """Connect, write the ready file, wait for the start, and send."""
 
     def begin() -> int:
         job.connect(settings.connect_deadline_s)
         (Path(settings.out_dir) / part_file_name(READY_FILE, settings.part, settings.parts)).touch()
-        return await_start(settings, job.breathe)
+        return await_start(settings, job.poll_and_pause)
 
     return job.run(begin, stopped, settings.drain_deadline_s)
 
 
-def quiet() -> None:
-    """Keep the garbage collector from stopping a burst: what was imported is not searched again, and an event, which
-    has no cycles, is rarely looked at."""
+def tame_garbage_collector() -> None:
+    """Keep garbage collection from delaying a burst: freeze imported objects, and scan events rarely (no cycles)."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
 
 
 def statistics(environment: Environment, settings: DriverSettings) -> Any:
-    """Return what tells Locust's statistics of each settled event, under what its response times are."""
+    """Return the function that adds each settled event to the response times in Locust's statistics."""
     kind, name = ("POST", "/orders: send to answer") if settings.order_url else ("kafka", "send to acknowledgement")
 
     def settled(size: int, latency_s: float, error: str | None) -> None:
@@ -92,7 +91,7 @@ def statistics(environment: Environment, settings: DriverSettings) -> Any:
 
 @contextmanager
 def _page(environment: Environment, settings: DriverSettings) -> Iterator[None]:
-    """Show Locust's web page, if one is wanted."""
+    """Show Locust's web page if a port is configured."""
     page = environment.create_web_ui(settings.web_host, settings.web_port) if settings.web_port else None
     try:
         yield
@@ -103,7 +102,7 @@ def _page(environment: Environment, settings: DriverSettings) -> Iterator[None]:
 
 @contextmanager
 def _metrics(settings: DriverSettings, registry: CollectorRegistry) -> Iterator[None]:
-    """Answer who asks for metrics, if anybody may."""
+    """Serve the metrics if a port is configured."""
     if not settings.http_port:
         yield
         return
@@ -116,13 +115,13 @@ def _metrics(settings: DriverSettings, registry: CollectorRegistry) -> Iterator[
 
 
 def _port_problem(host: str, port: int, what: str, setting: str) -> str | None:
-    """Return why a port cannot be had: Locust would report it only in its log."""
+    """Return why a port is not available. Locust would only log it."""
     if not port:
         return None
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as taken:
-            return f"{what} at {host}:{port}: {taken.strerror}; choose another {setting}"
+        except OSError as error:
+            return f"{what} at {host}:{port}: {error.strerror}; choose another {setting}"
     return None

@@ -1,6 +1,6 @@
-"""The way to Kafka: a librdkafka producer that loses nothing while a broker is away, and counts what was confirmed.
+"""Sends to Kafka: a librdkafka producer that loses nothing while a broker is down, and counts confirmed events.
 
-librdkafka blocks in C, where gevent cannot switch: nothing here waits inside it while a run is on.
+librdkafka blocks in C, where gevent cannot switch, so no call waits inside it during a run.
 """
 
 import time
@@ -18,61 +18,61 @@ from loadgen.pacing import Pacer
 from loadgen.result import lateness_percentile_us
 
 MESSAGE_TIMEOUT_MS: Final = 600_000
-"""An event is given up after this long: longer than any restart of a broker."""
+"""An event fails after this time, which is longer than any restart of a broker."""
 PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,  # order per partition, and no duplicates, across retries
-    "partitioner": "murmur2_random",  # as the Java clients, aiokafka and Faust place keys
+    "partitioner": "murmur2_random",  # keys go to the same partitions as with the Java clients, aiokafka and Faust
     "message.timeout.ms": MESSAGE_TIMEOUT_MS,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 131_072,
     "reconnect.backoff.max.ms": 1_000,
     "topic.metadata.refresh.interval.ms": 10_000,
-    "log_level": 2,  # what matters arrives as a delivery report or a fatal error
+    "log_level": 2,  # errors are reported by delivery reports and error_cb
 }
 
 
 class GeneratorError(Exception):
-    """The generator cannot begin or go on; the text says what is wrong, where and what to do."""
+    """The generator cannot start or go on. The message has the problem, its place and a remedy."""
 
 
 Pause = Callable[[float], None]
-"""Sleeps so many seconds and lets others run."""
+"""Sleeps for a number of seconds; other greenlets run meanwhile."""
 Settled = Callable[[int, float, str | None], None]
-"""Hears of each event's end: bytes of its value, seconds since it was sent, what is wrong or None."""
+"""Called when an event is settled: bytes of its value, seconds since its send, error or None."""
 
 
-class Entry(ABC):
-    """A way in."""
+class Sender(ABC):
+    """Sends the events of one load and counts the outcomes."""
 
     def __init__(self, pause: Pause, settled: Settled) -> None:
         self._pause = pause
-        self._settled = settled
+        self._on_settled = settled
         self.produced = 0
         self.acknowledged = 0
         self.refused = 0
-        """Events that were looked into and are wrong. Kafka looks into none."""
+        """Events rejected as invalid. Kafka does not validate, so it rejects none."""
         self.failed = 0
         self.first_error: str | None = None
 
     @abstractmethod
     def connect(self, partitions: int, deadline_s: float) -> None:
-        """Wait until it takes events. Raises GeneratorError."""
+        """Wait until the target accepts events. Raises GeneratorError."""
 
     @abstractmethod
     def send(self, record: Record) -> None:
-        """Begin to send one; does not wait for its acknowledgement."""
+        """Start to send one record; do not wait for its acknowledgement."""
 
     @abstractmethod
     def poll(self) -> None:
-        """Take in what was acknowledged; never waits. Raises GeneratorError where nothing can be sent any more."""
+        """Process acknowledgements without waiting. Raises GeneratorError if nothing can be sent any more."""
 
     @abstractmethod
     def drain(self, deadline_s: float) -> None:
-        """Wait for the acknowledgements that are due; an event without one by the deadline counts as failed."""
+        """Wait for outstanding acknowledgements. An event without one at the deadline counts as failed."""
 
 
-class Sender(Entry):
+class KafkaSender(Sender):
     """Sends records to one topic."""
 
     def __init__(self, connection: Connection, topic: str, linger_ms: float, *, pause: Pause, settled: Settled) -> None:
@@ -83,11 +83,11 @@ class Sender(Entry):
         try:
             own = {"linger.ms": linger_ms, "error_cb": self._on_error}
             self._producer = Producer(PRODUCER | connection.librdkafka() | own)
-        except KafkaException as wrong:
-            raise GeneratorError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
+        except KafkaException as error:
+            raise GeneratorError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
 
     def connect(self, partitions: int, deadline_s: float) -> None:
-        """Wait for the topic, with `partitions` partitions. Raises GeneratorError."""
+        """Wait until the topic exists with this number of partitions. Raises GeneratorError."""
         deadline = time.monotonic() + deadline_s
         while True:
             problem = self._topic_problem(partitions)
@@ -98,7 +98,7 @@ class Sender(Entry):
             self._pause(0.2)
 
     def send(self, record: Record) -> None:
-        """Hand one record to librdkafka; waits, letting others run, only while its queue is full."""
+        """Pass one record to librdkafka. Wait only while its queue is full; other greenlets run meanwhile."""
         key, value, headers, partition = record
         while True:
             try:
@@ -112,13 +112,13 @@ class Sender(Entry):
         self.produced += 1
 
     def poll(self) -> None:
-        """Take in delivery reports; never waits. Raises GeneratorError once the producer is beyond repair."""
+        """Process delivery reports without waiting. Raises GeneratorError after a fatal error of the producer."""
         self._producer.poll(0)
         if self._fatal is not None:
-            raise GeneratorError(f"Kafka at {self._address} refused the producer for good: {self._fatal.str()}")
+            raise GeneratorError(f"Kafka at {self._address}: the producer has a fatal error: {self._fatal.str()}")
 
     def drain(self, deadline_s: float) -> None:
-        """Wait for the outstanding reports; what is not confirmed by the deadline is given up and counted as failed."""
+        """Wait for outstanding reports. Events not confirmed at the deadline are dropped and count as failed."""
         deadline = time.monotonic() + deadline_s
         while self._outstanding and time.monotonic() < deadline and self._fatal is None:
             self._producer.poll(0)
@@ -135,13 +135,13 @@ class Sender(Entry):
 
     def _topic_problem(self, partitions: int) -> str | None:
         try:
-            found = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
-        except KafkaException as failure:
-            return f"no Kafka broker answers at {self._address} ({failure.args[0].str()}): start it or mend the address"
-        if found.error is not None:
-            return f"topic {self._topic} at {self._address}: {found.error.str()}: create it before the load starts"
-        if len(found.partitions) != partitions:
-            return f"topic {self._topic} has {len(found.partitions)} partitions, the load is made for {partitions}"
+            metadata = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
+        except KafkaException as error:
+            return f"no Kafka broker answers at {self._address} ({error.args[0].str()}): start it or fix the address"
+        if metadata.error is not None:
+            return f"topic {self._topic} at {self._address}: {metadata.error.str()}: create it before the load starts"
+        if len(metadata.partitions) != partitions:
+            return f"topic {self._topic} has {len(metadata.partitions)} partitions, the load is made for {partitions}"
         return None
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
@@ -150,7 +150,7 @@ class Sender(Entry):
         else:
             self.failed += 1
             self.first_error = self.first_error or error.str()
-        self._settled(len(message), message.latency() or 0.0, None if error is None else error.str())
+        self._on_settled(len(message), message.latency() or 0.0, None if error is None else error.str())
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
@@ -158,32 +158,32 @@ class Sender(Entry):
             self.first_error = self.first_error or error.str()
 
 
-RECENT = 1000
-"""Events whose lateness is looked at."""
+SAMPLE = 1000
+"""Number of events in the lateness metric."""
 
 SCHEDULED = gauge("tailpack_generator_scheduled", "events", "Events of the whole schedule")
 SENT = counter("tailpack_generator_sent_total", "events", "Events passed to the Kafka client")
 ACKNOWLEDGED = counter("tailpack_generator_acknowledged_total", "events", "Events that the brokers have confirmed")
 FAILED = counter("tailpack_generator_failed_total", "events", "Events that the Kafka client gave up")
 LATENESS = gauge(
-    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − scheduled time, p99 of the last {RECENT} events"
+    "tailpack_generator_lateness_p99_seconds", "seconds", f"Send time − scheduled time, p99 of the last {SAMPLE} events"
 )
 LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "Highest p99 of a valid run: 5 % of W")
 
 
 class GeneratorMetrics:
-    """A collector of prometheus-client. pacer: None before the load begins."""
+    """A prometheus-client collector. pacer: returns None before the load begins."""
 
-    def __init__(self, scheduled: int, sender: Entry, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
+    def __init__(self, scheduled: int, sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
         self._scheduled = scheduled
         self._sender = sender
         self._pacer = pacer
         self._limit_us = limit_us
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of this moment."""
+        """Yield the current metrics."""
         pacer = self._pacer()
-        late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-RECENT:], 0.99)
+        late_us = None if pacer is None else lateness_percentile_us(pacer.lateness_us[-SAMPLE:], 0.99)
         values = {
             SCHEDULED: self._scheduled,
             SENT: self._sender.produced,

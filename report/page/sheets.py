@@ -117,7 +117,7 @@ def _escaped(text: str) -> str:
 
 def sheets(result: Result) -> list[Sheet]:
     """Return every table, most wanted first."""
-    tail, by, moved = result.tail or _NONE, result.breakdowns, result.rebalances
+    tail, by, moved, starts = result.tail or _NONE, result.breakdowns, result.rebalances, result.starts
     curve = zip(result.distribution.share, result.distribution.latency_s, strict=True)
     return [
         of_records("run", "The run", Result, [result]),

@@ -1,1 +1,1 @@
-"""Parts that the services share: records, once-only effects, the Faust app, health, and the life of a process."""
+"""Code that the services share: records, once-only effects, the Faust app, health and the service process."""

@@ -1,4 +1,4 @@
-"""Faust as our services use it: its settings, the app factory, and its Kafka driver. Nothing happens at import."""
+"""Faust as our services use it: settings, the app factory and the Kafka driver. Importing has no effect."""
 
 import threading
 from collections.abc import Callable
@@ -22,25 +22,25 @@ from services.common.header_names import read_any_header_name
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
 PRODUCER_TIMEOUT_S: Final = 60.0
-"""How long a record may wait for the broker. A killed broker recovers its logs for tens of seconds."""
+"""Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
 LINGER_S: Final = 0.002
 FETCH_WAIT_MS: Final = 50
-"""Longest wait of one fetch, ms. A partition that was just read has to wait until the fetch for the others returns,
-so Faust's 1500 ms would add up to that much latency at low rates; 50 ms costs twenty small requests a second."""
+"""Longest wait of one fetch, ms. A partition that was just read waits until the fetch of the others returns, so Faust's
+1500 ms would add up to 1.5 s of latency at low rates. 50 ms costs twenty small requests a second."""
 
 METADATA_MAX_AGE_MS: Final = 5_000
-"""How long a partition that has got another leader may be asked for in the wrong place. aiokafka does not look for the
-new leader when the old one refuses to tell where the partition begins, so it would ask it for Faust's five minutes."""
+"""Age at which metadata is refreshed. If an old leader refuses a request for the first offset of a partition, aiokafka
+does not look for the new one. With Faust's default it would repeat the request for five minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings(KeyedTopics):
-    """Settings of all services on Faust; a service with more of them extends this record."""
+    """Settings of all services on Faust. A service with its own settings extends this record."""
 
     http_host: str = setting("127.0.0.1")
     """Address of the HTTP interface; 0.0.0.0 in a container."""
     http_port: int = setting(0, least=0, most=65535)
-    """Port of the HTTP interface; 0: none."""
+    """Port of the HTTP interface. 0: no interface."""
     data_dir: str = setting(".tailpack/services")
     """Working folder of Faust; it may be deleted, because the state is in Kafka."""
     instance: str = setting("0")
@@ -54,7 +54,7 @@ class ServiceSettings(KeyedTopics):
 def make_app(
     connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
 ) -> faust.App:
-    """Return an app for `group` that is configured, not started. may_write: raises KafkaError to stop each write."""
+    """Return a configured app for `group`, not started. may_write: called before each write; a KafkaError stops it."""
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def make_app(
         name,
         **faust_options(connection),
         datadir=folder,
-        # A static member: after a crash its successor takes over at once, not after the session time-out.
+        # A static member: after a crash its successor takes over at once, without waiting for the session timeout.
         consumer_group_instance_id=f"{name}-{settings.instance}",
         broker_session_timeout=SESSION_S,
         broker_heartbeat_interval=HEARTBEAT_S,
@@ -73,31 +73,31 @@ def make_app(
         producer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         producer_linger=LINGER_S,
         producer_request_timeout=PRODUCER_TIMEOUT_S,
-        stream_wait_empty=False,  # the stage drains itself, with a deadline
-        agent_supervisor=CrashingSupervisor,  # a restarted agent would go on without the record it failed on
+        stream_wait_empty=False,  # the stage drains with its own deadline
+        agent_supervisor=CrashingSupervisor,  # a restarted agent would skip the record on which it failed
     )
     use_our_transport(app, may_write)
     return app
 
 
 def limit_batches(app: faust.App, largest: int) -> None:
-    """Send no more together than `largest` bytes: what a broker refuses as too large it refuses whole."""
+    """Limit batches to `largest` bytes: a broker rejects an oversized batch as a whole."""
     app.producer_transport.largest_batch = min(largest, _Transport.largest_batch)
 
 
 def faust_options(connection: Connection) -> dict[str, Any]:
-    """Return what every Faust app takes: where Kafka is, and nothing of Faust's that we do without.
+    """Return the options of every Faust app: the Kafka connection, and unused features of Faust turned off.
 
     Raises InvalidSettingsError for a bad properties file or certificates that cannot be loaded.
     """
-    known = connection.aiokafka()
-    context = known.get("ssl_context")
+    options = connection.aiokafka()
+    context = options.get("ssl_context")
     credentials = faust.SSLCredentials(context) if context else None
-    if "sasl_mechanism" in known:
+    if "sasl_mechanism" in options:
         credentials = faust.SASLCredentials(
-            username=known["sasl_plain_username"],
-            password=known["sasl_plain_password"],
-            mechanism=known["sasl_mechanism"],
+            username=options["sasl_plain_username"],
+            password=options["sasl_plain_password"],
+            mechanism=options["sasl_mechanism"],
             ssl_context=context,
         )
     return {
@@ -113,7 +113,7 @@ def faust_options(connection: Connection) -> dict[str, Any]:
 
 
 def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: None) -> None:
-    """Finish the app's configuration with short fetches and an idempotent producer, which Faust lets nobody choose."""
+    """Finish the app's configuration with short fetches and an idempotent producer. Faust has no settings for them."""
     read_any_header_name()
     app.finalize()
     app.transport = _Transport(app.conf.broker_consumer, app)
@@ -124,9 +124,9 @@ def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: No
 class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
-        # Read when the consumer starts, which is after this.
+        # The consumer reads these when it starts, which is later.
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
-        consumer._isolation_level = "read_committed"  # what an aborted transaction of Payment wrote was never said
+        consumer._isolation_level = "read_committed"  # skip output of aborted transactions of Payment
         return consumer
 
 
@@ -137,31 +137,31 @@ class _Consumer(Consumer):  # type: ignore[misc]
 
 class _Producer(Producer):  # type: ignore[misc]
     def _new_producer(self, transactional_id: str | None = None) -> aiokafka.AIOKafkaProducer:
-        """Return a producer that asks before each request, also before it repeats one, whether it may still write."""
+        """Return a producer that calls `may_write` before each produce request, also before a retry."""
         producer = super()._new_producer(transactional_id=transactional_id)
         send, may_write = producer.client.send, self.app.producer_transport.may_write
 
-        async def asked(node_id: int, request: Any, **how: Any) -> Any:
+        async def send_if_allowed(node_id: int, request: Any, **options: Any) -> Any:
             if isinstance(request, ProduceRequest):
                 may_write()
-            return await send(node_id, request, **how)
+            return await send(node_id, request, **options)
 
-        producer.client.send = asked
+        producer.client.send = send_if_allowed
         return producer
 
     def _settings_extra(self) -> dict[str, Any]:
-        # Without idempotence a send that is repeated because its answer was lost writes the record twice.
+        # Without idempotence a retry after a lost response would write the record twice.
         return {"acks": "all", "enable_idempotence": True, "max_batch_size": self.app.producer_transport.largest_batch}
 
 
 class _Transport(Transport):  # type: ignore[misc]
-    largest_batch = 16_384  # bytes of records that the producer sends together
+    largest_batch = 16_384  # bytes
     Consumer = _Consumer
     Producer = _Producer
 
 
 class RawSchema(faust.Schema):  # type: ignore[misc]
-    """Keys and values stay bytes: decoding is the domain's, and a bad record must reach it to become a dead letter."""
+    """Keeps keys and values as bytes: the domain decodes them, and turns a bad record into a dead letter."""
 
     def compile(self, app: Any, **_: Any) -> Any:
         """Return the function that turns a message into an event."""
@@ -175,47 +175,47 @@ class RawSchema(faust.Schema):  # type: ignore[misc]
 BEAT_S: Final = 0.25
 
 
-class StoodStillError(KafkaError):  # type: ignore[misc]
-    """The process stood still for too long, and may write nothing more."""
+class ProcessPausedError(KafkaError):  # type: ignore[misc]
+    """The process was paused longer than its group waits for a member, so it must not write any more."""
 
 
 class Pulse(threading.Thread):
-    """Beats while the process runs, whatever its event loops do. `start` it once."""
+    """Detects pauses of the process, independent of its event loops. `start` it once."""
 
-    def __init__(self, longest_s: float, clock: Callable[[], float] = monotonic_s) -> None:
+    def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         super().__init__(daemon=True, name="pulse")
-        self._longest_s = longest_s
+        self._limit_s = limit_s
         self._clock = clock
         self._last_s = clock()
         self._stopped = threading.Event()
         self.gap_s = 0.0
-        """Longest gap that was too long; 0 without one."""
+        """Longest pause beyond the limit, seconds. 0: none."""
 
     def run(self) -> None:
-        """Beat until `end`."""
+        """Beat until `end` is called."""
         while not self._stopped.wait(BEAT_S):
             self.beat()
 
     def end(self) -> None:
-        """Beat no more."""
+        """Stop the thread."""
         self._stopped.set()
 
     def beat(self) -> None:
-        """Notice how long ago the last beat was."""
+        """Record the time since the last beat if it exceeds the limit."""
         now_s = self._clock()
-        if now_s - self._last_s > self._longest_s:
+        if now_s - self._last_s > self._limit_s:
             self.gap_s = max(self.gap_s, now_s - self._last_s)
-        self._last_s = now_s  # after the gap: two threads look at both
+        self._last_s = now_s  # set after gap_s: two threads read both
 
-    def require(self) -> None:
-        """Raise StoodStillError once the process has stood still for too long; also before the first beat after it."""
+    def require_no_pause(self) -> None:
+        """Raise ProcessPausedError if the process was ever paused too long, even before the next beat."""
         self.beat()
         if self.gap_s:
-            raise StoodStillError(self.told())
+            raise ProcessPausedError(self.describe_pause())
 
-    def told(self) -> str:
-        """Return what happened, in a sentence."""
+    def describe_pause(self) -> str:
+        """Return a message for the log that describes the pause."""
         return (
-            f"this process stood still for {self.gap_s:.1f} s, longer than its group waits for it: another copy may "
-            "have taken over; restart me"
+            f"this process was paused for {self.gap_s:.1f} s, longer than its group waits for a member: another "
+            "instance may have taken over; restart this one"
         )

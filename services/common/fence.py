@@ -1,10 +1,10 @@
-"""Refuses what a replica of Payment writes that has lost its partition without knowing it: a zombie's output.
+"""A fence against zombies: refuses the output of a Payment replica that lost its partition without noticing.
 
-Each record tells where its event lay and the token of who served it. Who takes a partition serves everything from where
-it begins, in order. So a record of an older token is a repeat if the same newer token was seen at an offset not above
-it and at one not below it: the newer owner has served that event too. Any other is let through, above all one from
-before the newer owner began, which the old owner had committed. Nothing that was not seen is ever refused, also when
-the group's generations start again: what is judged wrongly then is a repeat all the same.
+Each record carries the offset of its event and the token (generation and epoch) of the replica that served it. A new
+owner serves its partition in order from its first offset. So a record with an older token is a repeat if one newer
+token was seen at an offset at or below it and at one at or above it. Any other record passes, in particular one that
+the old owner committed before the new owner began. A record is only refused if its event was served before, even if the
+group's generations start again from 1.
 """
 
 import logging
@@ -19,22 +19,22 @@ from services.common.records import Decide, Effect, Incoming, Refusal, decoder
 log = logging.getLogger(__name__)
 
 
-SPANS: Final = 16
-"""Owners of a partition that are remembered, those seen first forgotten first. A zombie wakes within a few."""
-PLACES: Final = 50_000  # partitions that are remembered; some 30 MB at worst
-SAY_EVERY: Final = 1000  # refusals from one to the next that is logged
+MAX_OWNERS_PER_PARTITION: Final = 16
+"""Owners remembered for each partition, oldest dropped first. A zombie wakes up within a few changes of owner."""
+MAX_PARTITIONS: Final = 50_000  # partitions remembered; about 30 MB at most
+REFUSALS_PER_LOG_LINE: Final = 1000  # the log has one line for this many refusals
 
 
-class _Written(msgspec.Struct):
+class _Output(msgspec.Struct):
     timeline: Timeline
     accepted: bool = False
 
 
-_written: Final = msgspec.json.Decoder(_Written)
+_output: Final = msgspec.json.Decoder(_Output)
 
 
-class _Span:
-    """Offsets of a partition that were seen under one token."""
+class _OwnerSpan:
+    """Offsets of a partition that were seen with one token."""
 
     __slots__ = ("first", "generation", "last", "least_epoch")
 
@@ -52,76 +52,76 @@ class _Span:
 
 
 class Fence:
-    """Remembers who has served which offsets of each partition of payments.requested.
+    """Remembers which owner served which offsets of each partition of payments.requested.
 
-    A generation is older than another if it is less and its epoch is not greater: a group that was deleted counts from
-    1 again, under a newer plan. Kept for each partition in which records were read: order holds inside one alone.
+    A generation is older than another if it is lower and its epoch is not higher: a deleted group counts from 1 again,
+    under a newer plan. Each input partition has its own memory, because only a partition has an order.
     """
 
-    def __init__(self, spans: int = SPANS, places: int = PLACES) -> None:
-        self.refused = 0
-        self._spans, self._places = spans, places
-        self._seen: dict[tuple[int, int], dict[int, _Span]] = {}
+    def __init__(self, spans: int = MAX_OWNERS_PER_PARTITION, places: int = MAX_PARTITIONS) -> None:
+        self.refused = 0  # records
+        self._max_spans, self._max_partitions = spans, places
+        self._spans: dict[tuple[int, int], dict[int, _OwnerSpan]] = {}
 
     def admits(self, source: int, served: Timeline) -> bool:
-        """Take note of a record read from partition `source`; return whether it may have effects.
+        """Record the token of an input record from partition `source`. Return whether the record may have effects.
 
-        One without a token, from a runtime that has none, always may.
+        A record without a token always may: its runtime has none.
         """
-        if (place := _place(served)) is None:
+        if (token := _token(served)) is None:
             return True
-        partition, offset, generation, epoch = place
-        spans = self._seen.get((source, partition), {})
+        partition, offset, generation, epoch = token
+        spans = self._spans.get((source, partition), {})
         if any(span.covers(generation, epoch, offset) for span in spans.values()):
-            self._say(served)
+            self._count_refusal(served)
             return False
-        self._note(source, *place)
+        self._note(source, *token)
         return True
 
     def remember(self, source: int, value: bytes) -> None:
-        """Take note of a record that the stage itself has written to its partition `source`, read back after a restart.
+        """Record the token of an output of this stage in partition `source`, read back after a restart.
 
-        Outputs lie in the partition of the same number as their input. Raises msgspec.DecodeError.
+        An output is in the partition with the number of its input. Raises msgspec.DecodeError.
         """
-        written = _written.decode(value)
-        # An accepted payment's notification follows from its shipment, which says nothing of what was read of payments.
-        if not written.accepted and (place := _place(written.timeline)):
-            self._note(source, *place)
+        output = _output.decode(value)
+        # A notification of an accepted payment is made from its shipment, so it proves nothing about payments read.
+        if not output.accepted and (token := _token(output.timeline)):
+            self._note(source, *token)
 
     def _note(self, source: int, partition: int, offset: int, generation: int, epoch: int) -> None:
-        spans = self._seen.setdefault((source, partition), {})
+        spans = self._spans.setdefault((source, partition), {})
         if generation in spans:
             spans[generation].add(epoch, offset)
             return
-        spans[generation] = _Span(generation, epoch, offset)
-        if len(spans) > self._spans:
+        spans[generation] = _OwnerSpan(generation, epoch, offset)
+        if len(spans) > self._max_spans:
             del spans[next(iter(spans))]
-        if len(self._seen) > self._places:
-            del self._seen[next(iter(self._seen))]
+        if len(self._spans) > self._max_partitions:
+            del self._spans[next(iter(self._spans))]
 
-    def _say(self, served: Timeline) -> None:
-        if self.refused % SAY_EVERY == 0:
+    def _count_refusal(self, served: Timeline) -> None:
+        if self.refused % REFUSALS_PER_LOG_LINE == 0:
             log.warning(
-                "refused what %s wrote for offset %s of partition %s as of generation %s: a later owner has served it",
+                "Refused output of %s for offset %s of partition %s, generation %s: a later owner has served it",
                 served.replica, served.offset, served.partition, served.generation,
             )  # fmt: skip
         self.refused += 1
 
 
-def _place(served: Timeline) -> tuple[int, int, int, int] | None:
+def _token(served: Timeline) -> tuple[int, int, int, int] | None:
     if served.partition is None or served.offset is None or served.generation is None:
         return None
     return served.partition, served.offset, served.generation, served.epoch or 0
 
 
-def fenced(fence: Fence, decide: Callable[[PaymentSettled], Iterable[Effect]]) -> Decide:
-    """Return `decide` for settled payments that the fence admits; what is not one is refused."""
+def fenced_decision(fence: Fence, decide: Callable[[PaymentSettled], Iterable[Effect]]) -> Decide:
+    """Return a decision that applies `decide` to settled payments admitted by the fence, and refuses other records."""
     decode = decoder(PaymentSettled)
 
-    def decided(record: Incoming) -> Iterable[Effect | Refusal]:
+    def decide_record(record: Incoming) -> Iterable[Effect | Refusal]:
         value = decode(record.value)
         if isinstance(value, Refusal):
             return (value,)
         return decide(value) if fence.admits(record.partition, value.timeline) else ()
 
-    return decided
+    return decide_record

@@ -1,7 +1,7 @@
-"""A header may have any name: one that is not UTF-8 must not make the records around it unreadable.
+"""Reads records whose header names are not UTF-8.
 
-Kafka's brokers take such a header. aiokafka raises UnicodeDecodeError while it unpacks the batch, which ends whoever
-reads the partition, again after each restart.
+Kafka's brokers accept such a header. aiokafka raises UnicodeDecodeError when it unpacks the batch, so every consumer of
+the partition would exit, again after each restart.
 """
 
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from aiokafka.record.memory_records import _MemoryRecordsPy
 
 
 def read_any_header_name() -> None:
-    """Have every consumer of aiokafka in this process show the bytes of such names that are no text as `\\xe4`."""
+    """Patch aiokafka in this process: bytes of a header name that are not UTF-8 appear as `\\xe4`."""
     fetcher.MemoryRecords = Records
 
 
 class Records(_MemoryRecordsPy):  # type: ignore[misc]  # aiokafka ships no types
-    """The records fetched of a partition, batch by batch."""
+    """The records fetched from a partition, batch by batch."""
 
     def next_batch(self) -> Any:
-        """Return the next batch; None: there is none."""
+        """Return the next batch, or None at the end."""
         raw = self._next_slice
         batch = super().next_batch()
-        return batch if raw is None or batch.magic < 2 else _Batch(batch, raw)  # older ones have no headers
+        return batch if raw is None or batch.magic < 2 else _Batch(batch, raw)  # older formats have no headers
 
 
 class _Batch:
-    """A batch that is unpacked by aiokafka, and once more where that fails for a header's name."""
+    """A batch that aiokafka unpacks, and unpacks again leniently if a header name is not UTF-8."""
 
     def __init__(self, batch: Any, raw: memoryview) -> None:
         self._batch = batch
@@ -47,11 +47,11 @@ class _Batch:
             again = _DefaultRecordBatchPy(self._raw)
             again._maybe_uncompress()
             again._buffer = _Lenient(again._buffer)
-            yield from again  # from its first record; the fetcher passes over the offsets that it has had
+            yield from again  # from the first record; the fetcher skips offsets that it already has
 
 
 class _Lenient(bytearray):
-    """Bytes any part of which can be decoded."""
+    """Bytes that always decode."""
 
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)

@@ -1,4 +1,4 @@
-"""The life of a service process: settings, HTTP pages and metrics, preflight, run until stopped, exit code."""
+"""The service process: settings, HTTP pages and metrics, preflight, run until stopped, exit code."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ from services.common.records import ServiceError
 from services.common.service import Service
 
 PREFIX: Final = "tailpack_service_"
-WELL = gauge("tailpack_service_healthy", "", "1: the service is healthy; 0: /healthz has the reason")
+HEALTHY = gauge("tailpack_service_healthy", "", "1: the service is healthy; 0: /healthz has the reason")
 WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
 DUPLICATES = counter("tailpack_service_duplicates_dropped_total", "records", "Repeated records that were dropped")
 REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
@@ -44,105 +44,105 @@ S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
 
 START_DEADLINE_S: Final = 120.0
-"""Joining the group and reading back what was written, after the broker answered."""
+"""Limit for joining the group and reading back the output, after the broker has answered."""
 STOP_DEADLINE_S: Final = 10.0
-"""Sending what is decided, committing, leaving. While the broker is away none of it succeeds, and nothing is lost."""
-WATCH_S: Final = 0.2
-"""Faust sets its crash flag from another thread, which wakes nobody here: so it is looked at."""
+"""Limit for sending decided effects, committing and leaving. If the broker is down, all fail and nothing is lost."""
+CHECK_INTERVAL_S: Final = 0.2
+"""Faust sets its crash flag from another thread and wakes no task, so the flag is polled."""
 
 
 def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) -> NoReturn:
-    """Run the service until SIGTERM or SIGINT and exit: 0 stopped, 1 failed, 2 bad settings."""
+    """Run the service until SIGTERM or SIGINT, then exit. Exit status: 0 stopped, 1 failed, 2 bad settings."""
     log = logging.getLogger(name)
     try:
         logs.configure(name, environ)
         connection, settings = read_settings(environ, kind)
         traces.configure(name, environ)
-    except InvalidSettingsError as wrong:
-        for problem in wrong.problems:
+    except InvalidSettingsError as error:
+        for problem in error.problems:
             log.error(problem)
         sys.exit(2)
     code = 0
     try:
-        # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
+        # Not asyncio.run: it waits for all tasks, and some of Faust's never end while the broker is down.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
-    except (ServiceError, PreflightError) as failed:
-        log.error(failed)
+    except (ServiceError, PreflightError) as error:
+        log.error(error)
         code = 1
-    except Exception as unforeseen:  # the supervisor restarts us
-        log.exception(f"ended by {type(unforeseen).__name__}: {unforeseen}")
+    except Exception as error:  # the supervisor restarts the process
+        log.exception(f"Stopped by {type(error).__name__}: {error}")
         code = 1
     traces.stop()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # for the same reason: what there was to stop has been stopped, within its deadline
+    os._exit(code)  # as above: everything was stopped within its deadline, except tasks that never end
 
 
 async def _run(connection: Connection, settings: S, build: Build[S]) -> None:
-    told_to_stop = asyncio.Event()
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
-    life = asyncio.create_task(_live(connection, settings, build, told_to_stop))
-    stopping = asyncio.create_task(told_to_stop.wait())
-    await asyncio.wait({life, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        loop.add_signal_handler(number, stop_requested.set)
+    running = asyncio.create_task(_run_service(connection, settings, build, stop_requested))
+    stopping = asyncio.create_task(stop_requested.wait())
+    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
-    if not life.done():
-        await asyncio.wait({life}, timeout=STOP_DEADLINE_S + 1.0)
-    if life.done():
-        life.result()
+    if not running.done():
+        await asyncio.wait({running}, timeout=STOP_DEADLINE_S + 1.0)
+    if running.done():
+        running.result()
 
 
-async def _live(connection: Connection, settings: S, build: Build[S], told_to_stop: asyncio.Event) -> None:
+async def _run_service(connection: Connection, settings: S, build: Build[S], stop_requested: asyncio.Event) -> None:
     service = build(connection, settings)
     http = await serve_http(service, settings)
     try:
-        scaled = service.named(Topic.PAYMENTS_REQUESTED)
+        scaled = service.topic_name(Topic.PAYMENTS_REQUESTED)
         needed = {name: TopicNeed(count, may_grow=name == scaled) for name, count in service.topics.items()}
-        await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, told_to_stop.is_set)
-        if told_to_stop.is_set():
+        await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, stop_requested.is_set)
+        if stop_requested.is_set():
             return
         await service.fit_to_broker()
         try:
-            await _start_and_watch(service, told_to_stop)
+            await _start_and_watch(service, stop_requested)
         finally:
-            # Not wait_for: after its deadline it waits for the cancelled task, and Faust's may not end.
+            # Not wait_for: after its deadline it waits for the cancelled task, and a task of Faust may never end.
             await asyncio.wait({asyncio.create_task(service.stop())}, timeout=STOP_DEADLINE_S)
     finally:
         if http is not None:
             await http.cleanup()
 
 
-async def _start_and_watch(service: Service, told_to_stop: asyncio.Event) -> None:
+async def _start_and_watch(service: Service, stop_requested: asyncio.Event) -> None:
     starting = asyncio.create_task(service.start())
     deadline = asyncio.get_running_loop().time() + START_DEADLINE_S
-    while not told_to_stop.is_set():
-        if problem := service.broken():
+    while not stop_requested.is_set():
+        if problem := service.failure_reason():
             raise ServiceError(problem)
         if starting.done():
             starting.result()
         elif asyncio.get_running_loop().time() > deadline:
-            raise ServiceError(f"not ready within {START_DEADLINE_S:.0f} s ({service.unhealthy()}); restart me")
+            raise ServiceError(f"not ready within {START_DEADLINE_S:.0f} s ({service.unhealthy_reason()}); restart it")
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(told_to_stop.wait(), WATCH_S)
+            await asyncio.wait_for(stop_requested.wait(), CHECK_INTERVAL_S)
     if not starting.done():
         starting.cancel()
 
 
 async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunner | None:
-    """Listen on the configured port; None without one. Raises ServiceError when the port cannot be had."""
+    """Listen on the configured port; return None without one. Raises ServiceError if the port is not available."""
     if not settings.http_port:
         return None
 
     async def healthz(_: web.Request) -> web.Response:
-        problem = service.unhealthy()
-        counts = {one.name.removeprefix(PREFIX).removesuffix("_total"): n for one, n in _counts(service).items()}
-        past = {"read_back": service.read_back, "passed_over": service.passed_over}
+        problem = service.unhealthy_reason()
+        counts = {metric.name.removeprefix(PREFIX).removesuffix("_total"): n for metric, n in _counts(service).items()}
+        past = {"read_back": service.records_read_back, "passed_over": service.records_skipped}
         body = {"service": service.name, "status": problem or "consuming", **counts, **past}
         return web.json_response(body, status=503 if problem else 200)
 
     async def livez(_: web.Request) -> web.Response:
-        return web.json_response({"alive": True})  # the loop turns; what cannot go on ends by itself
+        return web.json_response({"alive": True})  # the event loop runs; a service that cannot go on exits by itself
 
     registry = CollectorRegistry()
     registry.register(_Collector(service))
@@ -157,34 +157,34 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
     await runner.setup()
     try:
         await web.TCPSite(runner, settings.http_host, settings.http_port).start()
-    except OSError as taken:
+    except OSError as error:
         await runner.cleanup()
         raise ServiceError(
-            f"cannot listen on {settings.http_host}:{settings.http_port} ({taken.strerror}); "
+            f"cannot listen on {settings.http_host}:{settings.http_port} ({error.strerror}); "
             "free the port or set another TAILPACK_HTTP_PORT"
-        ) from taken
+        ) from error
     return runner
 
 
 def _counts(service: Service) -> dict[MetricSpec, int]:
     stage = service.stage
     return {
-        WRITTEN: stage.written,
-        DUPLICATES: stage.duplicates,
-        REFUSED: stage.refused,
+        WRITTEN: stage.records_written,
+        DUPLICATES: stage.duplicates_dropped,
+        REFUSED: stage.records_refused,
         FENCED: service.fence.refused if service.fence else 0,
-        UNACKNOWLEDGED: stage.open.count,
+        UNACKNOWLEDGED: stage.acknowledgements.count,
     }
 
 
 class _Collector:
-    """The metrics of one service, for prometheus-client."""
+    """A prometheus-client collector of the metrics of one service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def collect(self) -> Iterator[Metric]:
         service = self._service
-        values = {WELL: service.unhealthy() is None, OLDEST: service.stage.open.oldest_s()}
+        values = {HEALTHY: service.unhealthy_reason() is None, OLDEST: service.stage.acknowledgements.oldest_s()}
         for declared, value in (values | _counts(service)).items():
             yield declared.of(value, {LABELS[0]: service.name})

@@ -1,6 +1,6 @@
-"""The reading back before a stage starts: how much of its input may come again, and what it wrote for that.
+"""Reads back a stage's own output before it starts: as many records as its input may repeat.
 
-Whatever else the topics hold, a foreign record, a malformed one, a marker of a transaction, is passed over and counted.
+Foreign and malformed records are skipped and counted. Transaction markers are not counted.
 """
 
 import asyncio
@@ -18,20 +18,19 @@ from contracts.validation import DECODE_ERRORS
 from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0
-FETCH_BYTES: Final = 524_288  # of each partition at once: what is fetched and not yet taken is memory
-
+FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay in memory until they are processed
 BATCH: Final = 1000
 
-IdOf = Callable[[bytes], str | None]
-"""Value of an output record → the id of the effect; None for a record of another stage. Raises DECODE_ERRORS."""
-Take = Callable[[Any], None]
-"""Takes a record that was read: topic, key, value. Raises DECODE_ERRORS for one that is passed over."""
+ReadId = Callable[[bytes], str | None]
+"""Value of an output record → id of its effect; None for a record of another stage. Raises UNDECODABLE."""
+TakeRecord = Callable[[Any], None]
+"""Processes a record that was read (it has topic, key and value). Raises UNDECODABLE: the record is skipped."""
 
 _log = logging.getLogger(__name__)
 
 
-def identity_in(field: str, make: Callable[[str], str] = str) -> IdOf:
-    """Return the function that reads an effect's id from its record: `make` of its text field `field`."""
+def id_reader(field: str, make: Callable[[str], str] = str) -> ReadId:
+    """Return the function that reads an effect's id from its record: `make` applied to the text field `field`."""
     decode = msgspec.json.Decoder(msgspec.defstruct("Identity", [(field, str)])).decode
 
     def identity(value: bytes) -> str:
@@ -40,11 +39,11 @@ def identity_in(field: str, make: Callable[[str], str] = str) -> IdOf:
     return identity
 
 
-async def uncommitted(connection: Connection, group: str, inputs: Iterable[str], most: int) -> int:
-    """Return how many records of `inputs` may be read again and may have been processed before.
+async def count_uncommitted(connection: Connection, group: str, inputs: Iterable[str], limit: int) -> int:
+    """Return how many records of `inputs` may be read again although they were processed before.
 
-    Of each partition: everything from the offset that `group` has committed, and not above `most`, since no stage
-    takes more than that beyond it. Raises KafkaError.
+    For each partition: the records after the committed offset of `group`, at most `limit`, because no stage takes more
+    than that beyond its commits. Raises KafkaError.
     """
     admin = AIOKafkaAdminClient(**connection.aiokafka())
     consumer = _consumer(connection)
@@ -58,28 +57,28 @@ async def uncommitted(connection: Connection, group: str, inputs: Iterable[str],
         await admin.close()
         await consumer.stop()
     begins = {tp: max(starts[tp], committed[tp].offset if tp in committed else 0) for tp in partitions}
-    return sum(min(most, max(0, ends[tp] - begins[tp])) for tp in partitions)
+    return sum(min(limit, max(0, ends[tp] - begins[tp])) for tp in partitions)
 
 
-async def read_tails(connection: Connection, tails: Mapping[str, int], take: Take) -> int:
-    """Give `take` the records with a value at the last offsets of each partition; return how many were passed over.
+async def read_tails(connection: Connection, tails: Mapping[str, int], take: TakeRecord) -> int:
+    """Pass the last records of each partition to `take`, except tombstones. Return how many were skipped.
 
-    tails: topic → how many offsets. Raises ServiceError when the broker does not deliver them within the deadline.
+    tails: topic → number of offsets. Raises ServiceError if the broker does not deliver them within the deadline.
     """
     try:
         async with asyncio.timeout(READ_DEADLINE_S):
             return await _read(connection, tails, take)
-    except (KafkaError, TimeoutError) as missing:
+    except (KafkaError, TimeoutError) as error:
         raise ServiceError(
-            f"what was written to {', '.join(tails)} could not be read back within {READ_DEADLINE_S:.0f} s "
-            f"({type(missing).__name__}: {missing}); without it events could be doubled, so restart me"
-        ) from missing
+            f"records of {', '.join(tails)} could not be read back within {READ_DEADLINE_S:.0f} s "
+            f"({type(error).__name__}: {error}); without them effects could be repeated; restart the service"
+        ) from error
 
 
-async def _read(connection: Connection, tails: Mapping[str, int], take: Take) -> int:
+async def _read(connection: Connection, tails: Mapping[str, int], take: TakeRecord) -> int:
     consumer = _consumer(connection)
     await consumer.start()
-    passed_over = 0
+    records_skipped = 0
     try:
         ends = await _seek_tails(consumer, tails)
         while ends:
@@ -89,19 +88,19 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: Take) ->
                     try:
                         if record.value is not None:
                             take(record)
-                    except DECODE_ERRORS as wrong:
-                        passed_over += 1
+                    except DECODE_ERRORS as error:
+                        records_skipped += 1
                         where = f"{partition.topic}/{partition.partition} at offset {record.offset}"
-                        _log.warning("passed over what I did not write, or cannot read, in %s (%s)", where, wrong)
-                await asyncio.sleep(0)  # a long tail leaves room for everything else that the process does
+                        _log.warning("Skipped a foreign or unreadable record in %s (%s)", where, error)
+                await asyncio.sleep(0)  # let other tasks run while a long tail is read
             ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
     finally:
         await consumer.stop()
-    return passed_over
+    return records_skipped
 
 
 async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """Assign every partition that holds records, its topic's tail before its end. Returns where each ends."""
+    """Assign every non-empty partition and seek to the start of its tail. Return the end offset of each."""
     partitions = await _partitions(consumer, tails)
     starts = await consumer.beginning_offsets(partitions)
     ends = {tp: end for tp, end in (await consumer.end_offsets(partitions)).items() if end > starts[tp]}
@@ -112,7 +111,7 @@ async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> d
 
 
 async def _partitions(consumer: AIOKafkaConsumer, topics: Iterable[str]) -> list[TopicPartition]:
-    await consumer._client.set_topics(topics)  # a consumer without subscription knows no topics
+    await consumer._client.set_topics(topics)  # a consumer without a subscription has no metadata
     return [TopicPartition(topic, number) for topic in topics for number in consumer.partitions_for_topic(topic) or ()]
 
 

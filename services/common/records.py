@@ -1,10 +1,10 @@
-"""A record as a stage sees it, what it may want written because of it, and the bytes of both. No Faust, no Kafka.
+"""Input records of a stage, their effects, and the encoding of both. Independent of Faust and Kafka.
 
-What cannot be decoded is refused with the reason, never guessed. Ids are deterministic: a repeat of the same work
-carries the same id, whichever process does it and when.
+A record that cannot be decoded is refused with the reason; nothing is guessed. Ids are deterministic: a repeat of the
+same work has the same id, in any process and at any time.
 
-What is kept of a refused record, its dead letter, always fits and shows no card number: everything that another program
-wrote is cut (value, key, order id, and the reasons, which may repeat parts of it).
+The dead letter of a refused record always fits into its topic and shows no card number. Text from other programs is cut
+and masked: value, key, order id, and the reasons, which may quote them.
 """
 
 import re
@@ -25,18 +25,18 @@ _NAMESPACE: Final = uuid.UUID("6f0c3a52-5a0b-5c8e-9d0a-7461696c7061")
 
 
 class ServiceError(Exception):
-    """The service cannot go on. The message says what, where and what to do; the exit code is 1."""
+    """The service cannot go on; its exit code is 1. The message has the problem, its place and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One record of an input topic, undecoded. `value` is None for a tombstone."""
+    """An undecoded record of an input topic. `value` is None for a tombstone."""
 
     topic: str
     partition: int
     offset: int
     timestamp_us: int
-    """The record's own timestamp (Kafka keeps milliseconds)."""
+    """The record's timestamp, µs since the epoch; Kafka stores milliseconds."""
     key: bytes | None
     value: bytes | None
     headers: Mapping[str, bytes]
@@ -44,37 +44,37 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One record to write. `id` None: writing it twice does no harm (what a stage remembers)."""
+    """One record to write. `id` is None if writing it twice does no harm, as for a stage's memory."""
 
     id: str | None
     topic: str
     key: bytes | None
     value: bytes | None
     partition: int | None = None
-    """None: by the key."""
+    """None: the key chooses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Every reason why a stage will not process a record. It is written as a dead letter."""
+    """All reasons why a stage does not process a record. It is written as a dead letter."""
 
     reasons: tuple[str, ...]
     order_id: str | None = None
 
 
-Decide = Callable[[Incoming], Iterable[Effect | Refusal]]  # record → what it causes
+Decide = Callable[[Incoming], Iterable[Effect | Refusal]]  # record → its effects
 
 encode: Final = msgspec.json.Encoder().encode
 
 
 def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
-    """Return the function that turns a record's value into a `kind`.
+    """Return the function that decodes a record's value as a `kind`.
 
-    It refuses a tombstone, what is not JSON, an unknown schema version and wrong fields.
+    It refuses tombstones, values that are not JSON, unknown schema versions and wrong fields.
     """
     decode = msgspec.json.Decoder(kind).decode
 
-    def decoded(value: bytes | None) -> R | Refusal:
+    def decode_value(value: bytes | None) -> R | Refusal:
         if value is None:
             return Refusal(("the record has no value",))
         try:
@@ -82,23 +82,23 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
                 return decode(value)
             reason = f"schema version {version} is unknown; this service understands {SCHEMA_VERSION}"
             return Refusal((reason,), order_id_in(value))
-        except msgspec.ValidationError as wrong:
-            return Refusal((f"not a {kind.__name__}: {wrong}",), order_id_in(value))
-        except DECODE_ERRORS as wrong:
-            return Refusal((f"not JSON: {wrong}",))
+        except msgspec.ValidationError as error:
+            return Refusal((f"not a {kind.__name__}: {error}",), order_id_in(value))
+        except DECODE_ERRORS as error:
+            return Refusal((f"not JSON: {error}",))
 
-    return decoded
+    return decode_value
 
 
-def decoded(kind: type[R], decide: Callable[[R], Iterable[Effect]]) -> Decide:
-    """Return `decide` for records whose value is a `kind`; any other record is refused."""
+def typed_decision(kind: type[R], decide: Callable[[R], Iterable[Effect]]) -> Decide:
+    """Return a decision that applies `decide` to records whose value is a `kind`, and refuses other records."""
     decode = decoder(kind)
 
-    def decided(record: Incoming) -> Iterable[Effect | Refusal]:
+    def decide_record(record: Incoming) -> Iterable[Effect | Refusal]:
         value = decode(record.value)
         return (value,) if isinstance(value, Refusal) else decide(value)
 
-    return decided
+    return decide_record
 
 
 class _Versioned(msgspec.Struct):
@@ -114,7 +114,7 @@ _order_id_of = msgspec.json.Decoder(_OrderId)
 
 
 def order_id_in(value: bytes | None) -> str | None:
-    """Return the order id of a record that may be broken otherwise."""
+    """Return the order id of a record whose other fields may be broken; None without one."""
     try:
         return _order_id_of.decode(value or b"").order_id
     except DECODE_ERRORS:
@@ -122,35 +122,35 @@ def order_id_in(value: bytes | None) -> str | None:
 
 
 def effect_id(order_id: str, stage: str) -> str:
-    """Return the id of what `stage` does for an order: uuid5 of both, the same in every process and every run."""
+    """Return the id of a stage's effect for an order: uuid5 of both, equal in all processes and runs."""
     return str(uuid.uuid5(_NAMESPACE, f"{stage}/{order_id}"))
 
 
-PAYLOAD_LIMIT: Final = 4096  # bytes of a refused value that its dead letter keeps
+PAYLOAD_LIMIT: Final = 4096  # bytes of a refused value in its dead letter
 KEY_LIMIT: Final = 256  # bytes of its key
-REASONS_LIMIT: Final = 12
-REASON_LIMIT: Final = 256  # most reasons, and bytes of each
+REASONS_LIMIT: Final = 12  # number of reasons
+REASON_LIMIT: Final = 256  # bytes of each reason
 LETTER_LIMIT: Final = 16_384
-"""Bytes that no letter exceeds, encoded: twice the payload, since quotes are escaped, and everything else."""
-BARE_LETTER_LIMIT: Final = 2048  # bytes that no letter without payload and with one short reason exceeds
+"""Largest encoded letter, bytes: twice the payload, because quotes are escaped, and the other fields."""
+BARE_LETTER_LIMIT: Final = 2048  # bytes of the largest letter without payload and with one short reason
 _BARE_REASON: Final = 128
 
-_SEPARATORS: Final = 16  # most characters between two digits of one card number
+_SEPARATORS: Final = 16  # largest number of characters between two digits of a card number
 _LOOK_AHEAD: Final = 4096
-"""Characters looked at beyond a cut, which may lie inside a card number: no such number is as long."""
+"""Characters read beyond a cut, which may be inside a card number; no card number is that long."""
 _TOKENS: Final = re.compile(r"\\{1,4}(?:u[0-9a-fA-F]{4}|[bfnrt])|.", re.DOTALL)
-"""One character, or a JSON escape that stands for one."""
+"""One character, or the JSON escape of one."""
 _CARD: Final = re.compile(rf"\d(?:[\W_]{{0,{_SEPARATORS}}}\d){{11,}}")
-"""Twelve or more digits with nothing but separators between them: whatever is neither letter nor digit."""
+"""Twelve or more digits with only separators between them; a separator is neither a letter nor a digit."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _UNPRINTABLE: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32)), "\ufffd")
-"""JSON would write six characters for each of these."""
+"""Characters that JSON encodes with six characters each, and their replacement."""
 
 
 def dead_letter(stage: str, record: Any, refusal: Refusal, at_us: int, *, bare: bool = False) -> DeadLetter:
-    """Return the letter that tells why `stage` refused `record`: an Incoming, or the consumer's Event.
+    """Return the dead letter of a `record` (an Incoming, or the consumer's Event) that `stage` refused.
 
-    bare: without payload and with one short reason, for a broker that takes small records only.
+    bare: without payload and with one short reason, for a broker that only accepts small records.
     """
     value = record.value or b""
     reasons = refusal.reasons[:REASONS_LIMIT]
@@ -172,7 +172,7 @@ def dead_letter(stage: str, record: Any, refusal: Refusal, at_us: int, *, bare: 
 
 
 def letter_key(key: bytes | None) -> bytes | None:
-    """Return the key of the letter: the refused record's, cut and masked."""
+    """Return the key of the letter: the key of the refused record, cut and masked."""
     if key is None:
         return None
     text = key[: KEY_LIMIT + _LOOK_AHEAD].decode(errors="replace")
@@ -181,9 +181,9 @@ def letter_key(key: bytes | None) -> bytes | None:
 
 
 def mask_cards(text: str) -> str:
-    """Replace by * the digits of card numbers, the last four apart. The text keeps its length.
+    """Replace all but the last four digits of card numbers by *. The length of the text does not change.
 
-    A card number is taken to be twelve or more digits, whatever separators stand between them, also as JSON escapes.
+    Twelve or more digits count as a card number, with any separators between them, also as JSON escapes.
     """
     tokens = _TOKENS.findall(text) if "\\" in text else list(text)
     plain = "".join(map(_character, tokens))
@@ -201,7 +201,7 @@ def _character(token: str) -> str:
 
 
 def _order_id(order_id: str | None) -> str | None:
-    if order_id is None or _UUID.fullmatch(order_id):  # of which some are digits alone
+    if order_id is None or _UUID.fullmatch(order_id):  # a UUID may consist of digits only
         return order_id
     return _fitted(order_id, 4 * MAX_ID_LENGTH)[:MAX_ID_LENGTH]
 

@@ -1,8 +1,8 @@
-"""One step of the pipeline: read at least once, take effect once.
+"""One stage of the pipeline: input is read at least once, each effect happens once.
 
-An effect carries an id that follows from its cause. Input is acknowledged in order, and only once the broker has all
-that it caused. An id that was written, or is being written, is not written again. Sends are pipelined: the next record
-is decided while earlier ones are on their way.
+The id of an effect follows from its cause. Input is acknowledged in order, after the broker has all its effects. An id
+that was written, or is being written, is not written again. Sends are pipelined: the next record is decided while
+earlier sends are pending.
 """
 
 import asyncio
@@ -24,41 +24,40 @@ from services.common.records import (
 )
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
-"""Hand a record to the client; the future is done when the broker has it. May wait: that is the back-pressure."""
+"""Pass a record to the client. The future is done when the broker has the record. Waiting here is the back-pressure."""
 
 DRAIN_S: Final = 5.0
-RECORD_OVERHEAD: Final = 512  # bytes of key and of what Kafka adds to a record that is alone in its batch
+RECORD_OVERHEAD: Final = 512  # bytes of the key and of what Kafka adds to a record in its own batch
 MAX_UNCOMMITTED: Final = 5000
-"""Records of an input partition that a stage takes beyond the committed offset: then it waits for a commit.
+"""Records of an input partition that a stage takes beyond the committed offset before it waits for a commit.
 
-So what can be repeated is bounded, and with it the ids to remember and to read back. With 75 events/s in a partition, a
-minute without a commit.
+This bounds the repeats, and so the ids to remember and to read back. At 75 events/s in a partition it is a minute.
 """
-RETENTION: Final = 50_000
-"""Ids a running stage remembers beside those it has read back, oldest dropped first: more than SPAN for each partition
-of its input, some 10 MB."""
-TAIL: Final = 10_000
-"""Records of each output partition read back at least: for repeats by the producers of the input, and beside them for
-what other copies of the stage have written while the group noticed that one had died."""
+MIN_REMEMBERED_IDS: Final = 50_000
+"""Ids that a stage remembers in addition to those read back, oldest dropped first: more than MAX_UNCOMMITTED for each
+input partition, about 10 MB."""
+MIN_TAIL_RECORDS: Final = 10_000
+"""Least number of records read back from each output partition. They cover repeats by the producers of the input, and
+the output of other instances while the group detected that one had died."""
 
 
 class Slot:
-    """One input record whose outputs are not all confirmed yet."""
+    """An input record whose outputs are not all confirmed."""
 
     __slots__ = ("_queue", "_release", "_waiting", "opened_s")
 
     def __init__(self, queue: deque["Slot"], release: Callable[[], object], opened_s: float) -> None:
         self._queue = queue
         self._release = release
-        self._waiting = 1  # the decision itself, which the last `confirm` ends
+        self._waiting = 1  # the decision itself, ended by the last `confirm`
         self.opened_s = opened_s
 
     def expect(self) -> None:
-        """One more output must be confirmed before this record may be acknowledged."""
+        """Require one more confirmation before this record is acknowledged."""
         self._waiting += 1
 
     def confirm(self) -> None:
-        """One output is confirmed, or the decision is over. Acknowledges whatever may be acknowledged by that."""
+        """Count a confirmed output, or the end of the decision, and acknowledge all records that this completes."""
         self._waiting -= 1
         queue = self._queue
         while queue and queue[0]._waiting == 0:
@@ -68,8 +67,8 @@ class Slot:
 class Acknowledgements:
     """The open slots of every assigned partition.
 
-    Faust may commit past a gap, for it commits the first run of acknowledged offsets: so nothing is acknowledged before
-    everything earlier of the same partition is.
+    Faust commits the first run of acknowledged offsets and may commit beyond a gap. So a record is only acknowledged
+    after all earlier records of its partition.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic_s) -> None:
@@ -77,70 +76,70 @@ class Acknowledgements:
         self._open: dict[Hashable, deque[Slot]] = {}
 
     def open(self, source: Hashable, release: Callable[[], object]) -> Slot:
-        """Begin with the next record of `source` (topic and partition). `release` acknowledges it."""
+        """Open a slot for the next record of `source` (topic and partition). `release` acknowledges the record."""
         queue = self._open.setdefault(source, deque())
         slot = Slot(queue, release, self._clock())
         queue.append(slot)
         return slot
 
     def forget(self) -> None:
-        """Drop all slots: their partitions were given up and will be read again from the committed offset."""
+        """Drop all slots: their partitions were revoked and will be read again from the committed offset."""
         for queue in self._open.values():
             queue.clear()
         self._open.clear()
 
     @property
     def count(self) -> int:
-        """Records not acknowledged yet."""
+        """Number of records not acknowledged."""
         return sum(map(len, self._open.values()))
 
     def oldest_s(self) -> float:
-        """Age of the oldest open record in seconds; 0 without one."""
+        """Return the age of the oldest open record, seconds; 0 without one."""
         opened = [queue[0].opened_s for queue in self._open.values() if queue]
         return self._clock() - min(opened) if opened else 0.0
 
 
-class Uncommitted:
-    """Offsets that were taken and may come again. No more than `most` of a partition are, until some are committed."""
+class UncommittedOffsets:
+    """Offsets that were processed and may be read again: at most `limit` for each partition."""
 
-    def __init__(self, most: int = MAX_UNCOMMITTED) -> None:
-        self._most = most
-        self._taken: dict[Hashable, deque[int]] = {}
+    def __init__(self, limit: int = MAX_UNCOMMITTED) -> None:
+        self._limit = limit
+        self._offsets: dict[Hashable, deque[int]] = {}
 
     def may_take(self, source: Hashable, offset: int, committed: int | None) -> bool:
-        """Take one more and return True, or False while it is too far from what is committed.
+        """Add an offset and return True; return False if too many are uncommitted.
 
-        committed: the offset from which `source` would be read again; None where that is not known.
+        committed: the offset from which `source` would be read again; None if unknown.
         """
-        taken = self._taken.setdefault(source, deque())
-        while committed is not None and taken and taken[0] < committed:
-            taken.popleft()
-        if len(taken) >= self._most:
+        offsets = self._offsets.setdefault(source, deque())
+        while committed is not None and offsets and offsets[0] < committed:
+            offsets.popleft()
+        if len(offsets) >= self._limit:
             return False
-        taken.append(offset)
+        offsets.append(offset)
         return True
 
     def forget(self) -> None:
-        """Begin anew: the partitions are read again from their committed offsets."""
-        self._taken.clear()
+        """Remove all offsets: the partitions are read again from their committed offsets."""
+        self._offsets.clear()
 
 
-class SeenIds:
-    """A set that forgets its oldest members. A set, not a high-water mark: order is not guaranteed after a crash."""
+class RecentIds:
+    """A set of ids that drops the oldest. A high-water mark would need an order, which a crash does not guarantee."""
 
-    def __init__(self, retention: int = RETENTION) -> None:
+    def __init__(self, retention: int = MIN_REMEMBERED_IDS) -> None:
         self._least = self._retention = retention
         self._ids: dict[str, None] = {}  # a dict keeps insertion order
 
     def add(self, identity: str) -> None:
-        """Remember `identity` as the newest."""
+        """Add `identity` as the newest."""
         self._ids.pop(identity, None)
         self._ids[identity] = None
         if len(self._ids) > self._retention:
             del self._ids[next(iter(self._ids))]
 
     def update(self, identities: Iterable[str]) -> None:
-        """Remember all, what was read back, and keep them until as many new ones as ever fit have come."""
+        """Add all ids read back. They stay until the usual number of new ids was added."""
         identities = list(identities)
         self._retention = self._least + len(identities)
         for identity in identities:
@@ -154,76 +153,75 @@ class SeenIds:
 
 
 class Stage:
-    """Carries out what `Decide` functions decide, each effect once."""
+    """Applies `Decide` functions to records and carries out each effect once."""
 
     def __init__(self, name: str, letters_topic: str, send: Send) -> None:
         self.name = name
         self.letters_topic = letters_topic
-        self.seen = SeenIds()
-        self.open = Acknowledgements()
+        self.recent_ids = RecentIds()
+        self.acknowledgements = Acknowledgements()
         self.may_run = asyncio.Event()
-        """Set while the partitions are ours and the ids of the past are known."""
+        """Set while partitions are assigned and their past output was read back."""
         self.failed: asyncio.Future[ServiceError] = asyncio.get_running_loop().create_future()
-        self.written = self.duplicates = self.refused = 0
+        self.records_written = self.duplicates_dropped = self.records_refused = 0
         self.max_record_bytes = 1_048_576
-        """Bytes of the largest record that the broker takes."""
-        self.last_taken_s = 0.0
-        """Steady time of the newest record taken."""
+        """Largest record that the broker accepts, bytes."""
+        self.last_record_s = 0.0
+        """Steady time at which the newest record was taken."""
         self._send = send
-        self._on_their_way: dict[str, asyncio.Future[Any]] = {}
+        self._pending: dict[str, asyncio.Future[Any]] = {}  # by the id of the effect
         self._sends: set[asyncio.Future[Any]] = set()
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
-        """Decide one record and send what it causes; `release` is called when the broker has all of it."""
-        self.last_taken_s = monotonic_s()
-        slot = self.open.open((record.topic, record.partition), release)
+        """Decide one record and send its effects. `release` is called when the broker has all of them."""
+        self.last_record_s = monotonic_s()
+        slot = self.acknowledgements.open((record.topic, record.partition), release)
         try:
-            decided = tuple(decide(record))
-        except Exception as unforeseen:  # a record that no rule foresaw must not stop all the records behind it
-            reason = f"{self.name} cannot process it: {type(unforeseen).__name__}: {unforeseen}"
-            decided = (Refusal((reason,)),)
-        for each in decided:
-            await self._write(self._letter(record, each) if isinstance(each, Refusal) else each, slot)
+            effects = tuple(decide(record))
+        except Exception as error:  # an unexpected record must not stop the records behind it
+            reason = f"{self.name} cannot process it: {type(error).__name__}: {error}"
+            effects = (Refusal((reason,)),)
+        for effect in effects:
+            await self._write(self._letter(record, effect) if isinstance(effect, Refusal) else effect, slot)
         slot.confirm()
 
     def _letter(self, record: Incoming, refusal: Refusal) -> Effect:
-        self.refused += 1
+        self.records_refused += 1
         bare = self.max_record_bytes < LETTER_LIMIT + RECORD_OVERHEAD
         letter = dead_letter(self.name, record, refusal, now_us(), bare=bare)
         return Effect(letter.letter_id, self.letters_topic, letter_key(record.key), encode(letter))
 
     async def _write(self, effect: Effect, slot: Slot) -> None:
         if effect.id is not None:
-            if effect.id in self.seen:
-                self.duplicates += 1
+            if effect.id in self.recent_ids:
+                self.duplicates_dropped += 1
                 return
-            on_its_way = self._on_their_way.get(effect.id)
-            if on_its_way is not None:  # acknowledged no sooner than the first of its kind
-                self.duplicates += 1
+            pending = self._pending.get(effect.id)
+            if pending is not None:  # acknowledge the repeat only with the first
+                self.duplicates_dropped += 1
                 slot.expect()
-                on_its_way.add_done_callback(lambda sent: self._confirm(sent, slot))
+                pending.add_done_callback(lambda sent: self._confirm(sent, slot))
                 return
-            # Known before the first await: a repeat must not slip in while the client makes us wait.
-            promise: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            self._on_their_way[effect.id] = promise
+            # Registered before the first await, so that a repeat is recognised while this task waits.
+            self._pending[effect.id] = asyncio.get_running_loop().create_future()
         slot.expect()
         try:
             sent = await self._send(effect)
-        except Exception as refused:
-            self._fail(refused, effect)
+        except Exception as error:
+            self._fail(error, effect)
             return
         self._sends.add(sent)
         sent.add_done_callback(lambda done: self._sent(done, effect, slot))
 
     def _sent(self, done: "asyncio.Future[Any]", effect: Effect, slot: Slot) -> None:
         self._sends.discard(done)
-        if wrong := asyncio.CancelledError() if done.cancelled() else done.exception():
-            self._fail(wrong, effect)
+        if error := asyncio.CancelledError() if done.cancelled() else done.exception():
+            self._fail(error, effect)
             return
         if effect.id is not None:
-            self.seen.add(effect.id)
-            self._on_their_way.pop(effect.id).set_result(None)
-            self.written += 1
+            self.recent_ids.add(effect.id)
+            self._pending.pop(effect.id).set_result(None)
+            self.records_written += 1
         slot.confirm()
 
     def _confirm(self, sent: "asyncio.Future[Any]", slot: Slot) -> None:
@@ -231,25 +229,25 @@ class Stage:
             slot.confirm()
 
     def _fail(self, why: BaseException, effect: Effect) -> None:
-        self.fail(f"a record could not be written to {effect.topic} ({type(why).__name__}: {why}); restart me")
+        self.fail(f"a record could not be written to {effect.topic} ({type(why).__name__}: {why}); restart the service")
 
     def fail(self, why: str) -> None:
-        """End the process, which says `why`. The first reason stays."""
+        """End the process with the reason `why`. A later call has no effect."""
         if not self.failed.done():
             self.failed.set_result(ServiceError(why))
 
-    def revoked(self) -> None:
-        """Stop taking records: the partitions are being given up. What is on its way stays known as such."""
+    def on_revoked(self) -> None:
+        """Take no more records, because the partitions are revoked. Pending sends stay registered."""
         self.may_run.clear()
-        self.open.forget()
+        self.acknowledgements.forget()
 
-    def assigned(self, written: Iterable[str]) -> None:
-        """Take records, knowing the ids `written` in the past."""
-        self.seen.update(written)
+    def on_assigned(self, written: Iterable[str]) -> None:
+        """Take records. written: ids of effects written in the past."""
+        self.recent_ids.update(written)
         self.may_run.set()
 
     async def drain(self, deadline_s: float = DRAIN_S) -> bool:
-        """Wait until everything decided is confirmed. Returns False at the deadline."""
+        """Wait until all sends are confirmed. Return False at the deadline."""
         if not self._sends:
             return True
         _, late = await asyncio.wait(self._sends, timeout=deadline_s)

@@ -1,8 +1,8 @@
-"""Traces across the hops of Kafka, by OpenTelemetry: off unless an endpoint is configured.
+"""OpenTelemetry traces across Kafka; off unless an endpoint is configured.
 
-A record carries the context of the work that wrote it in the header `traceparent` (W3C). Work on one record continues
-its trace. Work on several, or on one that was tried before, is a trace of its own, linked with what caused it: it has
-no single parent. The instrumentation of aiokafka that exists knows polls, and not the work on an event after it.
+The header `traceparent` (W3C) of a record carries the context of the work that wrote it. Work on one record continues
+its trace. Work on several records, or a retry, has no single parent: it starts a new trace with links to its causes.
+The existing instrumentation of aiokafka covers polls, but not the work on an event after the poll.
 """
 
 import threading
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import SpanContext
 
-FLUSH_S: Final = 1.0  # how long the end of a process waits for its last spans to be sent
+FLUSH_S: Final = 1.0  # longest wait for the last spans when the process ends
 PARENT: Final = "traceparent"
 Headers = list[tuple[str, bytes]]
 
@@ -46,10 +46,10 @@ class Tracing:
 
     @contextmanager
     def work(self, group: str, records: Sequence[Any], earlier: "SpanContext | None") -> Iterator["SpanContext"]:
-        """Record the work on `records` as a span; see `work` below."""
-        parents = [self.propagator.extract(_carried(record)) for record in records]
+        """Record the work on `records` as a span, as `work` below."""
+        parents = [self.propagator.extract(_carrier_of(record)) for record in records]
         is_alone = len(records) == 1 and earlier is None
-        causes = [] if is_alone else [self.api.get_current_span(one).get_span_context() for one in parents]
+        causes = [] if is_alone else [self.api.get_current_span(parent).get_span_context() for parent in parents]
         first = records[0]
         with self.tracer.start_as_current_span(
             f"process {first.topic}",
@@ -69,36 +69,36 @@ class Tracing:
             yield span.get_span_context()
 
 
-def _carried(record: Any) -> dict[str, str]:
+def _carrier_of(record: Any) -> dict[str, str]:
     parent = dict(record.headers).get(PARENT) if record.headers else None
     return {PARENT: parent.decode("latin-1")} if parent else {}
 
 
 on: Tracing | None = None
-"""None: there are no traces."""
+"""None if traces are off."""
 _OFF: Final[AbstractContextManager[Any]] = nullcontext()
 
 
 def work(group: str, records: Sequence[Any], earlier: "SpanContext | None" = None) -> AbstractContextManager[Any]:
-    """Record the work on `records` as a span, and yield its context. earlier: that of the attempt before this one.
+    """Record the work on `records` as a span and yield its context. earlier: context of the previous attempt.
 
-    records: of any client; they have topic, partition, offset and headers.
+    records: of any Kafka client; they have topic, partition, offset and headers.
     """
     return on.work(group, records, earlier) if on else _OFF
 
 
 def under(context: "SpanContext | None") -> AbstractContextManager[object]:
-    """Let what is written carry `context`, whose span has ended."""
+    """Give records written inside it the `context` of a span that has ended."""
     return on.api.use_span(on.api.NonRecordingSpan(context)) if on and context else _OFF
 
 
 def begin(name: str) -> AbstractContextManager[object]:
-    """Record the begin of a trace, or continue that of this task."""
+    """Start a trace, or continue the trace of this task."""
     return on.tracer.start_as_current_span(name, kind=on.api.SpanKind.PRODUCER) if on else _OFF
 
 
 def headers() -> Headers | None:
-    """Return what a record that is written now carries: the context of the span of this task. None without traces."""
+    """Return the headers of a record written now: the context of the current span. None without traces."""
     carrier: dict[str, str] = {}
     if on:
         on.propagator.inject(carrier)
@@ -106,8 +106,8 @@ def headers() -> Headers | None:
 
 
 def configure(process: str, environ: Mapping[str, str]) -> None:
-    """Begin to trace this process if an endpoint is configured. Raises InvalidSettingsError, also without the extra."""
-    global on  # noqa: PLW0603  as OpenTelemetry's own provider: one to a process
+    """Start tracing this process if an endpoint is configured. Raises InvalidSettingsError, also without the extra."""
+    global on  # noqa: PLW0603  one provider for each process, as in OpenTelemetry
     settings = from_environment(environ, TraceSettings)
     if not settings.trace_endpoint:
         return
@@ -117,9 +117,9 @@ def configure(process: str, environ: Mapping[str, str]) -> None:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
         from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio  # noqa: PLC0415
-    except ImportError as missing:
-        problem = f"TAILPACK_TRACE_ENDPOINT: {missing.name} is not installed; pip install '.[traces]'"
-        raise InvalidSettingsError([problem]) from missing
+    except ImportError as error:
+        problem = f"TAILPACK_TRACE_ENDPOINT: {error.name} is not installed; pip install '.[traces]'"
+        raise InvalidSettingsError([problem]) from error
     sampler, resource = ParentBasedTraceIdRatio(settings.trace_share), Resource.create({"service.name": process})
     provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(settings.trace_endpoint)))
@@ -127,7 +127,7 @@ def configure(process: str, environ: Mapping[str, str]) -> None:
 
 
 def stop() -> None:
-    """Send the last spans, for a second at most."""
+    """Send the last spans; wait at most FLUSH_S."""
     if on:
         sending = threading.Thread(target=on.provider.shutdown, daemon=True)
         sending.start()

@@ -1,4 +1,4 @@
-"""The same payment work on librdkafka's consumer, with which the handover benchmark compares `services.consumer`.
+"""The work of Payment on librdkafka's consumer. The handover benchmark compares `services.consumer` with it.
 
-`python -m services.comparators` runs one replica; TAILPACK_RUNTIME chooses the rebalance protocol. There is no plan.
+`python -m services.comparators` runs one replica; TAILPACK_RUNTIME chooses the rebalance protocol. There are no plans.
 """

@@ -1,4 +1,4 @@
-"""`python -m services.comparators`: one Payment replica under TAILPACK_RUNTIME, until SIGTERM or SIGINT."""
+"""`python -m services.comparators`: run one Payment replica with TAILPACK_RUNTIME until SIGTERM or SIGINT."""
 
 import signal
 import sys
@@ -18,11 +18,11 @@ from services.payment.replica import ReplicaSettings
 from services.plan_stage import run_replica
 
 START_DEADLINE_S: Final = 30.0
-"""A broker that is being restarted is back within it; one that is not there is reported after it."""
+"""Longest wait for the broker: a restart takes less. After it a missing broker is an error."""
 NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
 
 
-def _another_runtime(values: Values) -> str | None:
+def _unknown_runtime(values: Values) -> str | None:
     return None if values["runtime"] in RUNTIMES else f"must be one of {', '.join(RUNTIMES)}"
 
 
@@ -33,11 +33,11 @@ class ComparatorSettings(ReplicaSettings):
     runtime: RebalanceProtocol
     """The rebalance protocol of the group."""
 
-    RULES: ClassVar[Rules] = (("runtime", _another_runtime),)
+    RULES: ClassVar[Rules] = (("runtime", _unknown_runtime),)
 
 
 def run(settings: ComparatorSettings, connection: Connection) -> None:
-    """Serve until a signal arrives; what is under way then is finished first. Raises ServiceError."""
+    """Serve until a signal arrives; the event being served is finished first. Raises ServiceError."""
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: signals.append(received))
@@ -47,10 +47,10 @@ def run(settings: ComparatorSettings, connection: Connection) -> None:
         check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
         if not signals:
             Client(settings, connection, settings.runtime).run(lambda: bool(signals))
-    except PreflightError as missing:
-        raise ServiceError(str(missing)) from missing
-    except KafkaException as refused:
-        raise ServiceError(f"{settings.runtime} cannot run here ({refused.args[0].str()})") from refused
+    except PreflightError as error:
+        raise ServiceError(str(error)) from error
+    except KafkaException as error:
+        raise ServiceError(f"{settings.runtime} cannot run here ({error.args[0].str()})") from error
 
 
 if __name__ == "__main__":

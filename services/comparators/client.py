@@ -1,4 +1,4 @@
-"""One member of the Payment group on librdkafka, in one thread: events, callbacks, commits and reports in turn."""
+"""One member of the Payment group on librdkafka: events, callbacks, commits and reports in one thread."""
 
 import logging
 import time
@@ -23,39 +23,39 @@ from services.payment.replica import ReplicaSettings
 
 log = logging.getLogger(__name__)
 
-DRAIN_S: Final = 2.0  # how long outputs are waited for before partitions are given away
-IDLE_WAIT_S: Final = 0.05  # a poll ends as soon as there is an event; a signal is noticed after it
+DRAIN_S: Final = 2.0  # longest wait for outputs before partitions are revoked
+IDLE_WAIT_S: Final = 0.05  # longest poll; it ends at once with an event, but not with a signal
 ANSWER_S: Final = 10.0
 SHARED: Final = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 1000}
 OUTPUT: Final = {
     "enable.idempotence": True,
     "linger.ms": 0,
-    "message.timeout.ms": 120_000,  # an output may wait so long for a leader; none of it has been committed
+    "message.timeout.ms": 120_000,  # longest wait of an output for a leader; its input is not committed
 }
 INPUT: Final = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": AUTO_OFFSET_RESET,
-    "fetch.wait.max.ms": 50,  # a fetch under way at a handover delays the new owner's first one this long
-    "max.poll.interval.ms": 24 * 3600 * 1000,  # a slow event must not cost the membership
-    # 2.5 s of work at 5 ms. The default, 100,000, makes a replica fetch events that it gives away unread.
+    "fetch.wait.max.ms": 50,  # a pending fetch at a handover delays the first fetch of the new owner this long
+    "max.poll.interval.ms": 24 * 3600 * 1000,  # a slow event must not end the membership
+    # 2.5 s of work at 5 ms. With the default, 100,000, a replica fetches events that another replica will serve.
     "queued.min.messages": 500,
-    # Pause before a partition is fetched again once the queue is full; the default, 1000, empties so short a queue.
+    # Pause before the next fetch when the queue is full. The default, 1000, would empty such a short queue.
     "fetch.queue.backoff.ms": 10,
     "fetch.error.backoff.ms": 20,
-    # librdkafka's threads sleep up to a second where nothing wakes them: after an incremental rebalance they
-    # do not fetch partitions that did not move for so long (0.9 s measured). A metadata refresh wakes them.
+    # librdkafka's threads sleep up to a second: after an incremental rebalance they do not fetch the partitions
+    # that did not move (0.9 s measured). A metadata refresh wakes them.
     "topic.metadata.refresh.interval.ms": 100,
 }
 
 
 def consumer_options(connection: Connection, settings: ReplicaSettings, runtime: RebalanceProtocol) -> dict[str, Any]:
-    """Return what the consumer takes; settings are as one chooses them for low latency."""
-    known = connection.librdkafka() | SHARED | INPUT
-    known |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
+    """Return the options of the consumer, chosen for low latency."""
+    options = connection.librdkafka() | SHARED | INPUT
+    options |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
     if runtime is RebalanceProtocol.KIP848:
-        return known | {"group.protocol": "consumer"}
-    return known | {
+        return options | {"group.protocol": "consumer"}
+    return options | {
         "partition.assignment.strategy": "cooperative-sticky",
         "heartbeat.interval.ms": round(settings.heartbeat_s * 1000),
         "session.timeout.ms": round(settings.session_s * 1000),
@@ -63,48 +63,48 @@ def consumer_options(connection: Connection, settings: ReplicaSettings, runtime:
 
 
 def configure_group(connection: Connection, heartbeat_s: float, session_s: float) -> None:
-    """Set on the broker what KIP-848 wants of the Payment group. Doing it again changes nothing.
+    """Set the broker's KIP-848 options of the Payment group (idempotent). Options unknown to the broker are left out.
 
-    Settings that the broker does not know yet are left out. Raises ServiceError when it refuses one (below its
-    minimum, such as group.consumer.min.heartbeat.interval.ms) or does not answer.
+    Raises ServiceError if the broker rejects one (below its minimum, such as
+    group.consumer.min.heartbeat.interval.ms) or does not answer.
     """
-    wanted = {
+    options = {
         "consumer.heartbeat.interval.ms": round(heartbeat_s * 1000),
         "consumer.session.timeout.ms": round(session_s * 1000),
-        "consumer.assignment.interval.ms": 0,  # since Kafka 4.3 the broker would wait a second between two assignments
+        "consumer.assignment.interval.ms": 0,  # since Kafka 4.3 the default is a second between two assignments
     }
     admin = AdminClient(connection.librdkafka(), logger=log)
     group = qualified(connection.namespace, Group.PAYMENT)
     resource = ConfigResource(ConfigResource.Type.GROUP, group)
     try:
-        (known,) = admin.describe_configs([resource], request_timeout=ANSWER_S).values()
-        for name in wanted.keys() & known.result(ANSWER_S).keys():
-            entry = ConfigEntry(name, str(wanted[name]), incremental_operation=AlterConfigOpType.SET)
+        (described,) = admin.describe_configs([resource], request_timeout=ANSWER_S).values()
+        for name in options.keys() & described.result(ANSWER_S).keys():
+            entry = ConfigEntry(name, str(options[name]), incremental_operation=AlterConfigOpType.SET)
             resource.add_incremental_config(entry)
         for answer in admin.incremental_alter_configs([resource], request_timeout=ANSWER_S).values():
             answer.result(ANSWER_S)
-    except (KafkaException, TimeoutError) as refused:
-        why = refused.args[0].str() if isinstance(refused, KafkaException) else "no answer"
+    except (KafkaException, TimeoutError) as error:
+        why = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         raise ServiceError(
             f"group {group} on {connection.bootstrap_servers} cannot be set up for KIP-848 ({why}); raise the setting "
             "or lower the broker's minimum"
-        ) from refused
+        ) from error
 
 
 class Client:
-    """The consumer, the producer of its outputs, and what both do at which time."""
+    """The consumer and the producer of its outputs, driven by one loop."""
 
     def __init__(self, settings: ReplicaSettings, connection: Connection, runtime: RebalanceProtocol) -> None:
-        """Make both clients. Raises ServiceError: the group cannot be set up."""
+        """Create both clients. Raises ServiceError if the group cannot be configured."""
         if runtime is RebalanceProtocol.KIP848:
             configure_group(connection, settings.heartbeat_s, settings.session_s)
         self._named = partial(qualified, connection.namespace)
         self._replica = Replica(settings)
         self._commit_interval_s = settings.commit_interval_s
-        self._commit_s = self._report_s = 0.0  # when each is due, monotonic
+        self._commit_s = self._report_s = 0.0  # monotonic times at which each is due
         self._failed: KafkaError | None = None
         self._offsets: dict[int, OffsetTracker] = {}
-        """Of each partition owned. One that comes back begins anew: late news of before do not count for it."""
+        """Owned partition → its tracker. A returning partition gets a new one, which ignores old callbacks."""
         self._committing = False
         own = connection.librdkafka() | SHARED | OUTPUT | {"client.id": settings.replica}
         self._producer = Producer(own, logger=log)
@@ -112,12 +112,12 @@ class Client:
         self._consumer = Consumer(options | {"on_commit": self._on_commit}, logger=log)
 
     def run(self, stopped: Callable[[], bool]) -> None:
-        """Join the group and serve until `stopped`; then commit and leave. Raises ServiceError."""
+        """Join the group, serve until `stopped`, then commit and leave. Raises ServiceError."""
         self._consumer.subscribe(
             [self._named(Topic.PAYMENTS_REQUESTED)],
             on_assign=self._on_assign,
             on_revoke=self._on_revoke,
-            on_lost=self._give_up,  # another member may own them: what is not committed is served again there
+            on_lost=self._remove_partitions,  # another member may own them: uncommitted events are served again there
         )
         try:
             self._serve_until(stopped)
@@ -142,10 +142,10 @@ class Client:
             idle = False
 
     def _do_what_is_due(self) -> None:
-        """Take acknowledgements, commit and report. Raises ServiceError when an output failed for good."""
+        """Process acknowledgements, commit and report. Raises ServiceError if an output failed permanently."""
         self._producer.poll(0)
         if self._failed is not None:
-            raise ServiceError(f"an output was not written ({self._failed.str()}); restart me once Kafka is well")
+            raise ServiceError(f"an output was not written ({self._failed.str()}); restart it when Kafka is healthy")
         now_s = time.monotonic()
         if now_s >= self._report_s:
             self._report_s = now_s + PROGRESS_INTERVAL_S
@@ -178,11 +178,11 @@ class Client:
         report = self._replica.report(stopping=stopping)
         self._send(self._named(Topic.PROGRESS), report.replica.encode(), msgspec.json.encode(report))
 
-    def _on_assign(self, consumer: Consumer, taken: Sequence[TopicPartition]) -> None:
-        consumer.incremental_assign(list(taken))
-        self._offsets |= {each.partition: OffsetTracker() for each in taken}
+    def _on_assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
+        consumer.incremental_assign(list(added))
+        self._offsets |= {each.partition: OffsetTracker() for each in added}
         self._replica.member_id = consumer.memberid()
-        self._replica.taken(each.partition for each in taken)
+        self._replica.add_partitions(each.partition for each in added)
         self._report()
 
     def _on_revoke(self, consumer: Consumer, revoked: Sequence[TopicPartition]) -> None:
@@ -190,14 +190,14 @@ class Client:
         if offsets := self._committable([each.partition for each in revoked]):
             try:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
-            except KafkaException as refused:  # nothing is lost: the events since the last commit are served again
-                log.warning("the commit before a handover was refused: %s", refused.args[0].str())
-        self._give_up(consumer, revoked)
+            except KafkaException as error:  # no loss: the events since the last commit are served again
+                log.warning("Commit before a handover refused: %s; its events are served again", error.args[0].str())
+        self._remove_partitions(consumer, revoked)
 
-    def _give_up(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _remove_partitions(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         for each in partitions:
             self._offsets.pop(each.partition, None)
-        self._replica.given_up(each.partition for each in partitions)
+        self._replica.remove_partitions(each.partition for each in partitions)
         consumer.incremental_unassign(list(partitions))
         self._report()
 
@@ -213,11 +213,11 @@ class Client:
                 if each.error is None and each.partition in self._offsets:
                     self._offsets[each.partition].mark_committed(each.offset)
         elif not error.retriable():
-            log.info("commit refused (%s); tried again at the next interval", error.str())
+            log.info("Commit refused (%s); the next interval retries it", error.str())
 
 
 def _raise_if_final(error: KafkaError) -> None:
-    """Raise ServiceError for an error that cannot pass; librdkafka retries the others itself."""
+    """Raise ServiceError for a permanent error; librdkafka retries the others itself."""
     if error.fatal() or error.code() in {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
         raise ServiceError(f"the consumer cannot go on ({error.str()}); correct the group's rights or settings")
-    log.warning("consuming is interrupted: %s", error.str())
+    log.warning("Consuming is interrupted: %s", error.str())

@@ -1,4 +1,4 @@
-"""The payment work of a replica (rules, records and pace of `services.payment`), and its progress."""
+"""The work of a Payment replica (rules, records and service times of `services.payment`) and its progress reports."""
 
 import os
 import secrets
@@ -14,62 +14,62 @@ from services.common.records import encode
 from services.consumer import Event
 from services.consumer.server import encode_dead_letter, service_times
 from services.payment.domain import settled_payment
-from services.payment.replica import Pace, ReplicaSettings, ServiceTimes
+from services.payment.replica import ReplicaSettings, ServerDeadlines, ServiceTimes
 
-NO_PLAN: Final = 0  # epoch of an assignment that no plan made
-UNKNOWN_GENERATION: Final = -1  # librdkafka does not return its member's generation
+NO_PLAN: Final = 0  # epoch of an assignment without a plan
+UNKNOWN_GENERATION: Final = -1  # librdkafka does not expose the generation
 
 
 class Replica:
-    """One server of one event at a time. `begin` an event, wait until the monotonic time it returns, `finish` it."""
+    """A server of one event at a time: `begin` it, wait until the returned monotonic time, then `finish` it."""
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings
         self._times = ServiceTimes(settings)
-        self._pace = Pace()
+        self._deadlines = ServerDeadlines()
         self._begun_s = 0.0
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
         self._owned: dict[int, int | None] = {}
-        """Partition → next offset to serve, once one is known."""
+        """Partition → next offset to serve; None until the first event."""
         self._service_s: list[float] = []
         self._processed = self._rebalances = 0
         self._state = ReplicaState.WARM
         self.member_id = ""
 
     def begin(self, key: bytes | None, *, idle: bool) -> float:
-        """Start one event; return when its service ends. idle: nothing was waiting when the last event ended."""
+        """Start one event and return the end of its service. idle: no event was waiting when the last one ended."""
         self._begun_s = time.monotonic()
-        return self._pace.begin(self._begun_s, self._times.of(key, now_us()), idle=idle)
+        return self._deadlines.begin(self._begun_s, self._times.service_time_s(key, now_us()), idle=idle)
 
     def finish(self, event: Event) -> tuple[Topic, bytes | None, bytes]:
-        """End the event's service now; return topic (without the namespace), key and value of what to write."""
-        written: tuple[Topic, bytes | None, bytes]
+        """End the event's service. Return topic (without the namespace), key and value of the output."""
+        output: tuple[Topic, bytes | None, bytes]
         try:
-            made = settled_payment(event, self._settings.replica, now_us())
-            written = Topic.PAYMENTS_SETTLED, made.order_id.encode(), encode(made)
-        except Exception as wrong:  # whatever the record was, the next event is served
-            written = (Topic.DEAD_LETTERS, *encode_dead_letter(Group.PAYMENT, event, wrong, now_us()))
+            settled = settled_payment(event, self._settings.replica, now_us())
+            output = Topic.PAYMENTS_SETTLED, settled.order_id.encode(), encode(settled)
+        except Exception as error:  # no record may stop the replica
+            output = (Topic.DEAD_LETTERS, *encode_dead_letter(Group.PAYMENT, event, error, now_us()))
         self._processed += 1
         self._service_s.append(time.monotonic() - self._begun_s)
         if event.partition in self._owned:
             self._owned[event.partition] = event.offset + 1
-        return written
+        return output
 
-    def taken(self, partitions: Iterable[int]) -> None:
-        """Note partitions added to the assignment."""
+    def add_partitions(self, partitions: Iterable[int]) -> None:
+        """Add partitions to the assignment."""
         self._rebalances += 1
         self._owned |= dict.fromkeys(partitions)
         if self._owned:
             self._state = ReplicaState.MEMBER
 
-    def given_up(self, partitions: Iterable[int]) -> None:
-        """Note partitions removed from the assignment."""
+    def remove_partitions(self, partitions: Iterable[int]) -> None:
+        """Remove partitions from the assignment."""
         self._rebalances += 1
         for partition in partitions:
             self._owned.pop(partition, None)
 
     def report(self, *, stopping: bool = False) -> Progress:
-        """Return the report of this moment; service times begin again with the next one."""
+        """Return the current report. Service times are those since the last report."""
         service_s, self._service_s = self._service_s, []
         return Progress(
             replica=self._settings.replica,
@@ -83,7 +83,7 @@ class Replica:
             partitions=tuple(sorted(self._owned)),
             positions={partition: offset for partition, offset in self._owned.items() if offset is not None},
             processed=self._processed,
-            busy_us=round(self._pace.busy_s * 1e6),
+            busy_us=round(self._deadlines.busy_s * 1e6),
             rebalances=self._rebalances,
             at_us=now_us(),
             service=service_times(service_s),

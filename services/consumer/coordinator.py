@@ -89,8 +89,8 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         self.is_joining = False  # SyncGroup is answered: commits are legal again
         decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
         self._lookup_assignor(protocol).on_assignment(decoded)
-        mine = frozenset(partition for _, partitions in decoded.assignment for partition in partitions)
-        await self.callbacks.apply_assignment(mine, generation)
+        partitions = frozenset(partition for _, of_topic in decoded.assignment for partition in of_topic)
+        await self.callbacks.apply_assignment(partitions, generation)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
         if self.is_joining:  # it would queue behind JoinGroup and arrive with a stale generation

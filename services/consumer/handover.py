@@ -18,7 +18,7 @@ from services.consumer.log_watch import FOREIGN_OFFSET
 from services.consumer.metrics import PAUSE
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.rebalance import HandedOverOffset
+from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Handover:
         if self.is_eager:
             self.queues.drop(released)  # at once: their new owner serves them, so no late event may be committed
             await self.calls.on_lost(released)  # without effect for those that `stop_serving` has released
-        pause_us = await self._take(partitions, taken)
+        pause_us = await self._take(partitions, taken, assignment)
         if self._membership_is_lost:
             return False
         if not self.is_eager:
@@ -133,9 +133,9 @@ class Handover:
     def _membership_is_lost(self) -> bool:
         return self.assignor.generation < 0  # `lose_all` was called while an assignment was carried out
 
-    async def _take(self, partitions: frozenset[int], taken: Iterable[int]) -> int:
+    async def _take(self, partitions: frozenset[int], taken: Iterable[int], assignment: AssignmentMetadata) -> int:
         """Open new partitions and continue the others; return the longest pause (µs) of those handed over."""
-        epoch, handed_over = self.assignor.last_assignment.epoch, self.assignor.last_assignment.handed_over
+        handed_over, epoch = assignment.handed_over, assignment.epoch
         offsets: dict[int, int | None] = {p: handed_over[p].offset if p in handed_over else None for p in taken}
         unknown = [p for p, offset in offsets.items() if offset is None]
         committed, foreign = await self.coordinator.committed_offsets(unknown)

@@ -74,8 +74,8 @@ class Options(Membership, Target):
     retry_backoff_max_s: float = setting(5.0, "s", above=0)
     """Longest pause between two attempts."""
     handler_timeout_s: float = setting(300.0, "s", least=0)
-    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit. Longer than a
-    broker's outage."""
+    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit. By default
+    longer than an output waits for its broker."""
 
     http_port: int = setting(0, least=-1, most=65535)
     """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""

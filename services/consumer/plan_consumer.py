@@ -259,7 +259,7 @@ class PlanConsumer:
             for task in ended:
                 task.cancelled() or task.exception()  # retrieved: the first error was raised above
             if running:
-                log.warning("Stopping with %d handlers that ignore their cancellation", len(running))
+                log.warning("Stopping although %d tasks, such as handlers, ignore their cancellation", len(running))
             await pages.stop()
 
     async def _wait_for_first(self, tasks: "list[asyncio.Future[Any]]") -> None:
@@ -303,8 +303,8 @@ def _quiet_aiokafka() -> Iterator[None]:
 
 
 def _one_at_a_time(handle: Handler | None) -> BatchHandler:
-    async def one(events: Any) -> Completion:
+    async def handle_first(events: Any) -> Completion:
         assert handle is not None
         return await handle(events[0])
 
-    return one
+    return handle_first

@@ -153,12 +153,12 @@ def change_assignment(
     if is_new:
         state.assign_from_subscribed(set(partitions))
     assignment = subscription.assignment
-    for left in assignment.tps - partitions:
-        _replace(assignment, left, on_out_of_range)
-        assignment.state_value(left).seek(NO_POSITION)
-        fetcher._records.pop(left, None)
-    for new in partitions if is_new else partitions - assignment.tps:
-        _replace(assignment, new, on_out_of_range)
+    for removed in assignment.tps - partitions:
+        _replace(assignment, removed, on_out_of_range)
+        assignment.state_value(removed).seek(NO_POSITION)
+        fetcher._records.pop(removed, None)
+    for added in partitions if is_new else partitions - assignment.tps:
+        _replace(assignment, added, on_out_of_range)
     assignment._topic_partitions = frozenset(partitions)
     for partition, offset in positions.items():
         assignment.state_value(partition).seek(offset)

@@ -129,7 +129,7 @@ def stable_offsets(answer: Any, group: str) -> dict[TopicPartition, OffsetAndMet
 
     Raises KafkaError: the group cannot return them now, or an open transaction may change one.
     """
-    entries = [(TopicPartition(topic, entry[0]), entry) for topic, found, _ in answer.topics for entry in found]
+    entries = [(TopicPartition(topic, entry[0]), entry) for topic, parts, _ in answer.topics for entry in parts]
     for code in (answer.error_code, *(entry[4] for _, entry in entries)):
         if code:
             raise GroupLoadInProgressError(group) if code == UNSTABLE_OFFSET_COMMIT else for_code(code)(group)

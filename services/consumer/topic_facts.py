@@ -25,11 +25,11 @@ async def topic_id(client: Any, topic: str) -> uuid.UUID | None:
         answer = await client.send(node, describe_topic(topic))
     except (IncompatibleBrokerVersion, NotImplementedError):
         return None
-    ((error_code, _, found),) = answer.topics
+    ((error_code, _, id_),) = answer.topics
     if error_code:
         raise for_code(error_code)(topic)
-    assert isinstance(found, uuid.UUID)
-    return found
+    assert isinstance(id_, uuid.UUID)
+    return id_
 
 
 TOPIC_RESOURCE: Final = 2  # resource type of DescribeConfigsRequest
@@ -52,7 +52,7 @@ class RecordSizes:
         unknown = [topic for topic in topics if topic not in self._max_bytes]
         if not unknown or (node := self._client.get_random_node()) is None:
             return
-        found = dict.fromkeys(unknown, DEFAULT_MAX_MESSAGE_BYTES)
+        limits = dict.fromkeys(unknown, DEFAULT_MAX_MESSAGE_BYTES)
         try:
             request = DescribeConfigsRequest([(TOPIC_RESOURCE, topic, [MAX_MESSAGE_BYTES]) for topic in unknown])
             answer = await self._client.send(node, request)
@@ -63,8 +63,8 @@ class RecordSizes:
             pass
         else:
             entries_by_topic = [(topic, entry) for *_, topic, entries in answer.resources for entry in entries]
-            found |= {topic: int(entry[1]) for topic, entry in entries_by_topic if entry[0] == MAX_MESSAGE_BYTES}
-        self._max_bytes |= found
+            limits |= {topic: int(entry[1]) for topic, entry in entries_by_topic if entry[0] == MAX_MESSAGE_BYTES}
+        self._max_bytes |= limits
         self._limit_batches(min(self._max_bytes.values()))
 
     async def max_bytes(self, topic: str) -> int:

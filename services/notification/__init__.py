@@ -1,1 +1,1 @@
-"""Notification: tells the customer, and closes the event's timeline."""
+"""Notification: notifies the customer and completes the timeline of the event."""

@@ -8,16 +8,16 @@ from contracts.connection import Connection
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
-from services.common.fence import Fence, fenced
+from services.common.fence import Fence, fenced_decision
 from services.common.process import main
-from services.common.read_back import identity_in
-from services.common.records import Effect, decoded, encode
+from services.common.read_back import id_reader
+from services.common.records import Effect, encode, typed_decision
 from services.common.service import Service
-from services.notification.domain import STAGE, declined, shipped
+from services.notification.domain import STAGE, declined_message, shipped_message
 
 
 def build(connection: Connection, settings: ServiceSettings) -> Service:
-    """Return the service, wired and not started."""
+    """Return the service, configured but not started."""
     fence = Fence()
     service = Service(
         STAGE,
@@ -25,24 +25,24 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         Group.NOTIFICATION,
         settings,
         inputs=(Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
-        outputs={Topic.NOTIFICATIONS_SENT: identity_in("notification_id")},
+        outputs={Topic.NOTIFICATIONS_SENT: id_reader("notification_id")},
         fence=fence,
     )
-    target = service.named(Topic.NOTIFICATIONS_SENT)
+    target = service.topic_name(Topic.NOTIFICATIONS_SENT)
 
     def effect(notification: NotificationSent) -> Effect:
         return Effect(notification.notification_id, target, notification.order_id.encode(), encode(notification))
 
-    def tell_declined(payment: PaymentSettled) -> Iterator[Effect]:
-        notification = declined(payment, now_us())
+    def notify_declined(payment: PaymentSettled) -> Iterator[Effect]:
+        notification = declined_message(payment, now_us())
         if notification is not None:
             yield effect(notification)
 
-    def tell_shipped(shipment: ShipmentScheduled) -> Iterator[Effect]:
-        yield effect(shipped(shipment, now_us()))
+    def notify_shipped(shipment: ShipmentScheduled) -> Iterator[Effect]:
+        yield effect(shipped_message(shipment, now_us()))
 
-    service.consume(Topic.PAYMENTS_SETTLED, fenced(fence, tell_declined))
-    service.consume(Topic.SHIPMENTS_SCHEDULED, decoded(ShipmentScheduled, tell_shipped))
+    service.consume(Topic.PAYMENTS_SETTLED, fenced_decision(fence, notify_declined))
+    service.consume(Topic.SHIPMENTS_SCHEDULED, typed_decision(ShipmentScheduled, notify_shipped))
     return service
 
 

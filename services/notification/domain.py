@@ -1,4 +1,4 @@
-"""The message to the customer. Pure: the same outcome gives the same message under the same id."""
+"""The message to the customer. Pure: the same outcome gives the same message with the same id."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from services.common.records import effect_id
 STAGE: Final = "notification"
 
 
-def shipped(shipment: ShipmentScheduled, notified_us: int) -> NotificationSent:
+def shipped_message(shipment: ShipmentScheduled, notified_us: int) -> NotificationSent:
     """Return the message for a shipped order."""
     text = (
         f"Your order {shipment.order_id} is on its way: {shipment.carrier} brings parcel {shipment.parcel} "
@@ -28,8 +28,8 @@ def shipped(shipment: ShipmentScheduled, notified_us: int) -> NotificationSent:
     )
 
 
-def declined(payment: PaymentSettled, notified_us: int) -> NotificationSent | None:
-    """Return the message for a declined payment; None for an accepted one, whose shipment will be told of."""
+def declined_message(payment: PaymentSettled, notified_us: int) -> NotificationSent | None:
+    """Return the message for a declined payment; None for an accepted one, which gets a message about its shipment."""
     if payment.accepted:
         return None
     amount = f"{payment.amount_minor / 100:.2f} {payment.currency}"

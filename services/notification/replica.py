@@ -1,7 +1,7 @@
-"""`python -m services.notification.replica`: one replica of a Notification group that follows plans; rules as on Faust.
+"""`python -m services.notification.replica`: a replica of a Notification group that follows plans; rules as on Faust.
 
-A group reads one topic. The one that is scaled reads shipments; told to read payments, a replica tells of the declined
-ones, few enough for one that no plan names.
+A group reads one topic. The scaled group reads shipments. A replica configured to read payments sends the messages for
+declined ones; they are so few that a single replica without a plan is enough.
 """
 
 import sys
@@ -10,12 +10,12 @@ from typing import Final
 
 from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
-from services.notification.domain import declined, shipped
-from services.plan_stage import PlanStage, decoded, main
+from services.notification.domain import declined_message, shipped_message
+from services.plan_stage import PlanStage, main, typed_rule
 
 RULES: Final = {
-    Topic.SHIPMENTS_SCHEDULED: decoded(ShipmentScheduled, shipped),
-    Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, declined),
+    Topic.SHIPMENTS_SCHEDULED: typed_rule(ShipmentScheduled, shipped_message),
+    Topic.PAYMENTS_SETTLED: typed_rule(PaymentSettled, declined_message),
 }
 
 

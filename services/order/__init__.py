@@ -1,1 +1,1 @@
-"""Order: takes orders over HTTP and from a topic, validates them, requests their payment, knows their status."""
+"""Order: accepts orders over HTTP and from a topic, validates them, requests payment, and stores their status."""

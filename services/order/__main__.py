@@ -1,4 +1,4 @@
-"""`python -m services.order`: orders.placed → payments.requested, and a memory of what became of each order."""
+"""`python -m services.order`: orders.placed → payments.requested, and the status of each order."""
 
 import logging
 import os
@@ -16,28 +16,27 @@ from contracts.validation import InvalidSettingsError
 from grouping import Partitioner
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
-from services.common.read_back import identity_in
-from services.common.records import Effect, Incoming, Refusal, decoded, encode
-from services.common.service import Kept, Service
+from services.common.read_back import id_reader
+from services.common.records import Effect, Incoming, Refusal, encode, typed_decision
+from services.common.service import Service, StageMemory
 from services.order import domain
 from services.order.http import OrdersApi
-from services.order.status import StatusBoard, of_notification, of_payment, tail
+from services.order.status import StatusBoard, notification_status, payment_status, tail_records
 
 MIN_SECRET_LENGTH: Final = 16
 log = logging.getLogger("order")
 
 
-def _held(name: str, values: Values) -> str | None:
-    """Say what is wrong with a file of a secret, if one is named."""
+def _secret_file_problem(name: str, values: Values) -> str | None:
     try:
-        long = not values[name] or len(secret_in(values[name])) >= MIN_SECRET_LENGTH
-    except InvalidSettingsError as wrong:
-        return wrong.problems[0]
-    return None if long else f"must hold {MIN_SECRET_LENGTH} characters or more"
+        is_long_enough = not values[name] or len(secret_in(values[name])) >= MIN_SECRET_LENGTH
+    except InvalidSettingsError as error:
+        return error.problems[0]
+    return None if is_long_enough else f"must hold {MIN_SECRET_LENGTH} characters or more"
 
 
-def _secret(values: Values) -> str | None:
-    """Say what to do where the key is none. The key itself is never told: this is said of another setting."""
+def _token_key_problem(values: Values) -> str | None:
+    """Return how to configure a missing or weak key. It is a rule of `demo`, so the message cannot quote the key."""
     key = values["card_token_key"]
     if values["demo"] or values["card_token_key_file"] or (len(key) >= MIN_SECRET_LENGTH and key != DEMO_TOKEN_KEY):
         return None
@@ -49,11 +48,11 @@ def _secret(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
-    """Environment: TAILPACK_GROUPING, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
+    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
-    grouping: Partitioner = setting(Partitioner.KG)
+    partitioner: Partitioner = setting(Partitioner.KG, formerly="grouping")
     """Partitioner of `payments.requested`; `explicit`: by the header `partition`, or else by the customer."""
     latency_target_s: float = setting(0.5, "s", above=0)
     """Latency target (W) by which `cg` distinguishes busy partitions."""
@@ -67,29 +66,31 @@ class OrderSettings(ServiceSettings):
     """Orders are invented: the secret for card tokens is a public one."""
 
     RULES: ClassVar[Rules] = (
-        *((name, partial(_held, name)) for name in ("card_token_key_file", "api_token_file")),
-        ("demo", _secret),
+        *((name, partial(_secret_file_problem, name)) for name in ("card_token_key_file", "api_token_file")),
+        ("demo", _token_key_problem),
     )
 
     @property
     def token_key(self) -> str:
-        """The key that is used."""
+        """The key in use."""
         return (
             self.card_token_key or (self.card_token_key_file and secret_in(self.card_token_key_file)) or DEMO_TOKEN_KEY
         )
 
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
-    """Return the service, wired and not started."""
-    routing = domain.Routing(settings.grouping, settings.payment_partitions, settings.latency_target_s, os.getpid())
+    """Return the service, configured but not started."""
+    routing = domain.Routing(settings.partitioner, settings.payment_partitions, settings.latency_target_s, os.getpid())
 
-    def settled(payment: PaymentSettled) -> Iterator[Effect]:
-        routing.settled(payment)
-        return board.learn(of_payment(payment))
+    def on_settled(payment: PaymentSettled) -> Iterator[Effect]:
+        routing.record_wait(payment)
+        return board.apply_update(payment_status(payment))
 
-    followed = {
-        Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, settled),
-        Topic.NOTIFICATIONS_SENT: decoded(NotificationSent, lambda sent: board.learn(of_notification(sent))),
+    status_inputs = {
+        Topic.PAYMENTS_SETTLED: typed_decision(PaymentSettled, on_settled),
+        Topic.NOTIFICATIONS_SENT: typed_decision(
+            NotificationSent, lambda n: board.apply_update(notification_status(n))
+        ),
     }
     board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
     service = Service(
@@ -97,37 +98,37 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         connection,
         Group.ORDER,
         settings,
-        inputs=(Topic.ORDERS_PLACED, *followed),
-        outputs={Topic.PAYMENTS_REQUESTED: identity_in("order_id", domain.payment_effect_id)},
-        kept=Kept(Topic.ORDERS_STATUS, tail(settings.pipeline_partitions), board.remember),
+        inputs=(Topic.ORDERS_PLACED, *status_inputs),
+        outputs={Topic.PAYMENTS_REQUESTED: id_reader("order_id", domain.payment_effect_id)},
+        memory=StageMemory(Topic.ORDERS_STATUS, tail_records(settings.pipeline_partitions), board.remember),
         payment_partitions=settings.payment_partitions,
     )
-    target = service.named(Topic.PAYMENTS_REQUESTED)
+    target = service.topic_name(Topic.PAYMENTS_REQUESTED)
     token_key = settings.token_key
 
     def accept(record: Incoming) -> Iterator[Effect | Refusal]:
-        found = domain.accepted(record, routing, token_key, now_us())
-        if isinstance(found, Refusal):
-            yield from board.reject(found.order_id, found.reasons)
-            yield found
+        outcome = domain.accept_order(record, routing, token_key, now_us())
+        if isinstance(outcome, Refusal):
+            yield from board.reject(outcome.order_id, outcome.reasons)
+            yield outcome
             return
-        order, request = found.order, found.request
+        order, request = outcome.order, outcome.request
         effect_id = domain.payment_effect_id(order.order_id)
-        yield Effect(effect_id, target, order.order_id.encode(), encode(request), found.partition)
-        news = OrderStatus(
+        yield Effect(effect_id, target, order.order_id.encode(), encode(request), outcome.partition)
+        status = OrderStatus(
             order_id=order.order_id,
             status=Status.ACCEPTED,
             at_us=request.timeline.accepted_us or 0,
             fingerprint=domain.fingerprint(order, token_key),
         )
-        yield from board.learn(news)
+        yield from board.apply_update(status)
 
     service.consume(Topic.ORDERS_PLACED, accept)
-    for topic, learn in followed.items():
-        service.consume(topic, learn)
+    for topic, decide in status_inputs.items():
+        service.consume(topic, decide)
     api_token = secret_in(settings.api_token_file) if settings.api_token_file else ""
     if not api_token and settings.http_port and not settings.demo:
-        log.warning("whoever reaches the port may place orders; TAILPACK_API_TOKEN_FILE asks for a token")
+        log.warning("Any client that reaches the port may place orders; set TAILPACK_API_TOKEN_FILE to require a token")
     service.routes = OrdersApi(service, board, token_key, api_token).routes()
     return service
 

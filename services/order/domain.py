@@ -1,6 +1,6 @@
 """The outcome of an order: a payment request in one partition, or a refusal with every reason. Pure.
 
-Every rule is asked, so that the customer can mend all mistakes in one go.
+All rules are checked, so that the customer can fix all mistakes at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,16 +35,16 @@ from services.common.records import Incoming, Refusal, decoder, effect_id, order
 
 STAGE: Final = "order"
 MAX_HEADER_DIGITS: Final = 16
-"""Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
+"""Longest number in a header: microseconds of this length reach the year 2286."""
 CARD_DIGITS: Final = range(12, 20)
-BUSY, IDLE = 0.5, 0.1
-"""Of W: a partition whose events waited longer is too much for its owner; one where all waited less could have more."""
+BUSY_WAIT, IDLE_WAIT = 0.5, 0.1
+"""Shares of W: a partition is busy if an event waited longer than BUSY_WAIT, idle if all waited less than IDLE_WAIT."""
 
 _decode = decoder(OrderPlaced)
 
 
 def order_of(record: Incoming) -> OrderPlaced | Refusal:
-    """Return the valid order in `record`, or every reason why there is none."""
+    """Return the valid order in `record`, or a refusal with every reason."""
     value = record.value or b""
     if len(value) > MAX_ORDER_BYTES:
         reason = f"the record has {len(value)} bytes, more than the {MAX_ORDER_BYTES} allowed"
@@ -57,7 +57,7 @@ def order_of(record: Incoming) -> OrderPlaced | Refusal:
 
 
 def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
-    """Look again, field by field, where decoding stopped at the first field that did not fit."""
+    """Return a refusal with the problems of all fields, because decoding stops at the first one."""
     try:
         fields = msgspec.json.decode(value)
     except DECODE_ERRORS:
@@ -68,8 +68,8 @@ def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """A valid order, the request for its payment, and the partition of payments.requested that this belongs in."""
+class AcceptedOrder:
+    """A valid order, its payment request, and the partition of payments.requested for that."""
 
     order: OrderPlaced
     request: PaymentRequested
@@ -77,27 +77,27 @@ class Accepted:
 
 
 class Routing:
-    """Which partition of payments.requested each request goes to: one source, with counts of its own."""
+    """Chooses the partition of payments.requested for each request, as one source with its own counts."""
 
-    def __init__(self, grouping: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
+    def __init__(self, rule: Partitioner, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
         self._partitions = partitions
-        self._obeys = grouping is Partitioner.EXPLICIT
-        self._busy_s, self._idle_s = BUSY * latency_target_s, IDLE * latency_target_s
-        self._source = Source(Partitioner.KG if self._obeys else grouping, partitions, number=number)
+        self._follows_load = rule is Partitioner.EXPLICIT
+        self._busy_s, self._idle_s = BUSY_WAIT * latency_target_s, IDLE_WAIT * latency_target_s
+        self._source = Source(Partitioner.KG if self._follows_load else rule, partitions, number=number)
 
     def partition(self, customer: str, chosen: int | None) -> int:
-        """Return the partition of a request. Raises ValueError when what was chosen is out of range.
+        """Return the partition of a request. Raises ValueError if `chosen` is out of range.
 
-        chosen: what the load asks for, obeyed under `explicit` grouping; without it that is key grouping.
+        chosen: partition requested by the load. `explicit` uses it, and falls back to `kg` without it.
         """
-        if not self._obeys or chosen is None:
+        if not self._follows_load or chosen is None:
             return self._source.choose(customer)
         if chosen >= self._partitions:
             raise ValueError(f"header {PARTITION_HEADER} is {chosen}; partitions are 0 to {self._partitions - 1}")
         return chosen
 
-    def settled(self, payment: PaymentSettled) -> None:
-        """Take in how long the request waited in its partition, as the payment says."""
+    def record_wait(self, payment: PaymentSettled) -> None:
+        """Record how long a request waited in its partition, from the timeline of its payment."""
         at = payment.timeline
         if at.partition is None or at.accepted_us is None or at.done_us is None or at.partition >= self._partitions:
             return
@@ -105,11 +105,11 @@ class Routing:
         self._source.record_wait(at.partition, waited_s, at.done_us / 1e6, busy_s=self._busy_s, idle_s=self._idle_s)
 
 
-def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> Accepted | Refusal:
-    """Return what an order placed becomes. at_us: when it was accepted.
+def accept_order(record: Incoming, routing: Routing, token_key: str, at_us: int) -> AcceptedOrder | Refusal:
+    """Return the outcome of a placed order. at_us: time of acceptance.
 
-    Times come from the record's headers, or from its timestamp. A header that is no number, or no partition, refuses
-    the order.
+    Times come from the record's headers, else from its timestamp. An invalid number or partition in a header makes the
+    outcome a refusal.
     """
     order = order_of(record)
     if isinstance(order, Refusal):
@@ -117,8 +117,8 @@ def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> 
     try:
         intended_us, placed_us = (_number_in(record, name) for name in (INTENDED_AT_HEADER, PLACED_AT_HEADER))
         partition = routing.partition(order.customer, _number_in(record, PARTITION_HEADER))
-    except ValueError as wrong:
-        return Refusal((str(wrong),), order.order_id)
+    except ValueError as error:
+        return Refusal((str(error),), order.order_id)
     request = PaymentRequested(
         **order.purchase(),
         card_token=card_token(order.card_number, token_key),
@@ -128,40 +128,40 @@ def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> 
             accepted_us=at_us,
         ),
     )
-    return Accepted(order, request, partition)
+    return AcceptedOrder(order, request, partition)
 
 
 def _number_in(record: Incoming, header: str) -> int | None:
-    """Return a header as a number, None without one. Raises ValueError for what is no decimal number."""
+    """Return a header as a number, None without one. Raises ValueError if it is not a decimal number."""
     text = record.headers.get(header)
     if text is None:
         return None
     if not text.isdigit() or len(text) > MAX_HEADER_DIGITS:
-        raise ValueError(f"header {header} is no decimal number of at most {MAX_HEADER_DIGITS} digits: {text[:40]!r}")
+        raise ValueError(f"header {header} must have at most {MAX_HEADER_DIGITS} decimal digits, not {text[:40]!r}")
     return int(text)
 
 
 def payment_effect_id(order_id: str) -> str:
-    """Return the id under which the request for an order is written once."""
+    """Return the effect id of the payment request of an order."""
     return effect_id(order_id, STAGE)
 
 
 def fingerprint(order: OrderPlaced, token_key: str) -> str:
-    """Return a short hash of what was ordered: it tells a repeat from another order under the same id."""
-    told = (order.customer, order.merchant, order.country, order.currency, order.amount_minor)
-    content = msgspec.json.encode((*told, card_token(order.card_number, token_key)))
+    """Return a short hash of the order's content. It distinguishes a repeat from another order with the same id."""
+    fields = (order.customer, order.merchant, order.country, order.currency, order.amount_minor)
+    content = msgspec.json.encode((*fields, card_token(order.card_number, token_key)))
     return blake2b(content, digest_size=8).hexdigest()
 
 
 def _identifier(text: str) -> str | None:
     if not text or len(text) > MAX_ID_LENGTH:
         return f"must have 1 to {MAX_ID_LENGTH} characters, not {len(text)}"
-    return None if text.isprintable() else "holds characters that cannot be printed"
+    return None if text.isprintable() else "has characters that cannot be printed"
 
 
-def _one_of(known: tuple[str, ...], what: str) -> Callable[[str], str | None]:
-    members = frozenset(known)
-    return lambda text: None if text in members else f"{text[:MAX_ID_LENGTH]!r} is no known {what}"
+def _one_of(names: tuple[str, ...], what: str) -> Callable[[str], str | None]:
+    members = frozenset(names)
+    return lambda text: None if text in members else f"{text[:MAX_ID_LENGTH]!r} is not a known {what}"
 
 
 def _amount(amount_minor: int) -> str | None:
@@ -171,7 +171,7 @@ def _amount(amount_minor: int) -> str | None:
 
 
 def _card(number: str) -> str | None:
-    # The number itself is never repeated: reasons travel to the customer and into the dead letters.
+    # Never quote the number: reasons are sent to the customer and written to dead letters.
     if not (number.isascii() and number.isdigit() and len(number) in CARD_DIGITS):
         return f"must be {CARD_DIGITS.start} to {CARD_DIGITS.stop - 1} digits"
     return None if number[-1] == luhn_digit(number[:-1]) else "fails the Luhn check"
@@ -186,11 +186,11 @@ _RULES: Final[tuple[tuple[str, Callable[[Any], str | None]], ...]] = (
     ("amount_minor", _amount),
     ("card_number", _card),
 )
-_TYPES: Final = get_type_hints(OrderPlaced)  # without their limits: of those the rules tell in plainer words
+_TYPES: Final = get_type_hints(OrderPlaced)  # without their limits: the rules report those in plainer words
 
 
 def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return every reason why these decoded JSON fields make no acceptable order: missing, of a wrong type, refused."""
+    """Return every problem of these decoded JSON fields of an order: missing, of a wrong type, or refused by a rule."""
     problems = []
     for name, rule in _RULES:
         if name not in fields:
@@ -198,11 +198,11 @@ def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
             continue
         try:
             value = msgspec.convert(fields[name], _TYPES[name])
-        except msgspec.ValidationError as wrong:
-            problems.append(f"{name}: {wrong}")
+        except msgspec.ValidationError as error:
+            problems.append(f"{name}: {error}")
             continue
-        if refused := rule(value):
-            problems.append(f"{name}: {refused}")
+        if problem := rule(value):
+            problems.append(f"{name}: {problem}")
     version = fields.get("v", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
         problems.append(f"v: schema version {version!r:.20} is unknown; this service understands {SCHEMA_VERSION}")

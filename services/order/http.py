@@ -1,4 +1,4 @@
-"""POST /orders and GET /orders/{id}: an order goes on the topic once per idempotency key."""
+"""POST /orders and GET /orders/{id}. An order is written to the topic once for each idempotency key."""
 
 import asyncio
 import hmac
@@ -22,26 +22,26 @@ from services.order.domain import fingerprint, problems_in
 from services.order.status import StatusBoard
 
 MAX_KEY_LENGTH: Final = 200
-ACKNOWLEDGED_WITHIN_S: Final = 5.0
-EARLIEST_US: Final = 60_000_000
+ACKNOWLEDGEMENT_DEADLINE_S: Final = 5.0
+MAX_REQUEST_AGE_US: Final = 60_000_000
 _REQUEST_START: Final = re.compile(r"t=(\d{1,12}(?:\.\d{1,6})?)")
-RECENT: Final = 10_000  # placed orders remembered here, until the board knows them from the topic
+MAX_RECENT_ORDERS: Final = 10_000  # placed orders remembered until the board reads them from the topic
 
 
 class OrdersApi:
-    """The handlers. What they tell is JSON, errors included: {"reasons": [...]}."""
+    """The HTTP handlers. All answers are JSON; an error is {"reasons": [...]}."""
 
     def __init__(self, service: Service, board: StatusBoard, token_key: str, api_token: str = "") -> None:
         self._service = service
         self._board = board
         self._token_key = token_key
         self._api_token = api_token.encode()
-        self._topic = service.named(Topic.ORDERS_PLACED)
+        self._topic = service.topic_name(Topic.ORDERS_PLACED)
         self._recent: OrderedDict[str, tuple[str, asyncio.Task[None]]] = OrderedDict()
-        """Order id → fingerprint and the send under way or done."""
+        """Order id → fingerprint, and its send, pending or done."""
 
     def routes(self) -> Sequence[web.AbstractRouteDef]:
-        """Return what the service's HTTP interface adds."""
+        """Return the routes that Order adds to the service's HTTP interface."""
         return (web.post("/orders", self.post), web.get("/orders/{order_id}", self.get))
 
     async def get(self, request: web.Request) -> web.Response:
@@ -54,11 +54,11 @@ class OrdersApi:
             return refusal.response()
         except (KeyError, UnicodeEncodeError):
             return _RefusalError(404, "no such order").response()
-        told = {name: value for name, value in msgspec.to_builtins(status).items() if value not in (None, [])}
-        return web.json_response({name: told[name] for name in told if name not in {"fingerprint", "v"}})
+        fields = {name: value for name, value in msgspec.to_builtins(status).items() if value not in (None, [])}
+        return web.json_response({name: fields[name] for name in fields if name not in {"fingerprint", "v"}})
 
     async def post(self, request: web.Request) -> web.Response:
-        """Place an order: 202 once the broker has it, with its id and where to ask for its status."""
+        """Place an order. Answers 202 when the broker has it, with its id and the URL of its status."""
         try:
             self._require_token(request)
             self._require_board()
@@ -74,31 +74,31 @@ class OrdersApi:
         return web.json_response(body, status=202, headers={"Location": location})
 
     async def place(self, order: OrderPlaced, intended_us: int) -> None:
-        """Return when the broker has the order, at once for one that was placed before.
+        """Write the order and wait until the broker has it; return at once if it was placed before.
 
-        intended_us: when its customer sent it, since the epoch: latencies count from then.
-        Raises _RefusalError when its id stands for another order, or when the broker does not acknowledge in time: the
-        order may arrive yet, and a repeat with the same key is safe.
+        intended_us: time at which its customer sent it, since the epoch. Latencies count from it.
+        Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In that
+        case the order may still arrive, and a repeat with the same key is safe.
         """
         content = fingerprint(order, self._token_key)
         recent = self._recent.get(order.order_id)
-        known = recent[0] if recent else self._on_board(order.order_id)
-        if known not in (None, content):
-            raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
-        if known is not None and recent is None:
+        previous = recent[0] if recent else self._on_board(order.order_id)
+        if previous not in (None, content):
+            raise _RefusalError(422, "Idempotency-Key: was used for another order; use a new one")
+        if previous is not None and recent is None:
             return
         sending = recent[1] if recent else self._begin(order, content, intended_us)
         try:
-            await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGED_WITHIN_S)
+            await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGEMENT_DEADLINE_S)
         except TimeoutError:
-            late = f"Kafka did not acknowledge within {ACKNOWLEDGED_WITHIN_S:.0f} s"
-            raise _RefusalError(503, f"{late}; repeat with the same Idempotency-Key") from None
-        except Exception as failed:
+            timeout = f"Kafka did not acknowledge within {ACKNOWLEDGEMENT_DEADLINE_S:.0f} s"
+            raise _RefusalError(503, f"{timeout}; repeat with the same Idempotency-Key") from None
+        except Exception as error:
             self._recent.pop(order.order_id, None)
-            raise _RefusalError(503, f"Kafka did not take the order ({type(failed).__name__}); repeat it") from failed
+            raise _RefusalError(503, f"Kafka did not accept the order ({type(error).__name__}); repeat it") from error
 
     def _on_board(self, order_id: str) -> str | None:
-        """Return the fingerprint of an order that the board has; None where it has none, or was rejected."""
+        """Return the fingerprint of an order on the board. None: unknown, without one, or rejected."""
         try:
             status = self._board[order_id]
         except KeyError:
@@ -108,7 +108,7 @@ class OrdersApi:
     def _begin(self, order: OrderPlaced, content: str, intended_us: int) -> "asyncio.Task[None]":
         sending = asyncio.create_task(self._send(order, intended_us))
         self._recent[order.order_id] = (content, sending)
-        while len(self._recent) > RECENT:
+        while len(self._recent) > MAX_RECENT_ORDERS:
             self._recent.popitem(last=False)
         return sending
 
@@ -121,20 +121,20 @@ class OrdersApi:
             await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
     def _require_token(self, request: web.Request) -> None:
-        """Raise _RefusalError for who does not send the token, where there is one."""
+        """Raise _RefusalError if a token is configured and the request does not carry it."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         sent = token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else b""
         if self._api_token and not hmac.compare_digest(sent, self._api_token):
             raise _RefusalError(401, "Authorization: must be Bearer and the token of this service")
 
     def _require_board(self) -> None:
-        """Raise _RefusalError while what is known of orders cannot be trusted."""
+        """Raise _RefusalError while the board is incomplete."""
         if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
-            raise _RefusalError(503, "what is known of orders is being read back; ask again in a second")
+            raise _RefusalError(503, "the status of orders is being read back; try again in a second")
 
 
 class _RefusalError(Exception):
-    """An answer that is not the one asked for: status code and reasons."""
+    """An error answer: status code and reasons."""
 
     def __init__(self, code: int, *reasons: str) -> None:
         self.code = code
@@ -142,19 +142,19 @@ class _RefusalError(Exception):
         super().__init__(*reasons)
 
     def response(self) -> web.Response:
-        """Return it as JSON."""
+        """Return the answer as JSON."""
         headers = {503: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(self.code)
         return web.json_response({"reasons": self.reasons}, status=self.code, headers=headers)
 
 
 def _intended_us(request_start: str, at_us: int) -> int:
-    """Return when a request was begun, by the header that proxies and load generators set: `t=` and seconds.
+    """Return the start time of a request from the header that proxies and load generators set: `t=` and seconds.
 
-    Now, where it says nothing that can be: who may place orders may say this, but not more than a minute of it.
+    Returns `at_us` if the header is invalid, in the future, or more than a minute old: a client must not set any time.
     """
-    found = _REQUEST_START.fullmatch(request_start)
-    said_us = round(float(found[1]) * 1e6) if found else at_us
-    return said_us if at_us - EARLIEST_US <= said_us <= at_us else at_us
+    match = _REQUEST_START.fullmatch(request_start)
+    start_us = round(float(match[1]) * 1e6) if match else at_us
+    return start_us if at_us - MAX_REQUEST_AGE_US <= start_us <= at_us else at_us
 
 
 def _order_in(body: bytes, key: str | None) -> OrderPlaced:
@@ -164,12 +164,12 @@ def _order_in(body: bytes, key: str | None) -> OrderPlaced:
         reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
     try:
         fields = msgspec.json.decode(body)
-    except DECODE_ERRORS as wrong:
-        raise _RefusalError(400, f"not JSON: {wrong}") from wrong
+    except DECODE_ERRORS as error:
+        raise _RefusalError(400, f"not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise _RefusalError(422, "the body is not a JSON object")
     if "order_id" in fields:
-        reasons.append("order_id: is given by the service; send an Idempotency-Key to be able to repeat")
+        reasons.append("order_id: is assigned by the service; send an Idempotency-Key to make repeats safe")
     fields["order_id"] = str(uuid.uuid4()) if key is None else effect_id(key, "idempotency-key")
     if reasons := [*reasons, *problems_in(fields)]:
         raise _RefusalError(422, *reasons)

@@ -1,1 +1,1 @@
-"""Payment: authorises each requested payment. Deterministic and stateless; run by the plan-driven consumer."""
+"""Payment: authorises each requested payment. Deterministic and stateless; runs on the plan-following consumer."""

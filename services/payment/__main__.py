@@ -1,4 +1,4 @@
-"""`python -m services.payment`: one Payment replica, until SIGTERM or SIGINT."""
+"""`python -m services.payment`: run one Payment replica until SIGTERM or SIGINT."""
 
 import sys
 
@@ -11,13 +11,13 @@ from services.plan_stage import PlanStage, main
 
 
 def payment_stage(settings: ReplicaSettings, connection: Connection) -> PlanStage:
-    """Return one replica of the Payment group. Raises InvalidSettingsError: it is configured to read another topic."""
+    """Return a replica of the Payment group. Raises InvalidSettingsError if it is configured to read another topic."""
     rules = {Topic.PAYMENTS_REQUESTED: settled_payment}
     return PlanStage(Group.PAYMENT, rules, Topic.PAYMENTS_SETTLED, settings, connection, latency_of=latency_s)
 
 
 def latency_s(settled: PaymentSettled) -> float:
-    """Return the time from the moment the event was intended to be sent until it was done, seconds."""
+    """Return the time from the intended send time of the event to the end of its service, seconds."""
     return ((settled.timeline.done_us or 0) - settled.timeline.intended_us) / 1e6
 
 

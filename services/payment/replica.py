@@ -1,4 +1,4 @@
-"""One Payment replica as a server: its settings, what an event takes it, service times kept on a running deadline."""
+"""One Payment replica as a server: its settings, its service times, and the deadlines that keep them exact."""
 
 import asyncio
 from contextlib import suppress
@@ -27,33 +27,33 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
-    grouping: Partitioner = setting(Partitioner.EXPLICIT)
+    partitioner: Partitioner = setting(Partitioner.EXPLICIT, formerly="grouping")
     """Partitioner that Order uses."""
 
-    RULES: ClassVar[Rules] = (("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])),)
+    RULES: ClassVar[Rules] = (("partitioner", lambda values: splits_keys(values["key_order"], values["partitioner"])),)
 
     @cached_property
     def own_service_time_s(self) -> float:
-        """Service time of this very replica while it is not slow, seconds."""
+        """Service time of this replica, seconds, without its slow period."""
         return self.service_time_s / self.speed_of(self.replica_number)
 
 
 def options_of(settings: ReplicaSettings) -> Options:
-    """Return what the consumer needs to know."""
+    """Return the options of the consumer."""
     return Options(**shared_fields(settings, Options))
 
 
 SLOW_PREFIX: Final = b"slow-"
 
-CATCH_UP_S: Final = 0.1
-"""How far a busy server may lag behind its deadlines and still make it up. A timer's rounding (1 ms) and a busy loop
-are made up; after a longer freeze of the process no burst is served faster than a real server could."""
+MAX_CATCH_UP_S: Final = 0.1
+"""Largest lag behind its deadlines that a busy server makes up. It covers timer rounding (1 ms) and a busy event loop.
+After a longer pause of the process, no burst is served faster than a real server could."""
 
 
-class Pace:
+class ServerDeadlines:
     """Deadlines of one server: next = max(previous, now if idle) + service time, so that μ = 1 / service time.
 
-    A deadline for each event alone would lose up to 1 ms to the event loop's rounding: 190 events/s instead of 200.
+    Independent deadlines would lose up to 1 ms of each event to timer rounding: 190 events/s instead of 200.
     """
 
     __slots__ = ("_deadline_s", "busy_s")
@@ -61,11 +61,11 @@ class Pace:
     def __init__(self) -> None:
         self._deadline_s = 0.0
         self.busy_s = 0.0
-        """Time spent serving, on the running deadline: a sleep's rounding, made up by the next event, is not in it."""
+        """Time spent serving, seconds, by the deadlines: without the rounding of sleeps."""
 
     def begin(self, now_s: float, service_time_s: float, *, idle: bool) -> float:
-        """Start one event and return when it shall be finished. `idle`: nothing was waiting when the last one ended."""
-        start_s = max(self._deadline_s, now_s if idle else now_s - CATCH_UP_S)
+        """Start one event and return its deadline. idle: no event was waiting when the last one ended."""
+        start_s = max(self._deadline_s, now_s if idle else now_s - MAX_CATCH_UP_S)
         finish_s = start_s + service_time_s
         self.busy_s += finish_s - (start_s if idle else self._deadline_s)
         self._deadline_s = finish_s
@@ -73,30 +73,30 @@ class Pace:
 
 
 class ServiceTimes:
-    """Service times of this very replica: by its class and speed, and longer while it is configured to be slow."""
+    """Service times of this replica: by its class and speed, and longer during its configured slow period."""
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings
-        self._slower = settings.slow_factor_of(settings.replica_number)
-        self._began_us: int | None = None
+        self._slow_factor = settings.slow_factor_of(settings.replica_number)
+        self._run_start_us: int | None = None
 
-    def of(self, key: bytes | None, at_us: int) -> float:
-        """Return what serving the event with this key takes, in seconds, where it is begun at `at_us` (epoch)."""
+    def service_time_s(self, key: bytes | None, at_us: int) -> float:
+        """Return the service time of the event with this key, seconds. at_us: its start, µs since the epoch."""
         settings = self._settings
         if settings.slow_event_s > 0 and (key or b"").startswith(SLOW_PREFIX):
             return settings.slow_event_s
-        return settings.own_service_time_s * (self._slower if self._slow(at_us) else 1.0)
+        return settings.own_service_time_s * (self._slow_factor if self._is_slow(at_us) else 1.0)
 
-    def _slow(self, at_us: int) -> bool:
+    def _is_slow(self, at_us: int) -> bool:
         settings = self._settings
-        if self._slower == 1:
+        if self._slow_factor == 1:
             return False
-        if self._began_us is None:
-            with suppress(OSError, ValueError):  # not there, or not written to its end
-                self._began_us = int(Path(settings.start_file).read_text())
-        if self._began_us is None:
+        if self._run_start_us is None:
+            with suppress(OSError, ValueError):  # missing, or only partly written
+                self._run_start_us = int(Path(settings.start_file).read_text())
+        if self._run_start_us is None:
             return False
-        return settings.slow_from_s <= (at_us - self._began_us) / 1e6 < settings.slow_until_s
+        return settings.slow_from_s <= (at_us - self._run_start_us) / 1e6 < settings.slow_until_s
 
 
 class Server:
@@ -104,19 +104,19 @@ class Server:
 
     def __init__(self, times: ServiceTimes) -> None:
         self._times = times
-        self._pace = Pace()
+        self._deadlines = ServerDeadlines()
         self._last_done_us = 0
 
     @property
     def busy_s(self) -> float:
         """Time spent serving, seconds."""
-        return self._pace.busy_s
+        return self._deadlines.busy_s
 
     async def serve(self, received_us: int, key: bytes | None) -> int:
-        """Return, epoch µs, when the event with this key that was polled at `received_us` has been served."""
+        """Serve the event with this key, polled at `received_us`. Return the end of its service, µs since the epoch."""
         clock = asyncio.get_running_loop().time
-        service_time_s = self._times.of(key, now_us())
-        finish_s = self._pace.begin(clock(), service_time_s, idle=received_us > self._last_done_us)
+        service_time_s = self._times.service_time_s(key, now_us())
+        finish_s = self._deadlines.begin(clock(), service_time_s, idle=received_us > self._last_done_us)
         await asyncio.sleep(max(0.0, finish_s - clock()))
         self._last_done_us = now_us()
         return self._last_done_us

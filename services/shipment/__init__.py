@@ -1,1 +1,1 @@
-"""Shipment: accepted payments become parcels with a carrier and a promised date."""
+"""Shipment: creates a parcel, with carrier and delivery day, for each accepted payment."""

@@ -8,16 +8,16 @@ from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
-from services.common.fence import Fence, fenced
+from services.common.fence import Fence, fenced_decision
 from services.common.process import main
-from services.common.read_back import identity_in
+from services.common.read_back import id_reader
 from services.common.records import Effect, encode
 from services.common.service import Service
 from services.shipment.domain import STAGE, schedule
 
 
 def build(connection: Connection, settings: ServiceSettings) -> Service:
-    """Return the service, wired and not started."""
+    """Return the service, configured but not started."""
     fence = Fence()
     service = Service(
         STAGE,
@@ -25,17 +25,17 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         Group.SHIPMENT,
         settings,
         inputs=(Topic.PAYMENTS_SETTLED,),
-        outputs={Topic.SHIPMENTS_SCHEDULED: identity_in("shipment_id")},
+        outputs={Topic.SHIPMENTS_SCHEDULED: id_reader("shipment_id")},
         fence=fence,
     )
-    target = service.named(Topic.SHIPMENTS_SCHEDULED)
+    target = service.topic_name(Topic.SHIPMENTS_SCHEDULED)
 
     def ship(payment: PaymentSettled) -> Iterator[Effect]:
         shipment = schedule(payment, now_us())
         if shipment is not None:
             yield Effect(shipment.shipment_id, target, shipment.order_id.encode(), encode(shipment))
 
-    service.consume(Topic.PAYMENTS_SETTLED, fenced(fence, ship))
+    service.consume(Topic.PAYMENTS_SETTLED, fenced_decision(fence, ship))
     return service
 
 

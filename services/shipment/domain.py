@@ -1,4 +1,4 @@
-"""The parcel, its carrier and its day of arrival. Pure: the same payment gives the same shipment for ever."""
+"""The parcel, its carrier and its delivery day. Pure: the same payment always gives the same shipment."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -9,7 +9,7 @@ from contracts.events import PaymentSettled, ShipmentScheduled
 from services.common.records import effect_id
 
 STAGE: Final = "shipment"
-CUT_OFF: Final = time(14, 0)  # orders placed later (UTC) leave the warehouse the next working day
+CUT_OFF: Final = time(14, 0)  # UTC; later orders are dispatched on the next working day
 
 CARRIERS: Final = {
     "AT": ("Österreichische Post", 2),
@@ -23,10 +23,10 @@ CARRIERS: Final = {
     "SE": ("PostNord", 3),
     "US": ("UPS", 6),
 }
-"""Country → carrier and working days on the way."""
-ELSEWHERE: Final = ("DHL Express", 7)
+"""Country → carrier and transit time in working days."""
+DEFAULT_CARRIER: Final = ("DHL Express", 7)
 SIZES: Final = ((5_000, "S"), (50_000, "M"), (500_000, "L"))
-"""Amount in minor units up to which a parcel has a size; above: XL."""
+"""(Largest amount in minor units, size of the parcel); above all of them: XL."""
 _SUNDAY: Final = 6
 
 
@@ -36,8 +36,8 @@ def parcel(shipment_id: str, amount_minor: int) -> str:
     return f"{size}-{shipment_id[:8].upper()}"
 
 
-def promised_on(placed_us: int, working_days: int) -> date:
-    """Return the day of arrival: dispatch (after the cut-off the day after), then `working_days`, Sundays left out."""
+def delivery_day(placed_us: int, working_days: int) -> date:
+    """Return the delivery day: dispatch (the next day after the cut-off) plus `working_days`, without Sundays."""
     placed = datetime.fromtimestamp(placed_us // 1_000_000, UTC)
     day = placed.date() + timedelta(days=1 if placed.time() >= CUT_OFF else 0)
     while day.weekday() == _SUNDAY:
@@ -53,7 +53,7 @@ def schedule(payment: PaymentSettled, shipped_us: int) -> ShipmentScheduled | No
     """Return the shipment for an accepted payment, None for a declined one."""
     if not payment.accepted:
         return None
-    carrier, working_days = CARRIERS.get(payment.country, ELSEWHERE)
+    carrier, working_days = CARRIERS.get(payment.country, DEFAULT_CARRIER)
     shipment_id = effect_id(payment.order_id, STAGE)
     return ShipmentScheduled(
         shipment_id=shipment_id,
@@ -63,6 +63,6 @@ def schedule(payment: PaymentSettled, shipped_us: int) -> ShipmentScheduled | No
         country=payment.country,
         parcel=parcel(shipment_id, payment.amount_minor),
         carrier=carrier,
-        promised_on=promised_on(payment.timeline.placed_us, working_days).isoformat(),
+        promised_on=delivery_day(payment.timeline.placed_us, working_days).isoformat(),
         timeline=msgspec.structs.replace(payment.timeline, shipped_us=shipped_us),
     )

@@ -1,4 +1,4 @@
-"""`python -m services.shipment.replica`: one replica of a Shipment group that follows plans; rules as on Faust."""
+"""`python -m services.shipment.replica`: a replica of a Shipment group that follows plans; rules as on Faust."""
 
 import sys
 from functools import partial
@@ -6,10 +6,10 @@ from typing import Final
 
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
-from services.plan_stage import PlanStage, decoded, main
+from services.plan_stage import PlanStage, main, typed_rule
 from services.shipment.domain import schedule
 
-RULES: Final = {Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, schedule)}
+RULES: Final = {Topic.PAYMENTS_SETTLED: typed_rule(PaymentSettled, schedule)}
 
 
 if __name__ == "__main__":

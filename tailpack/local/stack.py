@@ -179,7 +179,7 @@ class Stack:
         }
         if service == "order":
             settings |= {
-                "GROUPING": self.scenario.load.grouping,
+                "PARTITIONER": self.scenario.load.partitioner,
                 "LATENCY_TARGET_S": str(self.scenario.target.latency_target_s),
                 "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
                 "DEMO": "true",  # the generator's cards are made up
@@ -189,7 +189,7 @@ class Stack:
     def _autoscaler_settings(self) -> dict[str, str]:
         self.ports["autoscaler"] = free_port()
         return self.scenario.autoscaler_settings() | {
-            "GROUPING": self.scenario.load.grouping,
+            "PARTITIONER": self.scenario.load.partitioner,
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
             "START_FILE": str(self.start_file),

@@ -1,4 +1,4 @@
-"""The group's leader cannot read the plan topic: who can passes the plan on, and it is carried out all the same."""
+"""If the group's leader cannot read the plan topic, a member passes the plan on, and it is carried out."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from services.consumer import Event, PlanConsumer
 pytestmark = pytest.mark.kafka
 
 
-def test_plans_are_carried_out_although_the_leader_cannot_read_them(
+def test_plans_are_carried_out_even_if_the_leader_cannot_read_them(
     kafka: str, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground = Playground(kafka, namespace, 2)

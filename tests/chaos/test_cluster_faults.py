@@ -1,6 +1,6 @@
-"""A node of three dies while plans are carried out: the group finds its new coordinator, and nothing is lost.
+"""One of three nodes dies during rebalances: the group finds its new coordinator, and no event is lost.
 
-The node that coordinates the Payment group is killed in mid-round. For 3 s, or some more when it also led the quorum,
+The node that coordinates the Payment group is killed in a rebalance. For 3 s, or some more when it also led the quorum,
 nothing is acknowledged and nothing new is visible, because every partition has a copy there; then a successor loads the
 group from its copy.
 """
@@ -30,9 +30,9 @@ PARTITIONS = 6
 NAMES = ["payment-0", "payment-1"]
 FIRST = {partition: NAMES[partition % 2] for partition in range(PARTITIONS)}
 SECOND = {partition: NAMES[partition // 3] for partition in range(PARTITIONS)}
-"""Moves two partitions."""
+"""A plan that moves two partitions."""
 REPEATS = 3 * RATE
-"""At most what was served since the last commit: nobody commits while there is no coordinator."""
+"""Most events served since the last commit: without a coordinator no replica can commit."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Fault:
     load: PaymentLoad
 
     def coordinator(self) -> int:
-        """Number of the node that coordinates the group."""
+        """Return the number of the node that coordinates the group."""
         return coordinator_of(self.cluster, self.group.group)
 
     def heal(self) -> None:
@@ -53,16 +53,16 @@ class Fault:
         wait_until_whole(self.cluster)
 
     def served(self) -> int:
-        """Events served so far, as the replicas tell."""
+        """Return the number of served events that the replicas have reported."""
         return sum(each.processed for each in self.group.read_progress().values())
 
     def wait_until_serving(self) -> None:
-        """The group serves a second's worth of events from now on."""
+        """Wait until the group has served one more second of events."""
         before = self.served()
         wait_for(lambda: self.served() >= before + RATE, "the group serves")
 
     def finish(self) -> list[PaymentSettled]:
-        """End the load, wait until all is served and committed; return what was settled."""
+        """End the load, wait until all events are served and committed; return the settled payments."""
         self.load.finish()
         wait_for(lambda: not self.load.unserved(), "every event is served", every_s=0.3)
         settled = self.load.settled()
@@ -73,7 +73,7 @@ class Fault:
         return settled
 
     def uncommitted(self, settled: list[PaymentSettled]) -> dict[int, tuple[int, int]]:
-        """Partition → newest committed offset and offset after its last event, where they differ."""
+        """Return partition → (committed offset, end offset) of partitions where they differ."""
         commits = committed_offsets(self.group.kafka, self.group.group)
         ends = {
             partition: 1 + max(one.timeline.offset for one in settled if one.timeline.partition == partition)
@@ -102,7 +102,7 @@ def fault(cluster: Broker, namespace: str, tmp_path: Path) -> Iterator[Fault]:
 
 
 def place(one: PaymentSettled) -> tuple[int, int]:
-    """Partition and offset of the request: its identity. Order ids are none here.
+    """Return partition and offset of the request as its identity. Order ids are none here.
 
     librdkafka's idempotent producer, which makes the load, may write an event twice when two nodes die: it starts a new
     epoch and sends again what is not acknowledged.
@@ -111,9 +111,9 @@ def place(one: PaymentSettled) -> tuple[int, int]:
 
 
 def out_of_order(settled: list[PaymentSettled], crashed: str) -> list[PaymentSettled]:
-    """Events that were served for the first time after a later one of their partition.
+    """Return events that were first served after a later event of their partition.
 
-    What a crashed replica did last is told in part: some of its output was on its way. So its successor may seem late.
+    Some outputs of a crashed replica never arrived, so its successor may seem to be late.
     """
     newest: dict[int, PaymentSettled] = {}
     seen: set[tuple[int, int]] = set()
@@ -130,7 +130,7 @@ def out_of_order(settled: list[PaymentSettled], crashed: str) -> list[PaymentSet
 
 
 def assert_nothing_went_wrong(fault: Fault, *, crashed: str = "") -> None:
-    """Nothing lost, order kept, no commit back, few events served twice."""
+    """Check that no event is lost, order is preserved, no commit goes back, and few events are repeated."""
     settled = fault.finish()
     assert {one.order_id for one in settled} == set(fault.load.orders)
     verdicts = {(one.payment_id, one.accepted, one.decline_reason, one.risk_score) for one in settled}
@@ -159,7 +159,7 @@ def kill_while_a_member_is_awaited(fault: Fault, node: int) -> None:
 
 
 @pytest.mark.parametrize("meet", [kill_amid_plans, kill_while_a_member_is_awaited])
-def test_the_group_obeys_the_plan_although_its_coordinator_dies(
+def test_the_group_carries_out_the_plan_after_its_coordinator_dies(
     fault: Fault, meet: Callable[[Fault, int], None]
 ) -> None:
     node = fault.coordinator()
@@ -174,7 +174,7 @@ def test_the_group_obeys_the_plan_although_its_coordinator_dies(
     assert_nothing_went_wrong(fault)
 
 
-def test_a_replica_and_the_coordinator_die_together(fault: Fault) -> None:
+def test_no_event_is_lost_if_a_replica_and_the_coordinator_die_together(fault: Fault) -> None:
     dead = fault.group.progress["payment-1"]
     node = fault.coordinator()
     fault.group.kill("payment-1")
@@ -190,7 +190,7 @@ def test_a_replica_and_the_coordinator_die_together(fault: Fault) -> None:
     assert_nothing_went_wrong(fault, crashed="payment-1")
 
 
-def test_with_two_nodes_of_three_dead_the_group_waits_for_them(fault: Fault) -> None:
+def test_the_group_waits_while_two_of_three_nodes_are_dead(fault: Fault) -> None:
     node = fault.coordinator()
     other = next(each for each in fault.cluster.nodes if each != node)
     fault.cluster.kill(node)

@@ -1,4 +1,4 @@
-"""The output of a replica that was killed or frozen is seen once: aborted, or refused by who reads it."""
+"""Each output of a killed or frozen replica is visible once: repeats are aborted, or refused by the next stage."""
 
 import json
 import random
@@ -23,7 +23,7 @@ NAMES = ["payment-0", "payment-1", "payment-2"]
 SPREAD = {partition: NAMES[partition % 3] for partition in range(PARTITIONS)}
 SESSION_S = 3.0
 POISON = 30
-"""Events that nobody can settle, among 300: some in every transaction."""
+"""Invalid events among 300, so that every transaction contains some."""
 ATOMIC = {"TAILPACK_GUARANTEE": "exactly_once"}
 
 
@@ -39,13 +39,13 @@ def assert_once(group: PaymentGroup, *, poison: int = 0, deadline_s: float = 60.
     assert len(group.settled()) == group.produced
     letters = read_all(group.kafka, group.namespace, Topic.DEAD_LETTERS)
     events = [(letter["partition"], letter["offset"]) for letter in (json.loads(each.value()) for each in letters)]
-    assert (len(events), len(set(events))) == (poison, poison), "one dead letter for each event that nobody can settle"
+    assert (len(events), len(set(events))) == (poison, poison), "one dead letter for each invalid event"
     assert_no_commit_goes_back(group.kafka, group.group)
 
 
 @pytest.fixture
 def settings() -> dict[str, str]:
-    """Of each replica."""
+    """Settings of each replica."""
     return ATOMIC
 
 
@@ -60,7 +60,7 @@ def group(kafka: str, namespace: str, tmp_path: Path, settings: dict[str, str]) 
         yield made
 
 
-def test_replicas_killed_at_random_moments(group: PaymentGroup) -> None:
+def test_outputs_are_visible_once_if_replicas_are_killed_at_random(group: PaymentGroup) -> None:
     chance = random.Random(16)
     for number in range(6):
         group.ask(300)
@@ -86,7 +86,7 @@ def test_replicas_killed_at_random_moments(group: PaymentGroup) -> None:
 @pytest.mark.parametrize(
     "step", ["begin_transaction:3", "send:20", "send_offsets_to_transaction:3", "commit_transaction:3"]
 )
-def test_a_replica_killed_between_two_steps_of_a_transaction(
+def test_outputs_are_visible_once_if_a_replica_is_killed_inside_a_transaction(
     kafka: str, namespace: str, tmp_path: Path, step: str, known: bool
 ) -> None:
     create_topics(kafka, namespace, PARTITIONS)
@@ -117,7 +117,7 @@ def test_a_replica_killed_between_two_steps_of_a_transaction(
 
 
 def frozen_and_awake(group: PaymentGroup, name: str) -> None:
-    """Stop a replica at work until others have served what it had, and let it go on."""
+    """Freeze a replica until others have served its events, then let it continue."""
     group.ask(600)
     wait_for(lambda: group.read_progress()[name].processed > 20, "it is at work")
     group.signal(name, signal.SIGSTOP)
@@ -133,7 +133,7 @@ def frozen_and_awake(group: PaymentGroup, name: str) -> None:
     group.wait_for_owners(SPREAD)
 
 
-def test_what_a_frozen_replica_had_not_committed_is_never_seen(group: PaymentGroup) -> None:
+def test_uncommitted_outputs_of_a_frozen_replica_are_never_visible(group: PaymentGroup) -> None:
     frozen_and_awake(group, "payment-1")
     group.ask(60)
     assert_once(group)
@@ -141,9 +141,7 @@ def test_what_a_frozen_replica_had_not_committed_is_never_seen(group: PaymentGro
 
 
 @pytest.mark.parametrize("settings", [{"TAILPACK_SLOW_EVENT_S": "1.5", "TAILPACK_CONCURRENCY": "2"}])
-def test_at_least_once_what_a_frozen_replica_writes_when_it_wakes_has_no_effect(
-    group: PaymentGroup, tmp_path: Path
-) -> None:
+def test_at_least_once_outputs_of_a_woken_replica_have_no_effect(group: PaymentGroup, tmp_path: Path) -> None:
     stack = Stack(group.kafka, group.namespace, tmp_path)
     try:
         stack.start("shipment")

@@ -1,4 +1,4 @@
-"""Replicas freeze, die or come twice while nobody writes plans about it: nothing is lost, the order is kept."""
+"""Replicas freeze, die or start twice without a new plan: no event is lost, and the order is preserved."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""A member that the group takes for dead, and that does not know it, serves nothing that others serve meanwhile."""
+"""A removed member that does not know of its removal starts no event that its successor serves."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ PAUSE_S = 0.01
 
 
 class Served:
-    """What was served, in order: (replica, partition, offset)."""
+    """Records (replica, partition, offset) of served events, in order."""
 
     def __init__(self, ground: Playground) -> None:
         self.ground = ground
@@ -38,7 +38,7 @@ class Served:
 
     @asynccontextmanager
     async def fed(self) -> AsyncIterator[None]:
-        """Partition 0 gets one event after the other."""
+        """Produce events of partition 0 until the context ends."""
 
         async def feed() -> None:
             while True:
@@ -57,10 +57,10 @@ def served(kafka: str, namespace: str) -> Served:
     return Served(Playground(kafka, namespace, 2))
 
 
-def test_a_member_cut_off_in_mid_join_serves_no_longer_than_its_session(
+def test_a_member_cut_off_during_a_join_serves_no_longer_than_its_session(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it asks the group from now on never arrives; events still do."""
+    """Its requests to the group are lost, but events still arrive."""
 
     async def story() -> None:
         a, b = served.replica("a"), served.replica("b")
@@ -79,19 +79,19 @@ def test_a_member_cut_off_in_mid_join_serves_no_longer_than_its_session(
             monkeypatch.setattr(client, "send", cut)
             cut_at = len(served.by("a"))
             served.ground.plan({0: "b", 1: "a"})
-            await until(lambda: served.by("b"), "the group goes on without it")
+            await until(lambda: served.by("b"), "the group continues without it")
             last, first = served.by("a")[-1], len(served.by("a"))
-            assert last >= served.by("b")[0] - 1, "nothing is left out"
-            assert first > cut_at, "it served on while the group still counted on it"
+            assert last >= served.by("b")[0] - 1, "no event is left out"
+            assert first > cut_at, "it served while it was a member"
             await until(lambda: len(served.by("b")) > 50, "its successor serves")
-            assert len(served.by("a")) == first, "it started an event that was its successor's"
+            assert len(served.by("a")) == first, "it started no event of its successor"
             healed.set()
             await until(lambda: a.partitions == (1,), "it is a member again")
 
     asyncio.run(story())
 
 
-def test_a_round_that_waits_for_somebody_slow_stops_no_partition_that_stays(served: Served) -> None:
+def test_a_rebalance_that_waits_for_a_slow_member_does_not_interrupt_other_partitions(served: Served) -> None:
     async def story() -> None:
         counts: list[int] = []
 
@@ -107,17 +107,17 @@ def test_a_round_that_waits_for_somebody_slow_stops_no_partition_that_stays(serv
             await until(lambda: a.partitions == (0,) and b.partitions == (1,) and served.by("a"), "both serve")
             counts.clear()
             served.ground.plan({0: "a", 1: "a"})
-            await until(lambda: a.partitions == (0, 1), "the round is over")
+            await until(lambda: a.partitions == (0, 1), "the rebalance is over")
         first, then = counts
-        assert then > first, "a has waited in it for longer than a session"
+        assert then > first, "a served during a rebalance longer than a session"
 
     asyncio.run(story())
 
 
-def test_a_member_that_was_frozen_over_an_assignment_asks_before_it_serves(
+def test_a_member_frozen_during_an_assignment_proves_its_membership_before_it_serves(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it wakes up the assignment is of a generation that ended long ago."""
+    """After it wakes up, the generation of its assignment has ended."""
     frozen, stop = threading.Event(), threading.Event()
 
     async def sleepy() -> None:
@@ -130,7 +130,7 @@ def test_a_member_that_was_frozen_over_an_assignment_asks_before_it_serves(
         async def asleep(*assignment: Any) -> None:
             if ConsumerProtocol.ASSIGNMENT.decode(assignment[3]).assignment and not frozen.is_set():
                 frozen.set()
-                time.sleep(2 * OPTIONS.session_s)  # noqa: ASYNC251  # all of it stands still, as after SIGSTOP
+                time.sleep(2 * OPTIONS.session_s)  # noqa: ASYNC251  # the whole process stands still, as after SIGSTOP
             await complete(*assignment)
 
         monkeypatch.setattr(group, "_on_join_complete", asleep)

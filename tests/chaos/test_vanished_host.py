@@ -1,4 +1,4 @@
-"""A broker's host vanishes without a word, as when a cable is pulled: whoever waits for it asks another one in time."""
+"""A broker's host vanishes without closing its connections: its clients switch to another broker in time."""
 
 from pathlib import Path
 
@@ -21,25 +21,25 @@ OWNERS = {partition: NAMES[partition % 2] for partition in range(PARTITIONS)}
 SESSION_S = 6.0
 PROMISED_S = SESSION_S + 1
 REPLICAS_S = 2.0
-"""The replicas' share of it: the rest is the brokers', who take so long to notice, and longer on a busy machine."""
+"""The replicas' share of it; the brokers need the rest to notice, and longer on a busy machine."""
 NODES = (1, 2, 3)
 
 
 def lay_out(kafka: str, namespace: str) -> None:
-    """Create what Payment reads and writes, led by all nodes in turn, with a copy on each node."""
+    """Create the topics of Payment, with leaders on all nodes in turn and a copy on each node."""
     first = [NODES[at % len(NODES)] for at in range(PARTITIONS)]
     copies = [[leader, *(node for node in NODES if node != leader)] for leader in first]
     topics = [
         NewTopic(qualified(namespace, topic), num_partitions=PARTITIONS, replica_assignment=copies)
         for topic in (Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED)
     ]
-    client = admin(kafka)  # kept: its answers are lost with it
+    client = admin(kafka)  # must outlive its answers
     for made in client.create_topics(topics).values():
         made.result(60)
 
 
 @pytest.mark.parametrize("was", ["a leader", "the coordinator, a leader too"])
-def test_the_group_serves_on_although_a_host_vanishes(tmp_path: Path, namespace: str, was: str) -> None:
+def test_the_group_continues_after_a_host_has_vanished(tmp_path: Path, namespace: str, was: str) -> None:
     with proxied_cluster(tmp_path / "cluster") as cluster:
         kafka = bootstrap(cluster.broker)
         coordinator = coordinator_of(cluster.broker, qualified(namespace, Group.PAYMENT))
@@ -56,11 +56,11 @@ def test_the_group_serves_on_although_a_host_vanishes(tmp_path: Path, namespace:
                 assert coordinator_of(cluster.broker, group.group) == coordinator
                 gone_us = now_us()
                 cluster.vanish(gone)
-                # Who asks anew need not know of it.
+                # New clients do not use its address.
                 addresses = cluster.broker.addresses
                 group.kafka = load._kafka = ",".join(addresses[node] for node in NODES if node != gone)
 
-                wait_for(lambda: now_us() > gone_us + 1e6 * (PROMISED_S + SESSION_S), "long gone")
+                wait_for(lambda: now_us() > gone_us + 1e6 * (PROMISED_S + SESSION_S), "two sessions are over")
                 load.finish()
                 wait_for(lambda: not load.unserved(), "every event is served", every_s=1.0)
                 settled = load.settled()

@@ -1,4 +1,4 @@
-"""The demo in containers, as docs/docker.md tells it: from the build to a report without a complaint."""
+"""The demo in containers, as docs/howto/docker.md tells it: from the build to a report without a complaint."""
 
 import json
 import os

@@ -25,7 +25,7 @@ def fetched(assignment: Any, position: int) -> FetchResult:
     return FetchResult(ZERO, assignment=assignment, partition_records=found, backoff=0.0)
 
 
-@CHECKS.of("polls hand out nothing before the first assignment")
+@CHECKS.of("polls return no records before the first assignment")
 async def nothing_yet() -> None:
     async with Fetching() as f:
         poll = asyncio.ensure_future(f.fetcher.fetched_records(set(), timeout=0))
@@ -35,7 +35,7 @@ async def nothing_yet() -> None:
         assert await asyncio.wait_for(poll, 1) == {}
 
 
-@CHECKS.of("a response for a partition without a position is thrown away")
+@CHECKS.of("a response for a partition without a position is ignored")
 async def voided() -> None:
     async with Fetching() as f:
         f.change(ZERO, positions={ZERO: 0})
@@ -48,7 +48,7 @@ async def voided() -> None:
         assert not f.assignment.state_value(ZERO).has_valid_position
 
 
-@CHECKS.of("a response for an earlier position is thrown away")
+@CHECKS.of("a response for an earlier position is ignored")
 async def sought() -> None:
     async with Fetching() as f:
         f.change(ZERO, positions={ZERO: 0})
@@ -56,7 +56,7 @@ async def sought() -> None:
         assert f.assignment.state_value(ZERO).position == 2
 
 
-@CHECKS.of("fetched records of another position are thrown away")
+@CHECKS.of("fetched records of another position are ignored")
 async def other_position() -> None:
     async with Fetching() as f:
         f.change(ZERO, positions={ZERO: 0})
@@ -65,7 +65,7 @@ async def other_position() -> None:
         assert found.getall() == []
 
 
-@CHECKS.of("fetched records of an assignment changed in place are handed out")
+@CHECKS.of("fetched records of an assignment changed in place are returned")
 async def handed_out() -> None:
     async with Fetching() as f:
         f.change(ZERO, positions={ZERO: 0})
@@ -78,7 +78,7 @@ async def handed_out() -> None:
         assert [record.offset for record in polled[ZERO]] == [0, 1, 2]
 
 
-@CHECKS.of("each fetch reads the wait anew")
+@CHECKS.of("each fetch reads the current wait")
 async def wait_anew() -> None:
     async with Fetching() as f:
         f.change(ZERO, positions={ZERO: 0})
@@ -90,23 +90,23 @@ async def wait_anew() -> None:
         assert waits == [25, 5]
 
 
-@CHECKS.of("a fetch that is called back is asked again at once")
+@CHECKS.of("a recalled fetch is repeated at once")
 async def called_back() -> None:
     async with Fetching() as f:
 
         async def recalled(*_: Any, **__: Any) -> Any:
-            asked.append(asyncio.get_running_loop().time())
-            if len(asked) == 1:
+            sent_at_s.append(asyncio.get_running_loop().time())
+            if len(sent_at_s) == 1:
                 raise asyncio.CancelledError
             return await asyncio.get_running_loop().create_future()
 
-        asked: list[float] = []
+        sent_at_s: list[float] = []
         f.wire.send = recalled  # type: ignore[method-assign]
         f.change(ZERO, positions={ZERO: 0})
         routine = asyncio.ensure_future(f.fetcher._fetch_requests_routine())
         for _ in range(10):
             await asyncio.sleep(0)
-        assert len(asked) == 2
+        assert len(sent_at_s) == 2
         assert not routine.done()
         routine.cancel()
 
@@ -123,7 +123,7 @@ async def begins_at_committed() -> None:
         assert f.assignment.state_value(ZERO).position == 33
 
 
-@CHECKS.of("an offset that the broker does not have is told, and not left")
+@CHECKS.of("an offset out of range is reported and the position stays")
 async def out_of_range() -> None:
     async with Fetching() as f:
         f.change(ZERO, positions={ZERO: 7})
@@ -143,7 +143,7 @@ async def any_name() -> None:
     assert fetcher.MemoryRecords is Records
 
 
-@CHECKS.of("a record that cannot be parsed is found by where it ended the reading")
+@CHECKS.of("an unreadable record is found by the closed iterator")
 async def unparsable() -> None:
     async with Fetching() as f:
         f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
@@ -158,13 +158,13 @@ async def unparsable() -> None:
         consumer = SimpleNamespace(
             _fetcher=f.fetcher, assignment=lambda: {ZERO, ONE}, seek=sought.__setitem__, pause=paused.append
         )
-        with pytest.raises(UnicodeDecodeError) as wrong:
+        with pytest.raises(UnicodeDecodeError) as raised:
             await f.fetcher.fetched_records(set(), timeout=0)
-        assert Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(wrong.value)
+        assert Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(raised.value)
         assert "offset 1" in queues[0].cut_off_reason
         assert paused == [ZERO]
         assert sought == {ONE: 0}, "what was polled together with it is fetched again"
-        assert not Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(wrong.value)
+        assert not Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(raised.value)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -43,15 +43,15 @@ async def class_swap() -> None:
 @CHECKS.of("a join learns its generation before the leader decides")
 async def generation_first() -> None:
     async with Group() as g:
-        seen = []
+        generations = []
         share = ConsumerProtocolMemberAssignment(0, [], b"")
-        g.assignor.assign = lambda cluster, members: seen.append(g.coordinator.generation) or {"me": share}
+        g.assignor.assign = lambda cluster, members: generations.append(g.coordinator.generation) or {"me": share}
         g.wire.answers = {"JoinGroup": [joined()], "SyncGroup": [synced()]}
         assert await g.rebalance().perform_group_join()
-        assert seen == [8]
+        assert generations == [8]
 
 
-@CHECKS.of("a rejoin asked for while joining is forgotten at SyncGroup")
+@CHECKS.of("a rejoin requested while joining is lost at SyncGroup")
 async def forgotten() -> None:
     async with Group() as g:
         at_sync = []
@@ -87,7 +87,7 @@ async def prepared_once() -> None:
         assert prepared == [None, None]
 
 
-@CHECKS.of("heartbeats stop before JoinGroup and start after the round")
+@CHECKS.of("heartbeats stop before JoinGroup and start after the rebalance")
 async def heartbeats_rest() -> None:
     async with Group() as g:
         beating: dict[str, bool] = {}
@@ -106,7 +106,7 @@ async def heartbeats_rest() -> None:
         assert g.coordinator._heartbeat_task is not None
 
 
-@CHECKS.of("a heartbeat that meets a round asks to rejoin and counts as answered")
+@CHECKS.of("a heartbeat during a rebalance requests a rejoin and counts as answered")
 async def heartbeat() -> None:
     async with Group() as g:
         g.wire.answers = {"Heartbeat": [SimpleNamespace(error_code=RebalanceInProgressError.errno)]}
@@ -115,7 +115,7 @@ async def heartbeat() -> None:
         assert (g.coordinator.generation, g.coordinator.member_id) == (7, "me")
 
 
-@CHECKS.of("a join without a subscription is given up")
+@CHECKS.of("a join without a subscription ends")
 async def given_up() -> None:
     async with Group() as g:
         g.wire.at = {"JoinGroup": g.state.unsubscribe}
@@ -138,21 +138,21 @@ async def generation_of_the_moment() -> None:
         sending = g.coordinator._do_commit_offsets(None, {ZERO: OffsetAndMetadata(5, "")})
         g.coordinator.generation = 9
         await sending
-        ((_, said),) = g.wire.sent
-        assert said.consumer_group_generation_id == 9
-        assert said.consumer_id == "me"
+        ((_, request),) = g.wire.sent
+        assert request.consumer_group_generation_id == 9
+        assert request.consumer_id == "me"
 
 
-@CHECKS.of("a commit does not look at the assignment")
+@CHECKS.of("a commit ignores the assignment")
 async def no_assignment() -> None:
     async with Group() as g:
         g.wire.answers = {"OffsetCommit": [committed()]}
         await g.coordinator._do_commit_offsets(None, {ZERO: OffsetAndMetadata(5, "")})
-        ((_, said),) = g.wire.sent
-        assert said.topics == [(TOPIC, [(0, 5, "")])]
+        ((_, request),) = g.wire.sent
+        assert request.topics == [(TOPIC, [(0, 5, "")])]
 
 
-@CHECKS.of("a commit of an old generation throws the membership away")
+@CHECKS.of("a commit of an old generation discards the membership")
 async def thrown_away() -> None:
     async with Group() as g:
         g.wire.answers = {"OffsetCommit": [committed(IllegalGenerationError), committed(RebalanceInProgressError)]}
@@ -161,7 +161,7 @@ async def thrown_away() -> None:
         assert (g.coordinator.generation, g.coordinator.member_id) == (-1, "")
 
 
-@CHECKS.of("an abort is sent only for what the manager knows of")
+@CHECKS.of("an abort is sent only if the manager knows partitions")
 async def aborted() -> None:
     def refused() -> TransactionManager:
         manager = TransactionManager("one", 1000)
@@ -186,7 +186,7 @@ async def aborted() -> None:
 # Requests and records
 
 
-@CHECKS.of("a leave can take another connection than a join")
+@CHECKS.of("a leave can use another connection than a join")
 async def two_connections() -> None:
     assert ConnectionGroup.DEFAULT != ConnectionGroup.COORDINATION
 
@@ -198,7 +198,7 @@ async def description() -> None:
         assert list(groups.array_of.names)[:3] == ["error_code", "group", "state"]
 
 
-@CHECKS.of("user data survives the protocol")
+@CHECKS.of("user data is preserved by the protocol")
 async def user_data() -> None:
     metadata = ConsumerProtocolMemberMetadata(0, [TOPIC], b"said")
     assert ConsumerProtocolMemberMetadata.decode(metadata.encode()).user_data == b"said"

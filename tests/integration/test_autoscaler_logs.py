@@ -141,7 +141,7 @@ class TestJournal:
         topic = JournalTopic(connection, Metrics(), said.append)
         taken = [
             TickRecord(
-                at_us=number, tick=number, policy="linear", action="hold", reason="", service_rate=200.0,
+                at_us=number, tick=number, policy="linear", action="no-change", reason="", service_rate=200.0,
                 partitions=tuple(
                     PartitionState(partition=at, arrival_rate=number / 3 + at, lag=at, owner=f"payment-{at % 200}")
                     for at in range(12_000)

@@ -38,7 +38,7 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
         assert len(plan.replicas) == PARTITIONS, "2,000 events wait"
         assert set((plan.assignment or {}).values()) == set(plan.replicas)
         assert "tail-aware failed: OSError" in plan.reason
-        assert any("tail-aware failed" in trouble for trouble in autoscaler.ticks()[-1].troubles)
+        assert any("tail-aware failed" in problem for problem in autoscaler.ticks()[-1].problems)
         assert autoscaler.process is not None
         autoscaler.process.terminate()
         code, said = autoscaler.ended()

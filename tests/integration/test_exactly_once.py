@@ -1,4 +1,4 @@
-"""`guarantee = exactly_once` on a real Kafka: read with read_committed, each event has its output exactly once."""
+"""`guarantee = exactly_once` on a real Kafka: committed readers get the output of each event exactly once."""
 
 import asyncio
 from collections import Counter
@@ -52,7 +52,7 @@ class Shop:
         return values
 
     def seen(self) -> list[str]:
-        """What a reader of committed records finds."""
+        """Return the values that a reader of committed records gets."""
         config = {"bootstrap.servers": self.ground.kafka, "group.id": "unused", "isolation.level": "read_committed"}
         reader = Consumer(config | {"enable.partition.eof": True, "auto.offset.reset": "earliest"})
         try:
@@ -87,7 +87,7 @@ def test_outputs_and_offsets_are_committed_together(shop: Shop) -> None:
     assert [shop.ground.committed(partition) for partition in range(PARTITIONS)] == [20] * PARTITIONS
 
 
-def test_of_an_attempt_that_failed_nothing_is_seen_and_a_dead_letter_goes_with_its_event(shop: Shop) -> None:
+def test_outputs_of_a_failed_attempt_are_not_visible_and_a_dead_letter_is_committed_with_its_event(shop: Shop) -> None:
     asked = shop.put(10)
     attempts: Counter[str] = Counter()
     letters: list[str] = []
@@ -116,7 +116,7 @@ def test_of_an_attempt_that_failed_nothing_is_seen_and_a_dead_letter_goes_with_i
     assert Counter(shop.seen()) == Counter(expected)
 
 
-def test_the_first_transaction_has_nothing_left_to_look_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_transaction_needs_no_lookup(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     send = Client.send
 
@@ -140,7 +140,7 @@ def test_the_first_transaction_has_nothing_left_to_look_up(shop: Shop, monkeypat
     assert not {"FindCoordinatorRequest", "InitProducerIdRequest"} & set(asked)
 
 
-def test_a_transaction_that_no_broker_ends_is_given_up_and_nothing_of_it_is_seen(shop: Shop) -> None:
+def test_a_transaction_that_no_broker_ends_is_discarded_and_never_visible(shop: Shop) -> None:
     async def story() -> None:
         group = shop.ground.topics.group
         transactions = Transactions({"bootstrap_servers": shop.ground.kafka}, group, "one", "1", timeout_s=2.0)
@@ -157,7 +157,7 @@ def test_a_transaction_that_no_broker_ends_is_given_up_and_nothing_of_it_is_seen
     assert shop.seen() == ["next"]
 
 
-def test_partitions_that_move_are_committed_first_and_seen_once_and_in_order(shop: Shop) -> None:
+def test_moved_partitions_are_committed_first_and_visible_once_in_order(shop: Shop) -> None:
     asked = shop.put(200)
     shop.ground.plan({0: "one", 1: "one", 2: "two"})
 

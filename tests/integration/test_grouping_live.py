@@ -1,5 +1,4 @@
-"""Order shares out by any grouping: the very partitions that its source would choose, so that only kg keeps a customer
-together; and two Orders are two sources."""
+"""Order chooses the partitions that a source with the same partitioner chooses. Two Orders are two sources."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -38,14 +37,14 @@ def together(found: list[tuple[PaymentRequested, int]]) -> dict[str, set[int]]:
     return partitions
 
 
-@pytest.mark.parametrize("grouping", [Partitioner.KG, Partitioner.PORC])
-def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: Path, grouping: Partitioner) -> None:
+@pytest.mark.parametrize("partitioner", [Partitioner.KG, Partitioner.PORC])
+def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: Path, partitioner: Partitioner) -> None:
     with a_stack(kafka, namespace, tmp_path) as stack:
-        stack.settings = {"GROUPING": grouping}
+        stack.settings = {"PARTITIONER": partitioner}
         stack.start("order")
-        source = Source(grouping, PARTITIONS, number=stack.processes["order"].pid)
+        source = Source(partitioner, PARTITIONS, number=stack.processes["order"].pid)
         produce(kafka, namespace, Topic.ORDERS_PLACED, PLACED, key=b"k")
         found = requests(kafka, namespace)
     chosen = {request.order_id: partition for request, partition in found}
     assert [chosen[f"o-{number}"] for number in range(ORDERS)] == [source.choose(one) for one in CUSTOMERS]
-    assert all(len(some) == 1 for some in together(found).values()) == grouping.keeps_key_order
+    assert all(len(some) == 1 for some in together(found).values()) == partitioner.keeps_key_order

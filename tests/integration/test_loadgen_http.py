@@ -82,7 +82,7 @@ def test_every_order_comes_once_with_its_intended_time_though_the_service_stands
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (SPEC, "no Order service takes orders at http://127.0.0.1:{port}"),
+        (SPEC, "no Order service accepts orders at http://127.0.0.1:{port}"),
         (
             msgspec.structs.replace(SPEC, topology=Topology.PAYMENT_ONLY, faults=(), invalid_share=0.0),
             "TAILPACK_ORDER_URL: a payment-only load has no orders",
@@ -105,7 +105,7 @@ def test_a_service_that_asks_for_a_token_gets_it(stack: Stack) -> None:
     stack.start("order")
     url = f"http://127.0.0.1:{stack.ports['order']}"
     refused = load(stack, url, CONNECT_DEADLINE_S="5")
-    assert "tell TAILPACK_ORDER_TOKEN_FILE" in refused.communicate(timeout=60)[0]
+    assert "set TAILPACK_ORDER_TOKEN_FILE" in refused.communicate(timeout=60)[0]
     running = load(stack, url, msgspec.structs.replace(SPEC, duration_s=1, faults=()), ORDER_TOKEN_FILE=str(token))
     said = running.communicate(timeout=60)[0]
     assert running.returncode == 0, said

@@ -1,4 +1,4 @@
-"""docs/own-service.md, block by block, on a real Kafka: a consumer of one's own becomes one that is scaled."""
+"""docs/tutorials/own-consumer.md, block by block, on a real Kafka: an existing consumer becomes a scaled one."""
 
 import json
 import signal

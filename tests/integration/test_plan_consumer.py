@@ -31,7 +31,7 @@ def ground(kafka: str, namespace: str) -> Playground:
     return Playground(kafka, namespace, 3)
 
 
-def consumer(ground: Playground, handle=None, replica: str = "one", **more) -> PlanConsumer:
+def new_consumer(ground: Playground, handle=None, replica: str = "one", **more) -> PlanConsumer:
     return PlanConsumer(replica, ground.connection, ground.topics, handle, **more)
 
 
@@ -48,7 +48,7 @@ def test_batches_contain_consecutive_events_of_one_partition(ground: Playground)
     async def story() -> None:
         for partition in range(3):
             ground.put(partition, *map(str, range(25)))
-        async with running(consumer(ground, handle_batch=handle, options=Options(batch_size=10))):
+        async with running(new_consumer(ground, handle_batch=handle, options=Options(batch_size=10))):
             await until(lambda: sum(map(len, batches)) == 75, "all are handled")
 
     asyncio.run(story())
@@ -74,18 +74,18 @@ def test_an_event_that_always_fails_becomes_a_dead_letter_while_other_partitions
         if text(event) == "flaky" and tried["flaky"] < 3:
             raise OSError("not there yet")
         if text(event) == "bulky":  # above the client's limit: only this event fails
-            return await one.send(letters, None, b"x" * 2_000_000)
+            return await consumer.send(letters, None, b"x" * 2_000_000)
         handled.append(text(event))
         return None
 
     topics = replace(ground.topics, dead_letters=letters, stage="digestion")
     options = Options(attempts=3, retry_backoff_s=0.2)
-    one = PlanConsumer("one", ground.connection, topics, handle, options=options)
+    consumer = PlanConsumer("one", ground.connection, topics, handle, options=options)
 
     async def story() -> None:
         ground.put(0, "poison", "flaky", "bulky", "huge" * 50_000, "last", key="k" * 5000)
         ground.put(1, "b", "c")
-        async with running(one):
+        async with running(consumer):
             await until(lambda: "last" in handled, "the partition advances")
 
     asyncio.run(story())
@@ -109,7 +109,7 @@ def test_a_group_with_another_protocol_ends_the_replica_with_one_line(ground: Pl
 
     try:
         with pytest.raises(ReplicaError, match="InconsistentGroupProtocol") as ended:
-            asyncio.run(asyncio.wait_for(consumer(ground, handle).run(asyncio.Event()), 15))
+            asyncio.run(asyncio.wait_for(new_consumer(ground, handle).run(asyncio.Event()), 15))
         assert len(str(ended.value).splitlines()) == 1
     finally:
         other.close()
@@ -132,16 +132,16 @@ def test_health_and_metrics_are_available_in_the_program_and_over_http(ground: P
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as unwell:
-            return unwell.code, unwell.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
 
     async def story() -> None:
         options = Options(http_port=port, handler_timeout_s=0.2, retry_backoff_s=0.05, attempts=1000)
-        one = consumer(ground, handle, options=options)
+        consumer = new_consumer(ground, handle, options=options)
         with pytest.raises(RuntimeError, match="not running"):
-            one.health()
+            consumer.health()
         registry = CollectorRegistry()
-        registry.register(one)
+        registry.register(consumer)
         assert registry.get_sample_value("tailpack_consumer_events_total") is None
         labels = {"group": ground.name, "replica": "one"}
 
@@ -149,23 +149,23 @@ def test_health_and_metrics_are_available_in_the_program_and_over_http(ground: P
             return registry.get_sample_value(f"tailpack_consumer_{name}", labels) or 0.0
 
         ground.put(0, "a", "flaky")
-        async with running(one):
+        async with running(consumer):
             await until(lambda: sample("attempts_retried_total") >= 2, "it is tried again")
-            assert one.health().ok
+            assert consumer.health().ok
             assert (sample("events_total"), sample("partitions")) == (1, 3)
             assert (await asyncio.to_thread(page, "healthz"))[0] == 200
             gate.set()
             await until(lambda: sample("events_total") == 2, "all is done")
             gate.clear()
             ground.put(1, "stubborn")
-            await until(lambda: not one.health().ok, "a handler that ignores its cancellation is seen")
+            await until(lambda: not consumer.health().ok, "a handler that ignores its cancellation is reported")
             status, body = await asyncio.to_thread(page, "healthz")
             assert (status, json.loads(body)["ok"]) == (503, False)
             assert "ignores its cancellation" in json.loads(body)["reasons"][0]
             metrics = (await asyncio.to_thread(page, "metrics"))[1]
             assert f'tailpack_consumer_healthy{{group="{ground.name}",replica="one"}} 0.0' in metrics
             gate.set()
-            await until(lambda: one.health().ok, "it is well again")
+            await until(lambda: consumer.health().ok, "it is healthy again")
 
     asyncio.run(story())
 
@@ -182,15 +182,15 @@ def test_an_output_above_the_size_limit_fails_its_event(ground: Playground, guar
 
     async def copy(event: Event) -> Completion:
         begun.add(event.offset)
-        return await one.send(out, event.key, event.value or b"")
+        return await consumer.send(out, event.key, event.value or b"")
 
     topics = replace(ground.topics, dead_letters=letters, stage="copy")
-    one = PlanConsumer("one", ground.connection, topics, copy, options=Options(attempts=2, guarantee=guarantee))
+    consumer = PlanConsumer("one", ground.connection, topics, copy, options=Options(attempts=2, guarantee=guarantee))
     fitting = [f"{number:01000d}" for number in range(30)]
 
     async def story() -> None:
         ground.put(0, *fitting[:15], "x" * 5000, *fitting[15:])
-        async with running(one):
+        async with running(consumer):
             await until(lambda: len(begun) == 31, "the partition advances")
             await until(lambda: ground.committed(0) == 31, "all is done")
 

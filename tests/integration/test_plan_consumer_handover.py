@@ -44,17 +44,17 @@ def test_the_documented_service_greets_and_stops_at_sigterm(kafka: str, tmp_path
     ground = Greeters(kafka, "greeters", 3)
     subprocess.run([sys.executable, "-c", plan], timeout=60, check=True)
     (tmp_path / "service.py").write_text(service)
-    said = tmp_path / "said"
-    with said.open("wb") as output:
+    output_file = tmp_path / "said"
+    with output_file.open("wb") as output:
         process = subprocess.Popen([sys.executable, str(tmp_path / "service.py")], stdout=output)
     try:
         ground.put(1, "Ada")
-        wait_for(said.read_text, "it greets")
+        wait_for(output_file.read_text, "it greets")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:
         process.kill()
-    assert said.read_text() == "hello Ada (partition 1, offset 0)\n"
+    assert output_file.read_text() == "hello Ada (partition 1, offset 0)\n"
     assert ground.committed(1) == 1
 
 
@@ -128,14 +128,14 @@ def test_a_removed_replica_loses_its_partitions_and_takes_them_again(kafka: str,
             await until(lambda: 0 in one.counts and 1 in two.counts, "both serve")
             evicted = Eviction(replica="one", member_id=ground.member_ids()["one"], incarnation="")
             ground.plan({0: "one", 1: "two"}, (evicted,))
-            await until(lambda: ("lost", [0]) in one.calls, "it hears of it")
+            await until(lambda: ("lost", [0]) in one.calls, "it is notified")
             await until(lambda: one.calls[-1] == ("taken", [0]) and 0 in one.counts, "it takes it again")
             ground.put(0, "a")
             await until(lambda: one.counts.get(0) == 1, "it serves")
 
     asyncio.run(story())
     before = one.calls.index(("lost", [0]))
-    assert ("released", [0]) not in one.calls[:before], "what may be somebody else's is not saved"
+    assert ("released", [0]) not in one.calls[:before], "lost state is not saved"
 
 
 def test_an_event_longer_than_the_rebalance_time_out_delays_only_its_own_partition(kafka: str, namespace: str) -> None:

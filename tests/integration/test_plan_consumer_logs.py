@@ -51,14 +51,10 @@ class Reader:
         self.handled.append((event.partition, (event.value or b"").decode()))
 
     def cut_off(self) -> dict[int, str]:
-        return {
-            partition: queue.cut_off_reason
-            for partition, queue in self.consumer._queues.items()
-            if queue.cut_off_reason
-        }
+        return {p: queue.cut_off_reason for p, queue in self.consumer._queues.items() if queue.cut_off_reason}
 
 
-def anew(ground: Playground) -> None:
+def recreate(ground: Playground) -> None:
     """Delete and re-create the topic."""
     name = ground.topics.events
     ground.admin.delete_topics([name])[name].result(DEADLINE_S)
@@ -95,7 +91,7 @@ async def test_a_re_created_topic_is_served_from_its_start_or_no_more(ground, po
         await until(lambda: len(reader.handled) == 40, "the old ones are handled")
         await until(lambda: ground.committed(0) == 40, "and committed")
         await until(lambda: reader.consumer._log_watch._id, "the topic's id is known")
-        await asyncio.to_thread(anew, ground)
+        await asyncio.to_thread(recreate, ground)
         ground.put(0, *values("new", written))
         if policy is FAIL:
             await until(lambda: 0 in reader.cut_off(), "it is noticed")
@@ -117,8 +113,8 @@ async def test_a_partition_read_beyond_its_end_starts_over_or_is_reported(ground
     ground.put(0, *values("a", 10))
     ground.put(1, *values("b", 10))
     offsets = [TopicPartition(ground.topics.events, 0, 500)]
-    asked = ConsumerGroupTopicPartitions(ground.name, offsets)
-    ground.admin.alter_consumer_group_offsets([asked])[ground.name].result(DEADLINE_S)
+    offsets_of_group = ConsumerGroupTopicPartitions(ground.name, offsets)
+    ground.admin.alter_consumer_group_offsets([offsets_of_group])[ground.name].result(DEADLINE_S)
     reader = Reader(ground, policy)
     async with running(reader.consumer):
         if policy is FAIL:
@@ -144,9 +140,9 @@ async def test_events_deleted_before_they_were_served_are_reported(ground, polic
         deleted = ground.admin.delete_records([TopicPartition(ground.topics.events, 0, 900)])
         await asyncio.gather(*(asyncio.wrap_future(each) for each in deleted.values()))
         reader.gate.set()
-        said = re.compile(r"begins at 900: \d+ offsets from (\d+) on")
-        await until(lambda: said.search(caplog.text), "it is said")
-        gap = int(said.search(caplog.text)[1])
+        gap_message = re.compile(r"begins at 900: \d+ offsets from (\d+) on")
+        await until(lambda: gap_message.search(caplog.text), "it is logged")
+        gap = int(gap_message.search(caplog.text)[1])
         served = [*range(gap), *(range(900, 1000) if policy is START_OVER else ())]
         await until(lambda: len(reader.handled) >= len(served), "what was fetched before, or is left, is served")
         assert bool(reader.cut_off()) == (policy is FAIL)

@@ -1,4 +1,4 @@
-"""From a topic of another application to a run: the three commands of docs/traces.md, as they are written there."""
+"""From a topic of another application to a run, by the three commands of docs/howto/own-traffic.md."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from kafka_helpers import DEADLINE_S, admin
 from pyarrow import parquet
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
-PAGE = Path(__file__).parents[2] / "docs" / "traces.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "own-traffic.md"
 COMMANDS = re.findall(r"^(tailpack .*orders\.parquet)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 PARTITIONS, EVENTS, SECONDS = 5, 800, 8
 

@@ -81,7 +81,7 @@ def journal() -> list[object]:
             replicas=("payment-0", "payment-1"), assignment=None, moved=2,
         ),
         TickRecord(
-            at_us=STARTED_US + 1_100_000, tick=1, policy="static", action="hold", reason="", service_rate=198.0,
+            at_us=STARTED_US + 1_100_000, tick=1, policy="static", action="no-change", reason="", service_rate=198.0,
             partitions=(PartitionState(partition=0, arrival_rate=9.0, lag=4, owner="payment-0"),), ready_replicas=1,
             requested_replicas=2, planned_replicas=2, epoch=2,
         ),

@@ -276,6 +276,6 @@ def test_a_copy_that_wakes_up_after_another_took_over_writes_nothing_more(stack:
     finally:
         frozen.kill()
         frozen.wait(10)
-    assert "stood still" in (stack.folder / "shipment.log").read_text()
+    assert "this process was paused" in (stack.folder / "shipment.log").read_text()
     assert len(written()) == len(names)
     assert stack.get("shipment", "/healthz")[0] == 200

@@ -55,7 +55,7 @@ def report_image(kubernetes: str) -> str:
 
 @pytest.fixture(scope="session")
 def greeter_image(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The image of docs/own-service.md, which the cluster has."""
+    """The image of docs/tutorials/own-consumer.md, which the cluster has."""
     if (tools := _tools()) is None:
         pytest.skip(f"nothing loads images into the cluster; {HOW}")
     reader = Reader(tmp_path_factory.mktemp("image"), "", "kubernetes", **{"tailpack:0.1.0": kubernetes})

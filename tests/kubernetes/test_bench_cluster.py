@@ -16,7 +16,7 @@ from report.result import Result
 
 @pytest.mark.timeout(900)
 def test_the_way_to_gke_but_for_its_nodes(kubernetes: str, report_image: str, tmp_path: Path) -> None:
-    """By the script of docs/gke.md, whose step `images` has brought ours: a run of pods has the files of any run."""
+    """The script of docs/howto/gke.md, whose step `images` brought ours, runs pods; they leave the files of any run."""
     registry, named, _ = kubernetes.rpartition("/tailpack:")
     if not (named and report_image.startswith(registry)):
         pytest.skip("the script names images by their registry: set TAILPACK_IMAGE to REGISTRY/tailpack:0.1.0")

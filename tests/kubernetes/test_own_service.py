@@ -1,4 +1,4 @@
-"""docs/own-service.md as pods, on a real control plane: its folder is applied, and replicas are pods of its image."""
+"""docs/tutorials/own-consumer.md as pods, on a real control plane: its folder is applied, replicas are its pods."""
 
 import shutil
 from collections.abc import Iterator

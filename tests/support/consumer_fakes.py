@@ -39,7 +39,7 @@ def records(first: int, count: int, *, timestamp: int = 0) -> list[Record]:
 
 
 def offsets(polled: Any) -> list[int]:
-    return [one.record.offset for one in polled]
+    return [record.record.offset for record in polled]
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
@@ -64,7 +64,7 @@ class FakeCoordinator:
     """Partition → offset of its last seek."""
     answers: list[Exception] = field(default_factory=list)
     """Errors of the next commits, before one is accepted."""
-    empty: bool = False
+    is_empty: bool = False
     log: list[str] = field(default_factory=list)
     query_gate: asyncio.Event | None = None
     """A query of committed offsets waits for it. None: no wait."""
@@ -73,16 +73,16 @@ class FakeCoordinator:
         await asyncio.sleep(0)
         if self.answers:
             raise self.answers.pop(0)
-        offsets_by_partition = {one.partition: offset.offset for one, offset in at.items()}
+        offsets_by_partition = {key.partition: offset.offset for key, offset in at.items()}
         self.group |= offsets_by_partition
         self.log.append(f"commit {offsets_by_partition}")
 
     async def committed_offsets(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         if partitions:
-            self.log.append(f"look up {sorted(partitions)}")
+            self.log.append(f"query {sorted(partitions)}")
             if self.query_gate is not None:
                 await self.query_gate.wait()
-        return {one: self.group[one] for one in partitions if one in self.group}, self.foreign & set(partitions)
+        return {p: self.group[p] for p in partitions if p in self.group}, self.foreign & set(partitions)
 
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
         self.fetched_partitions = frozenset(partitions)
@@ -100,7 +100,7 @@ class FakeCoordinator:
         self.log.append(f"evict {member_id}")
 
     async def group_is_empty(self) -> bool:
-        return self.empty
+        return self.is_empty
 
     def take_log(self) -> list[str]:
         """Return and clear the logged calls."""
@@ -123,10 +123,8 @@ class ServerHarness:
 
     async def serve(self, until: Callable[[], bool], *, concurrency: int = 1) -> None:
         """Run until the condition holds, or the first error."""
-        tasks = [
-            asyncio.ensure_future(each)
-            for each in (*(self.server.run() for _ in range(concurrency)), self.server.watch())
-        ]
+        jobs = (*(self.server.run() for _ in range(concurrency)), self.server.watch())
+        tasks = [asyncio.ensure_future(job) for job in jobs]
         try:
             async with asyncio.timeout(2):
                 while not until():
@@ -143,7 +141,7 @@ class ServerHarness:
 class HandoverHarness:
     """A replica without partitions in a group that answers at once. Its listeners are logged with its requests."""
 
-    logged_events = ("taken", "released", "lost")
+    logged_calls = ("taken", "released", "lost")
 
     def __init__(self, *, is_eager: bool = False, generation: int = 0, member_id: str = "me-1") -> None:
         self.group = FakeCoordinator(generation=generation, member_id=member_id)
@@ -152,25 +150,22 @@ class HandoverHarness:
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         self.assignor = PlanAssignor("me", "1", lambda: self.plan_now, is_eager=is_eager, clock=lambda: self.now_s)
         self.assignor.owned_partitions = lambda: self.queues.owned_partitions
+        listeners = {f"on_partitions_{call}": self.record(call) for call in self.logged_calls}
         self.handover = Handover(
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
             queues=self.queues,
             committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
-            calls=ListenerCalls(
-                Listeners(**{f"on_partitions_{what}": self.record(what) for what in self.logged_events})
-            ),
+            calls=ListenerCalls(Listeners(**listeners)),
             newest_plan=lambda: self.plan_now,
             is_eager=is_eager,
             max_release_s=0.02,
         )
 
-    def record(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
+    def record(self, call: str) -> Callable[[Sequence[int]], Awaitable[None]]:
         async def record_call(partitions: Sequence[int]) -> None:
-            self.group.log.append(f"{what} {list(partitions)}")
-            assert what != "taken" or not set(partitions) & set(self.queues.served_partitions), (
-                "announced before any event is handled"
-            )
+            self.group.log.append(f"{call} {list(partitions)}")
+            assert call != "taken" or not set(partitions) & set(self.queues.served_partitions), "not served before"
 
         return record_call
 
@@ -209,7 +204,7 @@ class HandoverHarness:
 class MembershipHarness(HandoverHarness):
     """A replica that follows plans in a running event loop. Only the group is fake."""
 
-    logged_events = ("released", "lost")
+    logged_calls = ("released", "lost")
 
     def __init__(self, *, is_eager: bool = False) -> None:
         super().__init__(is_eager=is_eager, generation=-1, member_id="")
@@ -250,4 +245,4 @@ class MembershipHarness(HandoverHarness):
 
     def take_log(self) -> list[str]:
         """Return and clear the logged calls of group and listeners, without fetches."""
-        return [each for each in self.group.take_log() if not each.startswith(("fetch", "look up"))]
+        return [call for call in self.group.take_log() if not call.startswith(("fetch", "query"))]

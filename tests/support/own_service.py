@@ -1,4 +1,4 @@
-"""docs/own-service.md, whose test looks at each step."""
+"""docs/tutorials/own-consumer.md, whose test looks at each step."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from kafka_helpers import admin, end_offsets, wait_for
 
 from autoscaler.live.launchers.processes import read_pid_files
 
-PAGE = follow.DOCS / "own-service.md"
+PAGE = follow.DOCS / "tutorials" / "own-consumer.md"
 PARTITIONS = 8
 
 

@@ -58,7 +58,7 @@ class PaymentGroup:
     _epoch: int = 0
 
     def __enter__(self) -> "PaymentGroup":
-        self._admin = admin(self.kafka)  # kept: its answers are lost with it
+        self._admin = admin(self.kafka)  # must outlive its answers
         client = {"bootstrap.servers": self.kafka, "log_level": 0}
         self._producer = Producer(client | {"linger.ms": 0, "enable.idempotence": True})
         self._reader = Consumer(client | {"group.id": "unused", "enable.auto.commit": False})
@@ -216,6 +216,6 @@ def assert_effects(settled: list[PaymentSettled], produced: int) -> int:
     assert len(counts) == produced
     verdicts: dict[str, tuple[object, ...]] = {}
     for each in settled:
-        said = (each.order_id, each.accepted, each.decline_reason, each.risk_score, each.timeline.offset)
-        assert verdicts.setdefault(each.payment_id, said) == said, "a repeat must be identical"
+        verdict = (each.order_id, each.accepted, each.decline_reason, each.risk_score, each.timeline.offset)
+        assert verdicts.setdefault(each.payment_id, verdict) == verdict, "a repeat must be identical"
     return len(settled) - produced

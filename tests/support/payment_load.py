@@ -53,8 +53,8 @@ class PaymentLoad:
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
             payment = request(len(self.orders))
             value = msgspec.json.encode(payment)
-            partition, told = len(self.orders) % self._partitions, partial(self._acknowledged, payment.order_id)
-            producer.produce(topic, value, key=payment.order_id, partition=partition, on_delivery=told)
+            partition, on_delivery = len(self.orders) % self._partitions, partial(self._acknowledged, payment.order_id)
+            producer.produce(topic, value, key=payment.order_id, partition=partition, on_delivery=on_delivery)
             producer.poll(0)
             self.orders.append(payment.order_id)
             due_s += self.interval_s
@@ -93,7 +93,7 @@ def assert_repeats_from(settled: list[PaymentSettled], committed: dict[int, int]
     assert all(committed.values()), f"nothing was ever committed of some partition: {committed}"
     for one in repeats(settled):
         partition, offset = one.timeline.partition or 0, one.timeline.offset or 0
-        assert partition in committed, f"nobody lost partition {partition}: {one}"
+        assert partition in committed, f"no replica lost partition {partition}: {one}"
         assert offset >= committed[partition], f"committed before its replica was lost: {one}"
 
 

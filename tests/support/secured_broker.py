@@ -75,7 +75,7 @@ class SecuredKafka:
 
 @contextmanager
 def secured_kafka(folder: Path, *, prefix: str) -> Iterator[SecuredKafka]:
-    """Run a broker on which USER may do what docs/kafka.md asks for, on names that start with `prefix`."""
+    """Run a broker on which USER may do what docs/howto/own-kafka.md asks for, on names that start with `prefix`."""
     folder.mkdir(parents=True, exist_ok=True)
     ca, keystore = _certificates(folder)
     port = free_port()

@@ -80,7 +80,7 @@ class Stack:
                 "DATA_DIR": str(self.folder),
                 "HTTP_PORT": str(self.ports[service]),
                 "PAYMENT_PARTITIONS": str(PARTITIONS),
-                "GROUPING": "explicit",
+                "PARTITIONER": "explicit",
                 "DEMO": "true",
                 "INSTANCE": instance or "0",
                 **self.settings,

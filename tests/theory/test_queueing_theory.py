@@ -54,7 +54,7 @@ def test_waiting_times_match_m_m_1(rho):
     wait_s = (served(workload, distribution=Distribution.EXPONENTIAL).started_us - workload.intended_us) / 1e6
 
     assert wait_s.mean() / SERVICE_TIME_S == pytest.approx(rho / (1 - rho), abs=4 * deviation_of_mean_wait(rho, EVENTS))
-    assert (wait_s == 0).mean() == pytest.approx(1 - rho, abs=0.01), "an event finds nobody with probability 1 − ρ"
+    assert (wait_s == 0).mean() == pytest.approx(1 - rho, abs=0.01), "an event does not wait with probability 1 − ρ"
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.5, 0.7, 0.8])
@@ -107,7 +107,7 @@ def test_littles_law_holds_to_the_microsecond(engine_type):
         present_us += int(engine.produced().sum() - engine.committed().sum())
     latency_us = engine.take().done_us - workload.intended_us
 
-    # An event is not yet seen at the moment of its arrival, hence the 1; the mean of this is L = λ W.
+    # An event does not count itself at its arrival, hence the 1; the mean of this is L = λ W.
     assert present_us == (latency_us - 1).sum() > 300 * 20
 
 
@@ -143,4 +143,4 @@ def test_every_event_is_served_once_and_in_order(gaps, handovers, distribution):
         order = np.argsort(outcome.started_us[events], kind="stable")
         assert (outcome.done_us[events][order][:-1] <= outcome.started_us[events][order][1:]).all(), "one at a time"
     for partition in range(3):
-        assert (np.diff(outcome.started_us[workload.partition == partition]) > 0).all(), "order is kept"
+        assert (np.diff(outcome.started_us[workload.partition == partition]) > 0).all(), "events are served in order"

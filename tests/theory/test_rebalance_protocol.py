@@ -13,18 +13,7 @@ import pytest
 from theory.rebalance.checks import ViolationError
 from theory.rebalance.group import Group
 from theory.rebalance.replica import SESSION_S
-from theory.rebalance.schedule import (
-    all_of,
-    cut,
-    evict,
-    freeze,
-    kill,
-    random_scenario,
-    reset,
-    restart,
-    set_service_time,
-    swap,
-)
+from theory.rebalance.schedule import all_of, cut, evict, freeze, kill, random_scenario, reset, restart, serve_in, swap
 
 from services.consumer import assignor, coordinator, rebalance
 from services.consumer.handover import Handover
@@ -152,20 +141,20 @@ PLANTED_FAULTS = {
 }
 
 
-def _run_until_violation(planted):
+def _run_until_violation(patches_by_target):
     with ExitStack() as patches:
-        for (owner, name), wrong in planted.items():
-            patches.enter_context(patch.object(owner, name, wrong))
+        for (owner, name), faulty in patches_by_target.items():
+            patches.enter_context(patch.object(owner, name, faulty))
         for seed in range(60):
             random_scenario(seed).run()
 
 
 @pytest.mark.parametrize("fault", PLANTED_FAULTS)
 def test_a_planted_fault_is_detected(fault):
-    planted, seen = PLANTED_FAULTS[fault]
+    patches_by_target, message = PLANTED_FAULTS[fault]
 
-    with pytest.raises(ViolationError, match=seen):
-        _run_until_violation(planted)
+    with pytest.raises(ViolationError, match=message):
+        _run_until_violation(patches_by_target)
 
 
 def test_a_lease_that_runs_from_the_time_of_the_answer_is_detected(monkeypatch):
@@ -183,11 +172,8 @@ def _answers_are_late_and_then_there_are_none():
     late_s = dict.fromkeys(range(1, 2000), 0.14 * SESSION_S)
     for tenth in range(10, 20):
         cut_s = 0.1 * tenth * SESSION_S
-        actions = [
-            (0.1, set_service_time(0.08)),
-            (cut_s, cut(0, 1.5 * SESSION_S)),
-            (cut_s + 1.5 * SESSION_S, set_service_time(0.001)),
-        ]
+        down_s = 1.5 * SESSION_S
+        actions = [(0.1, serve_in(0.08)), (cut_s, cut(0, down_s)), (cut_s + down_s, serve_in(0.001))]
         swap(rate=20, actions=actions, late_s=late_s).run()
 
 

@@ -49,7 +49,7 @@ def test_an_error_in_python_is_found_at_its_line_in_docstrings_of_fields_and_in_
 def test_every_place_belongs_to_a_group_that_has_a_limit() -> None:
     places = (
         "README.md",
-        "docs/keda.md",
+        "docs/howto/keda.md",
         "docs/reference/metrics.md",
         "tailpack run --seed",
         ".ci/run",

@@ -11,7 +11,7 @@ from contracts.settings import Settings, setting
 
 @dataclass(frozen=True, kw_only=True)
 class LagThresholdSettings(Settings):
-    """What it can be told, as --set policy.lag_per_replica=20."""
+    """Options of the policy, for example --set policy.lag_per_replica=20."""
 
     lag_per_replica: int = setting(50, "events", least=1)
     """Lag that a replica may have."""

@@ -62,9 +62,7 @@ class Checks:
         what = f"{process.name} starts event {offset} of partition {partition}"
         proof_age_s = now_s - self._proof_s.get(process, float("-inf"))
         if proof_age_s > self.session_s + START_SLACK_S:
-            self._report(
-                f"{what} {proof_age_s:.3f} s after its last proof of membership was requested: its lease is expired"
-            )
+            self._report(f"{what} {proof_age_s:.3f} s after its last proof of membership: its lease is expired")
         if self._proof_s.get(process, 0.0) < process.stood_still_s:
             self._report(f"{what}, having stood still, before a new proof of membership")
         if offset > max(begun, default=-1) + 1:
@@ -108,9 +106,7 @@ class Checks:
             done = self._done.get((process, p), 0)
             if self.cluster.committed.get(p, 0) < done:
                 committed = self.cluster.committed.get(p, 0)
-                self._report(
-                    f"{process.name} announces released for partition {p}, done to {done}, committed to {committed}"
-                )
+                self._report(f"{process.name} announces released for partition {p} at {done}, committed to {committed}")
 
     def pending_work(self) -> str:
         """Return which partitions are not served or committed to their ends. Empty: none."""

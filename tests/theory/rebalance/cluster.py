@@ -142,17 +142,17 @@ class Cluster:
             error = NONE if self.leader(p) == node else NOT_LEADER
             return p, error, -1, 0 if at_ms == -2 else len(self.logs[topic, p].records)
 
-        asked = [(topic, [found(topic, p, at_ms) for p, at_ms in parts]) for topic, parts in request.topics]
-        reply(request.RESPONSE_TYPE(0, asked))
+        requested = [(topic, [found(topic, p, at_ms) for p, at_ms in parts]) for topic, parts in request.topics]
+        reply(request.RESPONSE_TYPE(0, requested))
 
     def _fetch(self, node: int, process: Process, request: Any, reply: Reply) -> None:
-        asked = {(topic, p): offset for topic, parts in sorted(request.topics) for p, offset, _ in sorted(parts)}
-        answers = {at: self._fetched(node, at, offset) for at, offset in asked.items()}
+        requested = {(topic, p): offset for topic, parts in sorted(request.topics) for p, offset, _ in sorted(parts)}
+        answers = {at: self._fetched(node, at, offset) for at, offset in requested.items()}
 
         def answer() -> None:
             if waits in self._waiting:
                 self._waiting.remove(waits)
-                answers.update({at: self._fetched(node, at, offset) for at, offset in asked.items()})
+                answers.update({at: self._fetched(node, at, offset) for at, offset in requested.items()})
                 reply(make_response())
 
         def make_response() -> Any:
@@ -164,7 +164,7 @@ class Cluster:
         if any(error or records for error, _, records in answers.values()) or request.max_wait_time <= 0:
             reply(make_response())
         else:
-            waits = (set(asked), answer)
+            waits = (set(requested), answer)
             self._waiting.append(waits)
             self.sim.at(self.sim.now_s + request.max_wait_time / 1000, answer)
 

@@ -87,8 +87,8 @@ class Replica(Process):
         try:
             await self.consumer.run(self._stop)
             self.ended = "stopped"
-        except Exception as wrong:
-            self.ended = f"{type(wrong).__name__}: {wrong}"
+        except Exception as error:
+            self.ended = f"{type(error).__name__}: {error}"
         self.kill()
 
     async def _handle(self, event: Event) -> Any:

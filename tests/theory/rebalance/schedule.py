@@ -78,7 +78,7 @@ class Scenario:
         if is_fault:
             self.checks.record_fault(what)
 
-    def plan(self, owners: list[str], *gone: Replica) -> None:
+    def plan(self, owners: list[str], *dead: Replica) -> None:
         """Write a plan with the owner of each partition and evictions of dead replicas."""
         self.epoch += 1
         plan = PlanRecord(
@@ -87,7 +87,7 @@ class Scenario:
             replicas=tuple(sorted(set(owners))),
             assignment=dict(enumerate(owners)),
             reason="",
-            evictions=tuple(Eviction(replica=one.name, member_id=one.member_id, incarnation="") for one in gone),
+            evictions=tuple(Eviction(replica=r.name, member_id=r.member_id, incarnation="") for r in dead),
         )
         self.owners = owners
         self.log_event(f"plan {self.epoch} {' '.join(owners)}")
@@ -194,7 +194,7 @@ def slow(number: int, for_s: float) -> Action:
     return action
 
 
-def set_service_time(service_s: float) -> Action:
+def serve_in(service_s: float) -> Action:
     """Set the service time of all replicas."""
 
     def action(scenario: Scenario) -> None:
@@ -230,7 +230,7 @@ def restart(node: int, down_s: float) -> Action:
 
 def vanish(node: int, away_s: float) -> Action:
     def action(scenario: Scenario) -> None:
-        scenario.log_event(f"node {node} is gone for {away_s:.2f} s", is_fault=True)
+        scenario.log_event(f"node {node} is away for {away_s:.2f} s", is_fault=True)
         scenario.cluster.vanish(node, away_s)
 
     return action

@@ -16,7 +16,7 @@ DAY_TICKS = 86_400
 
 def tick(number: int, partitions: Sequence[PartitionState], reason: str = "nothing to do") -> TickRecord:
     return TickRecord(
-        at_us=number * 1_000_000, tick=number, policy="linear", action="hold", reason=reason, service_rate=200.0,
+        at_us=number * 1_000_000, tick=number, policy="linear", action="no-change", reason=reason, service_rate=200.0,
         partitions=tuple(partitions), ready_replicas=2, requested_replicas=2, planned_replicas=2, epoch=1,
     )  # fmt: skip
 

@@ -77,7 +77,7 @@ def test_a_record_is_read_as_it_was_written_and_what_a_newer_version_adds_is_pas
 
 @pytest.mark.parametrize("kind", TOPIC_RECORDS, ids=lambda kind: kind.__name__)
 def test_every_record_carries_its_version(kind: type[msgspec.Struct]) -> None:
-    versions = {"events": events.SCHEMA_VERSION, "journal": 1, "plan": plan.PLAN_VERSION, "progress": 1}
+    versions = {"events": events.SCHEMA_VERSION, "journal": 2, "plan": plan.PLAN_VERSION, "progress": 2}
     defaults = {field.name: field.default for field in msgspec.structs.fields(kind)}
     assert defaults["v"] == versions[kind.__module__.rpartition(".")[2]]
     assert not kind.__struct_config__.omit_defaults, "the version would be left out"

@@ -1,10 +1,11 @@
 """A page is followed block by block, and no block of a tutorial or guide is left out."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
-from follow import DOCS, TAGS, Reader, blocks
+from follow import DOCS, ROOT, TAGS, Reader, blocks
 
 TEXT = """# A page
 
@@ -45,7 +46,7 @@ def test_a_page_is_followed_from_top_to_bottom_without_the_blocks_of_another_sui
     assert (tmp_path / "there").exists()
 
 
-PAGES = [DOCS / "own-service.md", *(DOCS / "tutorials").rglob("*.md"), *(DOCS / "howto").rglob("*.md")]
+PAGES = [*(DOCS / "tutorials").rglob("*.md"), *(DOCS / "howto").rglob("*.md")]
 LANGUAGES = {"sh", "python", "toml", "yaml", "dockerfile", "properties", "json", "text"}
 
 
@@ -54,3 +55,25 @@ def test_no_block_is_left_out_by_its_tag_language_or_indent(page: Path) -> None:
     assert {tag for one in blocks(page) for tag in one.tags if not TAGS.fullmatch(tag)} == set()
     assert {one.language for one in blocks(page)} <= LANGUAGES
     assert re.findall(r"^ +```\w.*", page.read_text("utf-8"), re.MULTILINE) == []
+
+
+PACKAGES = ("autoscaler", "bench", "contracts", "grouping", "loadgen", "report", "services", "tailpack")
+
+
+def printed_texts() -> str:
+    """Return every string of the product, an f-string without its values, and the script that makes the environment."""
+    found = [(ROOT / "infra" / "bootstrap.sh").read_text("utf-8")]
+    for file in (file for package in PACKAGES for file in (ROOT / package).rglob("*.py")):
+        nodes = ast.walk(ast.parse(file.read_text("utf-8")))
+        found += [one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return "\n".join(found)
+
+
+def test_the_programs_print_each_line_that_troubleshoot_explains() -> None:
+    page = (DOCS / "howto" / "troubleshoot.md").read_text("utf-8")
+    lines = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
+    parts = {part.strip() for line in lines for part in line.split("…")}
+    texts = printed_texts()
+
+    assert len(parts) > 50
+    assert {part for part in parts if part not in texts} == set()

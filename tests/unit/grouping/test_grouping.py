@@ -1,4 +1,4 @@
-"""Groupings by what they promise; and the same choices whether interpreted, as in Order, or compiled, as in a study."""
+"""Partitioners have their documented properties and choose the same, interpreted (Order) and compiled (studies)."""
 
 from collections import Counter, defaultdict
 from zlib import crc32
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.jit import compiled
 from grouping import Partitioner
-from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVED, choose, record_signal
+from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
 from grouping.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
 from studies.consistent_grouping import PARTITIONERS
 from studies.grouped_streams import Arrivals, Stream, play, row, stacked
@@ -28,14 +28,16 @@ COMPILED = compiled(_choose_all, (*HELPERS, row))
 
 
 def stream(skew: float = 1.2, workers: int = 9, seed: int = 3) -> list[str]:
-    """Keys of events, by Zipf's law."""
+    """Return the keys of events, by Zipf's law."""
     arrivals = Arrivals(Stream(events=EVENTS, skew=skew, capacities=((1.0,) * workers,), seed=seed))
     return [f"k{key}" for key in arrivals.keys]
 
 
-def placed(grouping: Partitioner, keys: list[str], partitions: int = 9) -> tuple[Counter[int], dict[str, set[int]]]:
-    """Events of each partition, partitions of each key."""
-    source, loads, of_key = Source(grouping, partitions), Counter(), defaultdict(set)
+def distribute(
+    partitioner: Partitioner, keys: list[str], partitions: int = 9
+) -> tuple[Counter[int], dict[str, set[int]]]:
+    """Return the events of each partition and the partitions of each key."""
+    source, loads, of_key = Source(partitioner, partitions), Counter(), defaultdict(set)
     for key in keys:
         at = source.choose(key)
         loads[at] += 1
@@ -43,42 +45,42 @@ def placed(grouping: Partitioner, keys: list[str], partitions: int = 9) -> tuple
     return loads, of_key
 
 
-@pytest.mark.parametrize("grouping", PARTITIONERS)
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
 @pytest.mark.parametrize("workers", [1, 2, 9])
-def test_interpreted_and_compiled_choices_are_the_same(grouping: Partitioner, workers: int) -> None:
+def test_interpreted_and_compiled_choices_are_the_same(partitioner: Partitioner, workers: int) -> None:
     hashes = np.array([crc32(key.encode()) for key in stream(workers=workers)], dtype=np.int64)
-    state = new_state(grouping, workers)
-    alone = [choose(RULES[grouping], 0.01, state, key) for key in hashes.tolist()]
+    state = new_state(partitioner, workers)
+    interpreted = [choose(RULES[partitioner], 0.01, state, key) for key in hashes.tolist()]
     chosen = np.zeros(len(hashes), dtype=np.int64)
-    COMPILED(RULES[grouping], stacked(grouping, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
-    assert alone == chosen.tolist()
-    assert set(alone) <= set(range(workers))
+    COMPILED(RULES[partitioner], stacked(partitioner, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
+    assert interpreted == chosen.tolist()
+    assert set(interpreted) <= set(range(workers))
 
 
-def test_key_grouping_alone_keeps_the_events_of_a_key_together() -> None:
+def test_only_key_grouping_keeps_the_events_of_a_key_in_one_partition() -> None:
     keys = stream()
-    for grouping in PARTITIONERS:
-        split = any(len(partitions) > 1 for partitions in placed(grouping, keys)[1].values())
-        assert split != grouping.keeps_key_order, grouping
+    for partitioner in PARTITIONERS:
+        split = any(len(partitions) > 1 for partitions in distribute(partitioner, keys)[1].values())
+        assert split != partitioner.keeps_key_order, partitioner
     assert not Partitioner.EXPLICIT.keeps_key_order
 
 
 @pytest.mark.parametrize(
-    "grouping", [Partitioner.PORC, Partitioner.CH, Partitioner.POTC, Partitioner.SG, Partitioner.STICKY_SPLIT]
+    "partitioner", [Partitioner.PORC, Partitioner.CH, Partitioner.POTC, Partitioner.SG, Partitioner.STICKY_SPLIT]
 )
 @pytest.mark.parametrize("skew", [0.4, 1.2, 2.0])
-def test_loads_stay_even_whatever_the_skew(grouping: Partitioner, skew: float) -> None:
-    loads, _ = placed(grouping, stream(skew))
-    by_chance = 1.08 if grouping is Partitioner.STICKY_SPLIT else 1.04  # it leaves most keys where their hashes lie
-    assert max(loads.values()) <= by_chance * EVENTS / 9 + 1
+def test_loads_stay_even_at_any_skew(partitioner: Partitioner, skew: float) -> None:
+    loads, _ = distribute(partitioner, stream(skew))
+    tolerance = 1.08 if partitioner is Partitioner.STICKY_SPLIT else 1.04  # most keys stay at home
+    assert max(loads.values()) <= tolerance * EVENTS / 9 + 1
 
 
-def test_memory_of_each_rule() -> None:
+def test_partitions_of_a_key_differ_by_partitioner_as_documented() -> None:
     keys = stream(1.0)
     distinct = len(set(keys))
     memory = {
-        one: sum(map(len, placed(one, keys)[1].values())) / distinct
-        for one in PARTITIONERS
+        partitioner: sum(map(len, distribute(partitioner, keys)[1].values())) / distinct
+        for partitioner in PARTITIONERS
     }  # fmt: skip
     assert memory[Partitioner.KG] == 1 < memory[Partitioner.STICKY_SPLIT] < 1.05
     assert (
@@ -86,10 +88,10 @@ def test_memory_of_each_rule() -> None:
         < min(memory[Partitioner.PKG], memory[Partitioner.PORC])
         < memory[Partitioner.POTC]
     )
-    assert max(map(len, placed(Partitioner.PKG, keys)[1].values())) == 2
+    assert max(map(len, distribute(Partitioner.PKG, keys)[1].values())) == 2
 
 
-def test_a_split_is_for_keys_that_need_it_and_ends_with_the_need() -> None:
+def test_sticky_split_splits_only_hot_keys_and_ends_the_split_afterwards() -> None:
     source = Source(Partitioner.STICKY_SPLIT, 8)
     mixed_in = [f"k{number % 4000}" for number in range(8000)]
     hot = [source.choose("hot" if number % 2 else key) for number, key in enumerate(mixed_in)]
@@ -97,14 +99,14 @@ def test_a_split_is_for_keys_that_need_it_and_ends_with_the_need() -> None:
     calm = [f"k{number % 4000}" for number in range(200_000)]
     homes = {key: crc32(key.encode()) % 8 for key in calm[:4000]}
     assert [source.choose(key) for key in calm][-4000:] == [homes[key] for key in calm[-4000:]]
-    assert {source.choose("hot") for _ in range(15)} == {crc32(b"hot") % 8}, "it is no flood any more"
+    assert {source.choose("hot") for _ in range(15)} == {crc32(b"hot") % 8}, "the key is not hot any more"
 
 
-def test_a_virtual_worker_moves_when_a_busy_and_an_idle_one_have_said_so() -> None:
+def test_a_virtual_worker_moves_from_a_busy_to_an_idle_worker() -> None:
     state = new_state(Partitioner.CG, 3, virtual=2)
     before = [choose(CG, 0.01, state, key * 7919) for key in range(600)]
     record_signal(state, 0, BUSY)
-    assert state.owner == [0, 1, 2, 0, 1, 2], "nobody is idle"
+    assert state.owner == [0, 1, 2, 0, 1, 2], "no worker is idle"
     record_signal(state, 2, IDLE)
     assert sorted(state.owner) == [0, 1, 1, 2, 2, 2]
     after = [choose(CG, 0.01, state, key * 7919) for key in range(600)]
@@ -112,11 +114,11 @@ def test_a_virtual_worker_moves_when_a_busy_and_an_idle_one_have_said_so() -> No
     assert Counter(after)[0] == pytest.approx(100, abs=15)
     record_signal(state, 0, BUSY)
     record_signal(state, 1, IDLE)
-    assert Counter(state.owner)[0] == 1, "a busy one keeps one"
-    assert state.numbers[MOVED] == 1
+    assert Counter(state.owner)[0] == 1, "a busy worker keeps its last virtual worker"
+    assert state.numbers[MOVE_COUNT] == 1
 
 
-def test_who_has_waited_longest_is_relieved_first() -> None:
+def test_the_worker_that_is_busy_longest_is_relieved_first() -> None:
     state = new_state(Partitioner.CG, 3, virtual=2)
     for busy in (1, 0):
         record_signal(state, busy, BUSY)
@@ -127,17 +129,17 @@ def test_who_has_waited_longest_is_relieved_first() -> None:
 
 @given(st.lists(st.text(max_size=8), max_size=60), st.integers(1, 12), st.sampled_from(PARTITIONERS))
 @settings(max_examples=60, deadline=None)
-def test_any_key_has_a_partition(keys: list[str], partitions: int, grouping: Partitioner) -> None:
-    source = Source(grouping, partitions, number=5)
+def test_any_key_gets_a_partition(keys: list[str], partitions: int, partitioner: Partitioner) -> None:
+    source = Source(partitioner, partitions, number=5)
     for number, key in enumerate(keys):
         at = source.choose(key)
         assert 0 <= at < partitions
         source.record_wait(at, number % 3, 3.0 * number, busy_s=1.5, idle_s=0.5)
 
 
-def test_workers_that_differ_are_evened_out_by_consistent_grouping_alone() -> None:
+def test_only_consistent_grouping_balances_unequal_workers() -> None:
     arrivals = Arrivals(Stream(events=400_000, skew=1.0, capacities=((1.0,) * 8 + (3.0, 5.0),), sources=3))
     others = (Partitioner.SG, Partitioner.PORC)
-    played = {one: play(arrivals, one) for one in (Partitioner.CG, *others)}
-    assert played[Partitioner.CG]["imbalance"] < 0.5 * played[Partitioner.SG]["imbalance"]
-    assert played[Partitioner.CG]["queue_end_s"] < 0.5 * min(played[one]["queue_end_s"] for one in others)
+    results = {partitioner: play(arrivals, partitioner) for partitioner in (Partitioner.CG, *others)}
+    assert results[Partitioner.CG]["imbalance"] < 0.5 * results[Partitioner.SG]["imbalance"]
+    assert results[Partitioner.CG]["queue_end_s"] < 0.5 * min(results[other]["queue_end_s"] for other in others)

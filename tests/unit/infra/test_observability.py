@@ -26,7 +26,7 @@ def test_every_query_asks_for_declared_metrics():
 
 
 def test_every_alert_is_described():
-    page = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "howto" / "operate.md").read_text(encoding="utf-8")
     alerts = {rule["alert"] for rule in RULES if "alert" in rule}
     assert set(re.findall(r"`(Tailpack\w+)`", page)) == alerts
 

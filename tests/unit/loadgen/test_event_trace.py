@@ -1,4 +1,4 @@
-"""A trace of single events is streamed as it stands, or its first mistake is named by file and row."""
+"""A trace of single events is read unchanged, or its first error is named by file and row."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
 from loadgen import trace_file
 from loadgen.schedule import NO_KEY
-from loadgen.trace import EventTrace, joined, read_trace
+from loadgen.trace import EventTrace, join_schedules, read_trace
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -23,7 +23,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def events_of(trace: EventTrace) -> list[tuple[int, int]]:
-    whole = joined(list(trace.chunks()))
+    whole = join_schedules(list(trace.chunks()))
     return list(zip(whole.offset_us.tolist(), whole.partition.tolist(), strict=True))
 
 
@@ -35,7 +35,7 @@ def events_of(trace: EventTrace) -> list[tuple[int, int]]:
         'key,partition,at_s\n"a, b",1,0.1\n,0,5e-1\nc,1,"2.25"\n',
     ],
 )
-def test_what_other_programs_write_is_read(tmp_path: Path, text: str) -> None:
+def test_files_of_other_programs_are_read(tmp_path: Path, text: str) -> None:
     trace = read_trace(written(tmp_path, text), 3)
     assert isinstance(trace, EventTrace)
     assert events_of(trace) == [(100_000, 1), (500_000, 0), (2_250_000, 1)]
@@ -49,19 +49,21 @@ def test_what_other_programs_write_is_read(tmp_path: Path, text: str) -> None:
         ("at_s,partition\n-0.1,1\n", "line 2: at_s = -0.1: is negative"),
         ("at_s,partition\n0,1\nsoon,1\n", "line 3: at_s = 'soon': is not a number"),
         ("at_s,partition\n0.1,1\n\n0.2,1\n", "line 3: at_s is empty"),
-        ("at_s,partition\n0.5,1\n0.1,1\n", "line 3: at_s = 0.1: is before the event above; sort them by at_s"),
+        ("at_s,partition\n0.5,1\n0.1,1\n", "line 3: at_s = 0.1: is before the event above; sort the events by at_s"),
         ("at_s,partition\n0.1,1\n0.2\n", "line 3: Expected 2 columns, got 1: 0.2"),
         ("at_s,partition\n", "it has no event"),
         ("at_s,abschnitt\n0,1\n", "line 1: 'at_s,abschnitt' is not the header; must be second,events or"),
     ],
 )
-def test_the_first_mistake_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
-    with pytest.raises(InvalidSettingsError) as wrong:
+def test_the_first_error_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
+    with pytest.raises(InvalidSettingsError) as error:
         read_trace(written(tmp_path, text), 3)
-    assert str(wrong.value).startswith(f"mine.csv: {problem}")
+    assert str(error.value).startswith(f"mine.csv: {problem}")
 
 
-def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_have_every_event_once_and_keep_events_of_the_same_time_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trace_file, "BATCH_ROWS", 7)
     random = np.random.default_rng(5)
     at_s, partition = np.sort(random.integers(0, 20, 200)) / 4, random.integers(0, 6, 200)
@@ -74,20 +76,20 @@ def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monk
     assert all(end < begin for (_, end), (begin, _) in pairwise(edges))
 
 
-def test_events_that_name_more_partitions_than_the_scenario_has_set_them(tmp_path: Path) -> None:
+def test_a_trace_with_more_partitions_than_the_scenario_sets_their_number(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, "at_s,partition\n0.1,0\n0.2,11\n"), 5)
     assert load_scenario("w1").playing(trace).payment.partitions == trace.partitions == 12
 
 
-def test_a_scenario_sends_them_at_their_own_times_live_and_simulated(tmp_path: Path) -> None:
+def test_events_keep_their_own_times_live_and_simulated(tmp_path: Path) -> None:
     path = written(tmp_path, "at_s,partition,key\n0.1,1,a\n0.5,4,b\n2.25,1,a\n")
     scenario = load_scenario("w1", {"load.trace": str(path), "load.spacing": "smooth"})
     trace = read_trace(path, scenario.payment.partitions)
     sent = sent_by(scenario, trace)
     assert (sent.events, sent.duration_s, sent.partitions) == (3, 3, 5)
     live = scenario.playing(trace).for_live().load_spec().schedule()
-    (one,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
-    assert one.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
+    (chunk,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
+    assert chunk.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
     assert live.partition.tolist() == [1, 4, 1]
     assert live.key is not None
     assert live.key[0] == live.key[2] != live.key[1]
@@ -106,31 +108,31 @@ def test_events_per_second_are_sent_live_as_they_are_simulated(tmp_path: Path, t
 
 
 @pytest.mark.parametrize("columns", ["at_s,partition,key\n{}", "at_s,key\n{}"])
-def test_a_grouping_chooses_anew_by_the_keys_that_events_have(tmp_path: Path, columns: str) -> None:
-    placed = "partition" in columns
-    rows = "".join(f"{n / 100},{f'{n % 5},' if placed else ''}{'abcdefgh'[n % 8]}\n" for n in range(400))
+def test_a_partitioner_moves_events_by_their_keys(tmp_path: Path, columns: str) -> None:
+    has_partition = "partition" in columns
+    rows = "".join(f"{n / 100},{f'{n % 5},' if has_partition else ''}{'abcdefgh'[n % 8]}\n" for n in range(400))
     path = written(tmp_path, columns.format(rows))
-    scenario = load_scenario("w1-skew9", {"load.trace": str(path), "grouping": "kg", "max_replicas": 5})
+    scenario = load_scenario("w1-skew9", {"load.trace": str(path), "partitioner": "kg", "max_replicas": 5})
     trace = read_trace(path, 9)
     live = scenario.playing(trace).for_live().load_spec().schedule()
-    simulated = joined(list(sent_by(scenario).chunks()))
+    simulated = join_schedules(list(sent_by(scenario).chunks()))
     assert live.partition.tolist() == simulated.partition.tolist()
     owners = {}
     for key, partition in zip(live.key.tolist(), live.partition.tolist(), strict=True):
         owners.setdefault(key, set()).add(partition)
     assert len(owners) == 8
-    assert all(len(one) == 1 for one in owners.values()), "kg keeps a key together"
+    assert all(len(partitions) == 1 for partitions in owners.values()), "kg keeps a key together"
 
 
-def test_without_a_partition_its_key_chooses_and_those_without_are_spread(tmp_path: Path) -> None:
+def test_without_a_partition_column_keys_choose_and_keyless_events_are_spread(tmp_path: Path) -> None:
     rows = "".join(f"{n / 1000},{f'user-{n % 100}' if n % 2 else ''}\n" for n in range(4000))
     trace = read_trace(written(tmp_path, "at_s,key\n" + rows), 4)
-    whole = joined(list(trace.chunks(keys=True)))
+    whole = join_schedules(list(trace.chunks(keys=True)))
     assert np.array_equal(trace.counts.sum(axis=0), np.bincount(whole.partition, minlength=4))
     keyless = whole.key == NO_KEY
     assert np.bincount(whole.partition[keyless]).min() > 400, "2,000 over all four"
     pairs = set(zip(whole.key[~keyless].tolist(), whole.partition[~keyless].tolist(), strict=True))
     assert len(pairs) == 50
     assert len({partition for _, partition in pairs}) == 4
-    with pytest.raises(InvalidSettingsError, match="line 2: there is no column partition: say how many"):
+    with pytest.raises(InvalidSettingsError, match="line 2: there is no column partition: set the number"):
         read_trace(tmp_path / "mine.csv")

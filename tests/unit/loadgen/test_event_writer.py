@@ -1,4 +1,4 @@
-"""Rows in any order become a file in order of time, however little memory there is."""
+"""Rows in any order become a file sorted by time, with little memory."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_rows_in_any_order_become_sorted_groups_and_equal_times_keep_their_order
     assert parquet.ParquetFile(tmp_path / "mine.parquet").num_row_groups == 5
 
 
-def test_what_is_written_is_a_trace_that_knows_its_topic(tmp_path: Path) -> None:
+def test_the_file_is_a_trace_with_the_partitions_of_its_topic(tmp_path: Path) -> None:
     writer = EventWriter(tmp_path)
     for at_ms, key, partition in ((5_700, 9, 1), (5_300, NO_KEY, 0), (7_001, 9, 1)):
         writer.add([(at_ms, key, partition, 10)])

@@ -1,4 +1,4 @@
-"""The generator's own account: when is a run valid, when complete."""
+"""The result of the generator: percentiles, and the combination of several parts."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 
 from loadgen.result import RESULT_FILE, GeneratorResult, all_exist, lateness_percentile_us
 
-ACCOUNT = GeneratorResult(
+RESULT = GeneratorResult(
     scheduled=10,
     produced=10,
     acknowledged=10,
@@ -32,13 +32,13 @@ def test_percentiles_are_nearest_rank() -> None:
     assert lateness_percentile_us(lateness_us[:0], 0.5) is None
 
 
-def test_the_parts_of_a_load_are_read_as_one_whole(tmp_path: Path) -> None:
+def test_the_results_of_all_parts_are_combined(tmp_path: Path) -> None:
     worse = msgspec.structs.replace(
-        ACCOUNT, lateness_p99_us=26_000, valid=False, acknowledged=9, failed=1, started_us=None, first_error="full"
+        RESULT, lateness_p99_us=26_000, valid=False, acknowledged=9, failed=1, started_us=None, first_error="full"
     )
-    for number, one in enumerate((ACCOUNT, worse), start=1):
+    for number, result in enumerate((RESULT, worse), start=1):
         assert not all_exist(tmp_path, RESULT_FILE, 2)
-        one.save(tmp_path, number, 2)
+        result.save(tmp_path, number, 2)
     whole = GeneratorResult.load(tmp_path, 2)
     assert (whole.scheduled, whole.acknowledged, whole.failed, whole.parts) == (20, 19, 1, 2)
     assert (whole.valid, whole.complete, whole.first_error) == (False, False, "full")

@@ -1,4 +1,4 @@
-"""Orders: valid unless asked otherwise, the same whenever asked for, in records that carry what the services expect."""
+"""Orders are valid by default and reproducible, in records with the headers that services expect."""
 
 import uuid
 from zlib import crc32
@@ -25,7 +25,7 @@ numbers = st.integers(0, 2**40)
 
 
 def passes_luhn(number: str) -> bool:
-    """The rule as ISO/IEC 7812-1 puts it, written another way than in the generator."""
+    """Check the Luhn digit by ISO/IEC 7812-1, independently of the generator."""
     digits = [int(digit) for digit in number]
     for place in range(len(digits) - 2, -1, -2):
         digits[place] = sum(divmod(digits[place] * 2, 10))
@@ -43,15 +43,15 @@ def test_every_order_is_valid(number: int, seed: int) -> None:
     assert len(msgspec.json.encode(order)) < MAX_ORDER_BYTES
 
 
-def test_no_two_orders_share_an_id_in_one_run_or_two() -> None:
+def test_order_ids_are_unique_within_and_across_runs() -> None:
     run_id = uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "tailpack:orders"), "a:1")
     assert Orders("a", 1).order_id(7) == str(uuid.uuid5(run_id, "7"))
     ids = {Orders(run, seed).order_id(number) for run in ("a", "b") for seed in (1, 2) for number in range(500)}
     assert len(ids) == 2000
 
 
-def test_a_flawed_order_is_wrong_in_that_one_way() -> None:
-    sound, flawed = Orders("run", 1), Orders("run", 1, invalid_share=1.0)
+def test_a_flawed_order_is_wrong_only_in_its_flaw() -> None:
+    valid, flawed = Orders("run", 1), Orders("run", 1, invalid_share=1.0)
     changed = {
         Flaw.AMOUNT: "amount_minor",
         Flaw.CARD: "card_number",
@@ -61,7 +61,7 @@ def test_a_flawed_order_is_wrong_in_that_one_way() -> None:
     for number in range(100):
         flaw = flawed.flaw(number)
         assert flaw is not None
-        before, after = (msgspec.structs.asdict(orders.order(number)) for orders in (sound, flawed))
+        before, after = (msgspec.structs.asdict(orders.order(number)) for orders in (valid, flawed))
         assert [field for field in before if before[field] != after[field]] == [changed[flaw]]
     cards = [flawed.order(number).card_number for number in range(500) if flawed.flaw(number) is Flaw.CARD]
     assert not any(map(passes_luhn, cards))
@@ -70,13 +70,13 @@ def test_a_flawed_order_is_wrong_in_that_one_way() -> None:
 START_US = 1_700_000_000_000_000
 
 
-def spec(topology: Topology, grouping: Partitioner = Partitioner.EXPLICIT) -> LoadSpec:
+def spec(topology: Topology, partitioner: Partitioner = Partitioner.EXPLICIT) -> LoadSpec:
     return LoadSpec(
         topology=topology,
         workload="smoke",
         spacing=Spacing.SMOOTH,
         split=Split.EVEN,
-        grouping=grouping,
+        partitioner=partitioner,
         duration_s=2,
         partitions=5,
         latency_target_s=0.5,
@@ -84,18 +84,18 @@ def spec(topology: Topology, grouping: Partitioner = Partitioner.EXPLICIT) -> Lo
 
 
 def records(load: LoadSpec) -> list:
-    made = events(load, load.schedule(), Orders("run", 0), START_US)
-    return [event(START_US + 7) for event in made]
+    prepared = events(load, load.schedule(), Orders("run", 0), START_US)
+    return [event(START_US + 7) for event in prepared]
 
 
 def test_an_order_carries_its_times_and_its_partition_in_headers() -> None:
-    made = records(spec(Topology.PIPELINE))
-    assert len(made) == 20
-    third = made[3]
+    sent = records(spec(Topology.PIPELINE))
+    assert len(sent) == 20
+    third = sent[3]
     order = msgspec.json.decode(third.value, type=OrderPlaced)
     assert order == Orders("run", 0).order(3)
     assert third.key == order.order_id.encode()
-    assert third.partition == ANY_PARTITION, "orders are keyed; the header chooses the payment partition"
+    assert third.partition == ANY_PARTITION, "the header chooses the payment partition"
     assert dict(third.headers) == {
         "intended_at": b"1700000000300000",
         "placed_at": b"1700000000000007",
@@ -103,16 +103,16 @@ def test_an_order_carries_its_times_and_its_partition_in_headers() -> None:
     }
 
 
-def test_in_payment_only_runs_the_generator_is_the_source() -> None:
-    for made in records(spec(Topology.PAYMENT_ONLY, Partitioner.KG)):
-        request = msgspec.json.decode(made.value, type=PaymentRequested)
-        assert made.partition == crc32(request.customer.encode()) % 5
+def test_in_payment_only_runs_the_generator_chooses_the_partition() -> None:
+    for record in records(spec(Topology.PAYMENT_ONLY, Partitioner.KG)):
+        request = msgspec.json.decode(record.value, type=PaymentRequested)
+        assert record.partition == crc32(request.customer.encode()) % 5
 
 
 def test_a_payment_request_has_its_timeline_and_no_card_number() -> None:
-    made = records(spec(Topology.PAYMENT_ONLY))
-    request = msgspec.json.decode(made[3].value, type=PaymentRequested)
+    sent = records(spec(Topology.PAYMENT_ONLY))
+    request = msgspec.json.decode(sent[3].value, type=PaymentRequested)
     assert (request.timeline.intended_us, request.timeline.placed_us) == (START_US + 300_000, START_US + 7)
     assert request.timeline.accepted_us is None
-    assert made[3].partition == 3
-    assert Orders("run", 0).order(3).card_number.encode() not in made[3].value
+    assert sent[3].partition == 3
+    assert Orders("run", 0).order(3).card_number.encode() not in sent[3].value

@@ -1,4 +1,4 @@
-"""The scheduler on a clock of the test's own: on time, never early, and honest when late."""
+"""The pacer with a simulated clock sends on time, never early, and records lateness."""
 
 from collections.abc import Iterator
 
@@ -12,14 +12,14 @@ from loadgen.pacing import SHORTEST_PAUSE_S, Pacer
 START_US = 5_000_000
 
 
-class World:
-    """A clock that moves only when the pacer pauses or sends; it notes what was sent and made ready, and when."""
+class SimulatedClock:
+    """A clock that only moves when the pacer pauses or sends. It records the times of sends and preparations."""
 
     def __init__(self, *, send_us: int = 0) -> None:
         self.now_us = START_US - 1_000_000
         self.send_us = send_us
         self.sent_at: list[int] = []
-        self.made_at: list[int] = []
+        self.prepared_at: list[int] = []
         self.pauses: list[float] = []
 
     def pause(self, pause_s: float) -> None:
@@ -32,7 +32,7 @@ class World:
 
     def source(self, total: int) -> Iterator[Event]:
         for _ in range(total):
-            self.made_at.append(self.now_us)
+            self.prepared_at.append(self.now_us)
             yield lambda placed_us: Record(b"", str(placed_us).encode(), [], 0)
 
     def pacer(self, offsets: list[int]) -> Pacer:
@@ -47,28 +47,28 @@ class World:
 
 
 @given(st.lists(st.integers(0, 10_000_000), max_size=60).map(sorted))
-def test_with_time_to_spare_everything_is_sent_at_its_intended_time(offsets: list[int]) -> None:
-    world = World()
-    pacer = world.pacer(offsets)
+def test_without_load_every_event_is_sent_at_its_intended_time(offsets: list[int]) -> None:
+    clock = SimulatedClock()
+    pacer = clock.pacer(offsets)
     pacer.run()
     assert pacer.sent == len(offsets)
-    late_us = np.array(world.sent_at, dtype=np.int64) - START_US - np.array(offsets, dtype=np.int64)
+    late_us = np.array(clock.sent_at, dtype=np.int64) - START_US - np.array(offsets, dtype=np.int64)
     assert late_us.tolist() == pacer.lateness_us.tolist()
     assert (late_us >= 0).all()
     assert (late_us <= SHORTEST_PAUSE_S * 1e6).all()
 
 
-def test_a_burst_is_ready_before_its_time() -> None:
-    world = World(send_us=10)
-    pacer = world.pacer([1_000_000] * 350)
+def test_a_burst_is_prepared_before_its_time() -> None:
+    clock = SimulatedClock(send_us=10)
+    pacer = clock.pacer([1_000_000] * 350)
     pacer.run()
-    assert max(world.made_at) < START_US + 1_000_000
+    assert max(clock.prepared_at) < START_US + 1_000_000
     assert pacer.lateness_us.max() <= 350 * 10 + 1
 
 
-def test_slow_sends_make_events_late_but_move_no_later_one() -> None:
-    world = World(send_us=1_000)
-    pacer = world.pacer([0] * 100 + [1_000_000])
+def test_slow_sends_delay_events_but_do_not_move_the_schedule() -> None:
+    clock = SimulatedClock(send_us=1_000)
+    pacer = clock.pacer([0] * 100 + [1_000_000])
     pacer.run()
     assert pacer.lateness_us[:3].tolist() == [0, 1_000, 2_000]
     assert pacer.lateness_us[-1] == 0

@@ -1,4 +1,4 @@
-"""A schedule keeps every event, in its second, on its partition."""
+"""A schedule has every event in its second and on its partition."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def table_of(schedule: Schedule, seconds: int, partitions: int) -> np.ndarray:
 
 
 @given(counts_1d, spacings, st.sampled_from([Split.EVEN, Split.RANDOM]), st.integers(1, 7), seeds)
-def test_every_event_lies_in_its_second_in_order(counts, spacing, split, partitions, seed) -> None:
+def test_events_are_in_order_and_in_their_seconds(counts, spacing, split, partitions, seed) -> None:
     schedule = build_schedule(counts, spacing=spacing, split=split, partitions=partitions, seed=seed)
     assert len(schedule) == counts.sum()
     assert (np.diff(schedule.offset_us) >= 0).all()
@@ -48,26 +48,26 @@ def test_a_partition_table_is_kept_exactly(counts, spacing, seed) -> None:
 
 
 @given(counts_1d, spacings, st.integers(1, 7), seeds)
-def test_even_means_round_robin_across_seconds(counts, spacing, partitions, seed) -> None:
+def test_the_even_split_is_round_robin_across_seconds(counts, spacing, partitions, seed) -> None:
     schedule = build_schedule(counts, spacing=spacing, split=Split.EVEN, partitions=partitions, seed=seed)
     assert schedule.partition.tolist() == [number % partitions for number in range(counts.sum())]
 
 
 @given(counts_2d, spacings, st.sampled_from(Split), st.integers(1, 60), st.integers(0, 100))
-def test_the_parts_of_a_schedule_are_the_schedule(table, spacing, split, chunk_events, seed) -> None:
+def test_the_chunks_of_a_schedule_join_to_the_schedule(table, spacing, split, chunk_events, seed) -> None:
     counts = table if split is Split.TABLE else table.sum(axis=1)
-    how = {"spacing": spacing, "split": split, "partitions": table.shape[1], "seed": seed}
-    whole, parts = build_schedule(counts, **how), list(schedule_chunks(counts, chunk_events, **how))
+    arguments = {"spacing": spacing, "split": split, "partitions": table.shape[1], "seed": seed}
+    whole, parts = build_schedule(counts, **arguments), list(schedule_chunks(counts, chunk_events, **arguments))
     assert np.concatenate([part.offset_us for part in parts]).tolist() == whole.offset_us.tolist()
     assert np.concatenate([part.partition for part in parts]).tolist() == whole.partition.tolist()
     assert all(len(part) >= chunk_events for part in parts[:-1])
 
 
 @given(counts_2d, all_bursts(), st.sampled_from(Split), st.integers(1, 60), seeds)
-def test_bursts_at_other_times_carry_the_same_events_in_order(table, bursts, split, chunk_events, seed) -> None:
+def test_bursts_at_other_times_have_the_same_events_in_order(table, bursts, split, chunk_events, seed) -> None:
     counts = table if split is Split.TABLE else table.sum(axis=1)
-    how = {"spacing": Spacing.BURST, "split": split, "partitions": table.shape[1], "seed": seed, "bursts": bursts}
-    whole, parts = build_schedule(counts, **how), list(schedule_chunks(counts, chunk_events, **how))
+    arguments = {"spacing": Spacing.BURST, "split": split, "partitions": table.shape[1], "seed": seed, "bursts": bursts}
+    whole, parts = build_schedule(counts, **arguments), list(schedule_chunks(counts, chunk_events, **arguments))
     assert len(whole) == counts.sum()
     assert (np.diff(whole.offset_us) >= 0).all()
     assert ((whole.offset_us >= 0) & (whole.offset_us < len(counts) * SECOND_US)).all()
@@ -86,10 +86,10 @@ def test_a_period_drifts_evenly_from_the_start_to_the_end() -> None:
     gaps_s = np.diff(begin_s / SECOND_US)
     assert gaps_s[[0, -1]] == pytest.approx([0.7, 1.3], abs=0.002)
     assert gaps_s[np.searchsorted(begin_s, 300 * SECOND_US)] == pytest.approx(1.0, abs=0.002)
-    assert sizes[:-1] == pytest.approx(100 * gaps_s, abs=1), "each carries what its own period brings"
+    assert sizes[:-1] == pytest.approx(100 * gaps_s, abs=1), "each burst has the events of its own period"
 
 
-def test_a_random_phase_is_the_seed_s_and_jitter_is_within_its_bounds() -> None:
+def test_a_random_phase_follows_the_seed_and_jitter_stays_in_its_bounds() -> None:
     random = Bursts(burst_phase_s="random", burst_jitter_s=0.2)
     phases = {random.phase_s(seed) for seed in range(20)}
     assert len(phases) == 20
@@ -103,11 +103,11 @@ def test_a_random_phase_is_the_seed_s_and_jitter_is_within_its_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"burst_phase_s": 1.0}, {"burst_period_s": 0.5, "burst_jitter_s": 0.6}, {"burst_period_s": 0.0}]
+    "values", [{"burst_phase_s": 1.0}, {"burst_period_s": 0.5, "burst_jitter_s": 0.6}, {"burst_period_s": 0.0}]
 )
-def test_bursts_that_would_pass_each_other_are_refused(wrong) -> None:
-    with pytest.raises(ValueError, match=f"{list(wrong)[-1]} = "):
-        Bursts(**wrong)
+def test_bursts_that_would_overtake_each_other_are_refused(values) -> None:
+    with pytest.raises(ValueError, match=f"{list(values)[-1]} = "):
+        Bursts(**values)
 
 
 def test_poisson_gaps_are_exponential() -> None:

@@ -1,4 +1,4 @@
-"""A table of events per second is read as it stands, or its first mistake is named by file and row."""
+"""A table of events per second is read unchanged, or its first error is named by file and row."""
 
 import gzip
 import re
@@ -24,9 +24,9 @@ def written(folder: Path, content: str | bytes) -> Path:
 
 
 def problem_of(path: Path) -> str:
-    with pytest.raises(InvalidSettingsError) as wrong:
+    with pytest.raises(InvalidSettingsError) as error:
         read_trace(path)
-    (problem,) = wrong.value.problems
+    (problem,) = error.value.problems
     return problem
 
 
@@ -42,15 +42,15 @@ def problem_of(path: Path) -> str:
     ],
 )
 def test_files_of_other_programs_are_read(tmp_path: Path, text: str) -> None:
-    found = read_trace(written(tmp_path, text))
-    assert isinstance(found, Trace)
-    assert (found.counts.tolist(), found.duration_s, found.partitions) == ([1, 2], 2, None)
+    trace = read_trace(written(tmp_path, text))
+    assert isinstance(trace, Trace)
+    assert (trace.counts.tolist(), trace.duration_s, trace.partitions) == ([1, 2], 2, None)
 
 
 def test_several_columns_are_partitions(tmp_path: Path) -> None:
-    found = read_trace(written(tmp_path, "second,p0,p1,p2\n0,1,2,3\n1,4,5,6\n"))
-    assert found.counts.tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert found.partitions == 3
+    trace = read_trace(written(tmp_path, "second,p0,p1,p2\n0,1,2,3\n1,4,5,6\n"))
+    assert trace.counts.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert trace.partitions == 3
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_several_columns_are_partitions(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_the_first_mistake_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
+def test_the_first_error_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
     assert re.match(rf"(.*/)?mine.csv: {re.escape(problem)}", problem_of(written(tmp_path, text)))
 
 
@@ -81,15 +81,15 @@ def test_a_long_table_is_read_in_parts(tmp_path: Path, kind: str, monkeypatch: p
     csv.write_csv(table, path) if kind == "csv" else parquet.write_table(table, path)
     tracemalloc.start()
     try:
-        found = read_trace(path)
+        trace = read_trace(path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found.counts.tolist() == (np.arange(rows) % 7).tolist()
+    assert trace.counts.tolist() == (np.arange(rows) % 7).tolist()
     assert peak < 60 * rows, "a list for each row takes 115 bytes"
     assert len(read_trace(path, first_s=10).counts) == 10
     monkeypatch.setattr(loadgen.trace, "MAX_CELLS", 20)
-    assert "seconds × columns must be at most 20; take a part of it" in problem_of(path)
+    assert "seconds × columns must be at most 20; use a part of it" in problem_of(path)
 
 
 @given(st.text(max_size=200))
@@ -97,7 +97,7 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
-        found = read_trace(path).duration_s
-    except InvalidSettingsError as wrong:
-        found = len(wrong.problems)
-    assert found > 0
+        trace = read_trace(path).duration_s
+    except InvalidSettingsError as error:
+        trace = len(error.problems)
+    assert trace > 0

@@ -1,4 +1,4 @@
-"""Workloads have the exact counts that workloads.md states, and our own shapes ask what they say they ask."""
+"""Workloads have the exact counts of workloads.md, and our own shapes have their documented properties."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, shared_out
+from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, divide_totals
 
 
 def test_w1_has_the_papers_counts() -> None:
@@ -26,7 +26,7 @@ def test_skew_9_puts_half_of_w1_into_two_partitions() -> None:
     assert counts[:, :2].sum() / counts.sum() == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_taxi_trips_are_those_of_the_fitted_curve() -> None:
+def test_taxi_has_the_counts_of_the_fitted_curve() -> None:
     counts = WORKLOADS["taxi"].counts()
     assert (len(counts), counts.sum(), counts.max(), counts.min()) == (7207, 1_326_203, 361, 21)
     assert abs(int(counts.argmax()) - 6058) < 10
@@ -35,7 +35,7 @@ def test_the_taxi_trips_are_those_of_the_fitted_curve() -> None:
     assert (skewed[:, 8] == np.ceil(counts / 14)).all()
 
 
-def test_without_a_rule_other_rates_are_spread_as_the_rows_are_and_the_table_begins_again() -> None:
+def test_without_a_rule_other_rates_are_spread_by_the_repeated_table() -> None:
     w3 = WORKLOADS["w3"]
     longer = w3.spread(np.full(601, 255))
     assert longer[420].tolist() == w3.counts()[420].tolist()
@@ -46,14 +46,14 @@ def test_without_a_rule_other_rates_are_spread_as_the_rows_are_and_the_table_beg
     st.lists(st.integers(0, 10_000), min_size=1, max_size=5),
     st.lists(st.integers(0, 50), min_size=1, max_size=6),
 )
-def test_what_is_shared_out_is_all_and_proportional(totals, weights) -> None:
-    shared = shared_out(np.array(totals), np.tile(weights, (len(totals), 1)))
-    assert shared.sum(axis=1).tolist() == totals
+def test_divided_totals_are_complete_and_proportional(totals, weights) -> None:
+    divided = divide_totals(np.array(totals), np.tile(weights, (len(totals), 1)))
+    assert divided.sum(axis=1).tolist() == totals
     fair = np.array(weights) / sum(weights) if sum(weights) else np.full(len(weights), 1 / len(weights))
-    assert (abs(shared - np.outer(totals, fair)) < 1).all()
+    assert (abs(divided - np.outer(totals, fair)) < 1).all()
 
 
-def test_the_demo_surges_and_stays_within_what_two_cores_carry() -> None:
+def test_the_demo_surges_and_stays_within_the_capacity_of_two_cores() -> None:
     total = WORKLOADS["demo"].counts().sum(axis=1)
     assert len(total) == 120
     assert total.max() == DEMO_PEAK <= 120 < DEMO_LIMIT
@@ -64,14 +64,14 @@ def test_the_demo_surges_and_stays_within_what_two_cores_carry() -> None:
     assert spike.min() > surge.max() > 3 * dip.max()
 
 
-def test_a_workload_is_cut_but_never_stretched() -> None:
+def test_a_workload_can_be_shortened_but_not_extended() -> None:
     assert WORKLOADS["w1"].events(10).tolist() == WORKLOADS["w1"].counts()[:10].tolist()
-    for wrong in (0, 601):
-        with pytest.raises(ValueError, match=f"w1 lasts 600 s; {wrong} s"):
-            WORKLOADS["w1"].events(wrong)
+    for duration_s in (0, 601):
+        with pytest.raises(ValueError, match=f"w1 lasts 600 s; {duration_s} s"):
+            WORKLOADS["w1"].events(duration_s)
 
 
-def test_the_hot_key_moves_every_minute_and_its_events_are_never_lost() -> None:
+def test_the_hot_key_moves_every_minute_without_losing_events() -> None:
     table = WORKLOADS["hot-key"].counts()
     assert (table.sum(axis=1) == 9 * 18 + 70).all()
     owners = [int(np.argmax(table[second])) for second in range(10, len(table), 60)]
@@ -80,7 +80,7 @@ def test_the_hot_key_moves_every_minute_and_its_events_are_never_lost() -> None:
 
 
 @pytest.mark.parametrize("delta", [5, 25])
-def test_landaus_partitions_wander_by_themselves_within_their_limits(delta: int) -> None:
+def test_landau_partitions_change_independently_within_their_limits(delta: int) -> None:
     counts = WORKLOADS[f"landau-{delta}"].counts()
     assert counts.shape == (100, 32)
     assert 0 <= counts.min() < counts.max() <= 100

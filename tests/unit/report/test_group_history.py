@@ -37,7 +37,7 @@ def test_lag_is_unknown_where_no_tick_saw_it() -> None:
     def tick(second: float, *lags: int) -> TickRecord:
         seen = tuple(PartitionState(partition=p, arrival_rate=0.0, lag=lag, owner=None) for p, lag in enumerate(lags))
         return TickRecord(
-            at_us=int(second * 1e6), tick=0, policy="static", action="hold", reason="", service_rate=0.0,
+            at_us=int(second * 1e6), tick=0, policy="static", action="no-change", reason="", service_rate=0.0,
             partitions=seen, ready_replicas=0, requested_replicas=0, planned_replicas=0, epoch=0,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Tests that are coroutines run in an event loop of their own."""
+"""Runs each coroutine test in its own event loop."""
 
 import asyncio
 import inspect
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test to its end, within a minute."""
+    """Run a coroutine test, for at most a minute."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
@@ -20,4 +20,4 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 async def _within_a_minute(test: Awaitable[None]) -> None:
     async with asyncio.timeout(60) as limit:
         await test
-    assert not limit.expired(), "cancelled after a minute, which the test took for what it expected"
+    assert not limit.expired(), "the test was cancelled after a minute and swallowed the error"

@@ -1,4 +1,4 @@
-"""Shipment and Notification on the plan-following consumer decide what the same stages on Faust decide."""
+"""Shipment and Notification decide the same on the plan-following consumer and on Faust."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ def stage(group: Group, topic: str) -> PlanStage:
 
 @pytest.fixture
 def on_faust(tmp_path, monkeypatch) -> dict[tuple[Group, Topic], Decide]:
-    """(Stage, topic) → what its Faust app decides on a record of it."""
+    """Return (stage, topic) → decision of its Faust app."""
     found: dict[tuple[Group, Topic], Decide] = {}
     monkeypatch.setattr(
         Service, "consume", lambda self, topic, decide: found.update({(Group(self.name), topic): decide})
@@ -59,13 +59,13 @@ def on_faust(tmp_path, monkeypatch) -> dict[tuple[Group, Topic], Decide]:
     return found
 
 
-def told(stage: PlanStage, value: bytes | None) -> list[tuple[str, ...] | tuple[bytes, bytes]]:
-    """Why the record is refused, or what is written because of it."""
+def outcome(stage: PlanStage, value: bytes | None) -> list[tuple[str, ...] | tuple[bytes, bytes]]:
+    """Return the reasons of a refusal, or key and value of the output."""
     try:
-        made = stage._rule(Event("t", 0, 0, b"key", value, (), 0, received_us=0, epoch=0), "r", DONE_US)
-    except Refused as refused:
-        return [refused.reasons]
-    return [] if made is None else [(made.order_id.encode(), msgspec.json.encode(made))]
+        output = stage._rule(Event("t", 0, 0, b"key", value, (), 0, received_us=0, epoch=0), "r", DONE_US)
+    except Refused as error:
+        return [error.reasons]
+    return [] if output is None else [(output.order_id.encode(), msgspec.json.encode(output))]
 
 
 def test_each_topic_has_the_same_rules_as_on_faust(on_faust):
@@ -74,13 +74,13 @@ def test_each_topic_has_the_same_rules_as_on_faust(on_faust):
     for (group, topic), decide in on_faust.items():
         for offset, value in enumerate(RECORDS):
             theirs = list(decide(Incoming(topic, 0, offset, -1, b"key", value, {})))
-            ours = told(stage(group, f"mine.{topic}"), value)
-            assert ours == [one.reasons if isinstance(one, Refusal) else (one.key, one.value) for one in theirs]
-            kinds |= {(group, topic, type(one)) for one in theirs}
+            ours = outcome(stage(group, f"mine.{topic}"), value)
+            assert ours == [each.reasons if isinstance(each, Refusal) else (each.key, each.value) for each in theirs]
+            kinds |= {(group, topic, type(each)) for each in theirs}
     assert kinds == {(*where, kind) for where in on_faust for kind in (Effect, Refusal)}
 
 
 @pytest.mark.parametrize("topic", ["", "mine.orders.placed", "mine.nopayments.settled"])
-def test_another_topic_is_refused_with_those_it_can_read(topic):
+def test_an_unreadable_topic_is_refused_and_the_readable_ones_are_named(topic):
     with pytest.raises(InvalidSettingsError, match=r"must be a topic shipments\.scheduled or payments\.settled"):
         stage(Group.NOTIFICATION, topic)

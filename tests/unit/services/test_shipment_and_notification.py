@@ -1,4 +1,4 @@
-"""Parcels, carriers, the promised day, and what the customer is told."""
+"""Parcels, carriers, delivery days and messages to the customer."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from contracts.events import PaymentSettled, ShipmentScheduled, Timeline
 from services.common.records import effect_id
-from services.notification.domain import declined, shipped
-from services.shipment.domain import promised_on, schedule
+from services.notification.domain import declined_message, shipped_message
+from services.shipment.domain import delivery_day, schedule
 
 PAYMENT = PaymentSettled(
     payment_id="p-1", order_id="o-1", customer="ada", merchant="books", country="DE", currency="EUR",
@@ -32,24 +32,26 @@ def test_a_declined_payment_ships_nothing() -> None:
 
 
 @given(st.integers(0, 10**10), st.integers(0, 10**10))
-def test_the_same_payment_gives_the_same_shipment_whenever_it_is_made(first_us: int, later_us: int) -> None:
-    one, other = schedule(PAYMENT, first_us), schedule(PAYMENT, later_us)
-    assert one is not None
-    assert other is not None
-    assert msgspec.structs.replace(one, timeline=other.timeline) == other
+def test_the_same_payment_gives_the_same_shipment_at_any_time(first_us: int, later_us: int) -> None:
+    first, second = schedule(PAYMENT, first_us), schedule(PAYMENT, later_us)
+    assert first is not None
+    assert second is not None
+    assert msgspec.structs.replace(first, timeline=second.timeline) == second
 
 
 @given(st.integers(us(1990, 1, 1), us(2090, 1, 1)), st.integers(1, 10))
-def test_a_promise_is_never_a_sunday_and_never_too_early(placed_us: int, days: int) -> None:
-    promised = promised_on(placed_us, days)
+def test_a_delivery_day_is_never_a_sunday_and_never_too_early(placed_us: int, days: int) -> None:
+    day = delivery_day(placed_us, days)
     placed = datetime.fromtimestamp(placed_us // 1_000_000, UTC).date()
-    assert promised.weekday() != 6
-    assert timedelta(days) <= promised - placed <= timedelta(days + 2 + (days + 2) // 6 + 1)
+    assert day.weekday() != 6
+    assert timedelta(days) <= day - placed <= timedelta(days + 2 + (days + 2) // 6 + 1)
 
 
 @given(st.text(max_size=64).map(lambda text: text.encode("utf-8", "ignore").decode()), st.integers(0), st.integers(0))
-def test_an_order_has_one_notification_whoever_tells_it(order_id: str, one_us: int, other_us: int) -> None:
-    by_payment = declined(msgspec.structs.replace(DECLINED, order_id=order_id), one_us)
-    by_shipment = shipped(msgspec.structs.replace(SHIPMENT, order_id=order_id), other_us)
+def test_payment_and_shipment_give_an_order_the_same_notification_id(
+    order_id: str, payment_us: int, shipment_us: int
+) -> None:
+    by_payment = declined_message(msgspec.structs.replace(DECLINED, order_id=order_id), payment_us)
+    by_shipment = shipped_message(msgspec.structs.replace(SHIPMENT, order_id=order_id), shipment_us)
     assert by_payment is not None
     assert by_payment.notification_id == by_shipment.notification_id == effect_id(order_id, "notification")

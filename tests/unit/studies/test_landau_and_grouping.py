@@ -67,16 +67,16 @@ def cells() -> dict[Cell, dict[str, list[float]]]:
     """Every cell of the paper as it states it, three seeds each."""
     found = {}
     for study, stream, ways in consistent_grouping.streams(1000, first=True):
-        for grouping, epsilon, virtual in ways:
+        for partitioner, epsilon, virtual in ways:
             skew, workers = stream["skew"], len(stream["capacities"][0])
-            cell = Cell(study, grouping, skew, workers, stream.get("sources", 1), epsilon, virtual)
+            cell = Cell(study, partitioner, skew, workers, stream.get("sources", 1), epsilon, virtual)
             found[cell] = {
                 "imbalance": [0.0] * 3,
                 "memory": [1.0] * 3,
                 "queue_half_s": [1.0] * 3,
                 "queue_end_s": [9.0] * 3,
             }
-            if study == CAPACITY and grouping is not CG:
+            if study == CAPACITY and partitioner is not CG:
                 found[cell]["imbalance"] = [0.5] * 3
     return found
 
@@ -87,9 +87,9 @@ def verdict(rows: Mapping[Cell, Mapping[str, list[float]]], what: str) -> str:
 
 
 def test_a_limit_must_be_kept_by_every_seed_and_an_order_be_beyond_chance() -> None:
-    def changed(study: str, grouping: Partitioner, **values: list[float]) -> dict[Cell, dict[str, list[float]]]:
+    def changed(study: str, partitioner: Partitioner, **values: list[float]) -> dict[Cell, dict[str, list[float]]]:
         found = cells()
-        cell = next(one for one in found if (one.study, one.grouping) == (study, grouping))
+        cell = next(one for one in found if (one.study, one.partitioner) == (study, partitioner))
         found[cell] |= values
         return found
 

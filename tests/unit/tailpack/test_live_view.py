@@ -21,7 +21,7 @@ def tick(**changes: object) -> TickRecord:
         PartitionState(partition=1, arrival_rate=12.0, lag=0, owner="payment-1"),
     )
     fields = {
-        "at_us": 0, "tick": 1, "policy": "algorithm-2", "action": "hold", "reason": "nothing is at risk",
+        "at_us": 0, "tick": 1, "policy": "algorithm-2", "action": "no-change", "reason": "nothing is at risk",
         "service_rate": 50.0, "partitions": seen, "ready_replicas": 2, "requested_replicas": 2,
         "planned_replicas": 2, "epoch": 3,
     }  # fmt: skip

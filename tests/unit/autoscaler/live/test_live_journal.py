@@ -31,7 +31,7 @@ def test_a_hold_for_want_of_data_says_what_was_missing_and_guesses_nothing() -> 
     journal.record_not_ready(NotReadyError("end offset of payments.requested/1"))
     hold = found[1]
     assert isinstance(hold, TickRecord)
-    assert (hold.tick, hold.action, hold.missing) == (2, "hold", "end offset of payments.requested/1")
+    assert (hold.tick, hold.action, hold.missing) == (2, "no-change", "end offset of payments.requested/1")
     assert hold.partitions == ()
     assert (hold.requested_replicas, hold.ready_replicas, hold.epoch) == (2, 1, 4)
     assert hold.at_us == 1_001_100_000

@@ -69,7 +69,7 @@ def test_the_journal_is_that_of_a_live_run():
     assert [one.at_us - EPOCH_US for one in ticks] == [k * 1_000_000 + 100_000 for k in range(6)]
     lost = [one for one in ticks if one.missing]
     assert lost
-    assert all(one.action == "hold" and not one.partitions for one in lost)
+    assert all(one.action == "no-change" and not one.partitions for one in lost)
     seen = next(one for one in ticks if not one.missing)
     assert sum(load.arrival_rate for load in seen.partitions) == 60
     assert {load.owner for load in seen.partitions} <= {"payment-0", "payment-1"}

@@ -6,7 +6,6 @@ from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Simulation
 from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, SimulationSettings
-from contracts.rebalance_protocol import RebalanceProtocol
 
 TEN_MS = ServiceSettings(service_time_s=0.01)
 
@@ -34,7 +33,7 @@ class Story:
         self, events_ms, *, partitions=2, rebalance_protocol=RebalanceProtocol.INCREMENTAL, settings=None, **how
     ):
         """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
-        of_delivery = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
+        of_rebalance = {name: how.pop(name) for name in tuple(how) if name in RebalanceSettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
         self.settings = SimulationSettings(
             rebalance_protocol=RebalanceSettings(rebalance_protocol=rebalance_protocol, **of_delivery), **how

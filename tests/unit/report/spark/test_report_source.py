@@ -27,5 +27,5 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_events_that_are_half_written_are_not_taken_for_the_run(folder: Path) -> None:
     (folder / EVENTS).mkdir()
     (folder / EVENTS / "part-00000.parquet").touch()
-    with pytest.raises(ReportError, match=r"does not answer .*events\.parquet is not whole: it holds no _SUCCESS$"):
+    with pytest.raises(ReportError, match=r"does not answer .*events\.parquet is incomplete: no _SUCCESS$"):
         report_run(folder, SOMEWHERE)

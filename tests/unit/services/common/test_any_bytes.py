@@ -1,4 +1,4 @@
-"""Whatever lies in a topic, each Faust stage makes effects or one dead letter of it, and all of them are small."""
+"""Each Faust stage turns any record into effects or one dead letter, all of limited size."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ HEADERS = st.dictionaries(st.sampled_from(["intended_at", "placed_at", "partitio
 
 @pytest.fixture(scope="module")
 def decisions(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Decide]]:
-    """(Stage, what it decides) for every topic that a Faust service reads."""
+    """Return (stage, its decision) for every topic that a Faust service reads."""
     found: list[tuple[str, Decide]] = []
     folder = str(tmp_path_factory.mktemp("faust"))
 
@@ -45,7 +45,7 @@ def decisions(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Decid
 
 @st.composite
 def values(draw: st.DrawFn) -> bytes | None:
-    """Any bytes, or a good record with some of its bytes or one of its fields replaced."""
+    """Draw any bytes, or a valid record with some bytes or one field replaced."""
     good = draw(st.sampled_from(GOOD))
     kind = draw(st.integers(0, 3))
     if kind == 0:
@@ -54,20 +54,20 @@ def values(draw: st.DrawFn) -> bytes | None:
         place = draw(st.integers(0, len(good) - 1))
         return good[:place] + draw(st.binary(max_size=4)) + good[place + draw(st.integers(0, 4)) :]
     fields = msgspec.json.decode(good)
-    told = fields["timeline"] if kind == 2 and "timeline" in fields else fields
-    told[draw(st.sampled_from(sorted(told)))] = draw(st.sampled_from(ODD) | st.text(max_size=70))
+    changed = fields["timeline"] if kind == 2 and "timeline" in fields else fields
+    changed[draw(st.sampled_from(sorted(changed)))] = draw(st.sampled_from(ODD) | st.text(max_size=70))
     return msgspec.json.encode(fields)
 
 
 @settings(max_examples=400)
 @given(values(), HEADERS)
-def test_any_record_ends_as_effects_or_as_one_letter(
+def test_any_record_becomes_effects_or_one_dead_letter(
     decisions: list[tuple[str, Decide]], value: bytes | None, headers: Mapping[str, bytes]
 ) -> None:
-    asyncio.run(decided(decisions, Incoming("topic", 1, 2, -1, b"\xff", value, headers)))
+    asyncio.run(check_all_stages(decisions, Incoming("topic", 1, 2, -1, b"\xff", value, headers)))
 
 
-async def decided(decisions: list[tuple[str, Decide]], record: Incoming) -> None:
+async def check_all_stages(decisions: list[tuple[str, Decide]], record: Incoming) -> None:
     for name, decide in decisions:
         written: list[Effect] = []
         released: list[int] = []
@@ -84,7 +84,7 @@ async def decided(decisions: list[tuple[str, Decide]], record: Incoming) -> None
             await asyncio.sleep(0)
         letters = [effect for effect in written if effect.topic == Topic.DEAD_LETTERS]
         assert released == [1]
-        assert len(letters) == stage.refused <= 1
+        assert len(letters) == stage.records_refused <= 1
         assert all(len(effect.value or b"") <= LETTER_LIMIT for effect in written)
         for letter in letters:
             assert msgspec.json.decode(letter.value or b"", type=DeadLetter).stage == name

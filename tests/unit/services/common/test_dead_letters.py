@@ -1,4 +1,4 @@
-"""What cannot be decoded is refused with the reason; dead letters hold it, cut to size and without card numbers."""
+"""Undecodable records are refused with the reason. Dead letters quote them, cut and without card numbers."""
 
 import json
 import re
@@ -42,7 +42,9 @@ SHIPMENT = ShipmentScheduled(
         (b'{"v": 1, "a": ' + b"[" * 30_000, "not JSON", None),
     ],
 )
-def test_what_is_no_record_is_refused(value: bytes | None, reason: str, order_id: str | None) -> None:
+def test_an_undecodable_value_is_refused_with_its_reason_and_order_id(
+    value: bytes | None, reason: str, order_id: str | None
+) -> None:
     refused = decoder(ShipmentScheduled)(value)
     assert isinstance(refused, Refusal)
     assert reason in refused.reasons[0]
@@ -58,9 +60,9 @@ ANYTHING = st.binary(max_size=60) | st.sampled_from([b"\x00", b'"', b"\\", "\U00
 
 
 @given(ANYTHING, st.integers(0, 3000), st.text(max_size=20), st.integers(0, 40), st.booleans())
-def test_a_letter_always_fits(part: bytes, times: int, told: str, reasons: int, bare: bool) -> None:
+def test_a_letter_always_fits(part: bytes, times: int, text: str, reasons: int, bare: bool) -> None:
     record = Incoming("t" * 249, 2**31 - 1, 2**63 - 1, 0, part * times, part * times, {})
-    refusal = Refusal((told * times,) * reasons, told * times)
+    refusal = Refusal((text * times,) * reasons, text * times)
     letter = dead_letter("notification", record, refusal, 2**62, bare=bare)
     assert len(encode(letter)) <= (BARE_LETTER_LIMIT if bare else LETTER_LIMIT)
     assert len(letter_key(record.key) or b"") <= KEY_LIMIT
@@ -73,23 +75,23 @@ SEPARATORS = st.text(SEPARATOR | st.sampled_from(" .\u00a0-"), max_size=8)
 SPELLINGS = (
     str,
     lambda text: json.dumps(text)[1:-1],
-    lambda text: "".join(f"\\u{ord(one):04x}" for one in text if ord(one) < 2**16),
+    lambda text: "".join(f"\\u{ord(c):04x}" for c in text if ord(c) < 2**16),
 )
 
 
 @given(st.data(), CARDS, st.sampled_from(SPELLINGS))
-def test_a_card_number_is_masked_whatever_separates_its_digits(
+def test_a_card_number_is_masked_with_any_separators_between_its_digits(
     data: st.DataObject, card: str, spelling: Callable[[str], str]
 ) -> None:
     spelled = spelling("".join(digit + data.draw(SEPARATORS) for digit in card))
-    letter = letter_of(f'{{"note": "{spelled}"}}'.encode(), f"told {spelled}", order_id=spelled)
+    letter = letter_of(f'{{"note": "{spelled}"}}'.encode(), f"quoted {spelled}", order_id=spelled)
     key = letter_key(spelled.encode()) or b""
-    for kept in (letter.payload, letter.reasons[0], letter.order_id or "", key.decode(errors="ignore")):
-        digits = "".join(filter(str.isdecimal, read(kept)))
+    for text in (letter.payload, letter.reasons[0], letter.order_id or "", key.decode(errors="ignore")):
+        digits = "".join(filter(str.isdecimal, unescape(text)))
         assert card[-4:].startswith(digits)
 
 
-def read(text: str) -> str:
-    """What a reader makes of the escapes in a text that may be cut."""
+def unescape(text: str) -> str:
+    """Return a text that may be cut, with its escapes decoded."""
     whole = re.sub(r"\\u?[0-9a-f]{0,3}$", "", text)
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), whole)

@@ -1,4 +1,4 @@
-"""Security reaches Faust as it reaches every other client."""
+"""Faust gets the security settings of every other client."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from contracts.connection import Connection
 from services.common.faust_app import faust_options
 
 
-def test_a_password_reaches_faust(tmp_path: Path) -> None:
+def test_faust_gets_the_password_of_the_properties_file(tmp_path: Path) -> None:
     properties = tmp_path / "client.properties"
     properties.write_text(
         "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\nsasl.username=ada\nsasl.password=secret\n"

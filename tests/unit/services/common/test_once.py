@@ -1,9 +1,9 @@
-"""Effects happen once: acknowledged in the order of the offsets, and known by ids of which the oldest are forgotten."""
+"""Effects happen once: records are acknowledged in order, and the latest ids of effects are remembered."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.stage import Acknowledgements, SeenIds, Uncommitted
+from services.common.stage import Acknowledgements, RecentIds, UncommittedOffsets
 
 
 def test_partitions_do_not_wait_for_each_other() -> None:
@@ -14,7 +14,7 @@ def test_partitions_do_not_wait_for_each_other() -> None:
     assert acknowledged == ["p1"]
 
 
-def test_a_partition_given_up_is_never_acknowledged_by_what_was_open() -> None:
+def test_a_record_of_a_revoked_partition_is_never_acknowledged() -> None:
     acknowledged: list[str] = []
     open_slots = Acknowledgements()
     before = open_slots.open("p0", lambda: acknowledged.append("before"))
@@ -27,7 +27,7 @@ def test_a_partition_given_up_is_never_acknowledged_by_what_was_open() -> None:
 
 
 @given(st.permutations(range(12)), st.integers(0, 12))
-def test_what_is_acknowledged_is_always_a_prefix(confirmed_in_order: list[int], how_many: int) -> None:
+def test_acknowledged_records_are_always_a_prefix(confirmed_in_order: list[int], how_many: int) -> None:
     acknowledged: list[int] = []
     open_slots = Acknowledgements()
     slots = [open_slots.open("p0", lambda offset=offset: acknowledged.append(offset)) for offset in range(12)]
@@ -40,32 +40,32 @@ def test_what_is_acknowledged_is_always_a_prefix(confirmed_in_order: list[int], 
 
 
 @given(st.lists(st.text("abcdef", min_size=1, max_size=2)), st.integers(1, 8))
-def test_it_holds_exactly_the_last_distinct_ids(ids: list[str], retention: int) -> None:
-    seen = SeenIds(retention)
+def test_recent_ids_are_exactly_the_last_distinct_ids(ids: list[str], retention: int) -> None:
+    recent_ids = RecentIds(retention)
     for identity in ids:
-        seen.add(identity)
+        recent_ids.add(identity)
     newest_first = list(dict.fromkeys(reversed(ids)))
-    assert len(seen) == min(retention, len(newest_first))
-    assert all((identity in seen) == (rank < retention) for rank, identity in enumerate(newest_first))
+    assert len(recent_ids) == min(retention, len(newest_first))
+    assert all((identity in recent_ids) == (rank < retention) for rank, identity in enumerate(newest_first))
 
 
 @given(st.lists(st.sampled_from(["take", "commit", "start", "again"]), max_size=60), st.integers(1, 4))
-def test_nothing_that_can_be_read_again_is_forgotten(story: list[str], most: int) -> None:
-    """A partition whose commits lag, and a stage that may start anew with what it reads back. Nothing is done twice."""
+def test_no_effect_happens_twice_although_memory_is_bounded(steps: list[str], limit: int) -> None:
+    """Commits of a partition lag, and the stage may restart and read back its output."""
     written: list[str] = []
-    seen, span, offset, committed = SeenIds(most), Uncommitted(most), 0, 0
-    for step in story:
+    recent_ids, uncommitted, offset, committed = RecentIds(limit), UncommittedOffsets(limit), 0, 0
+    for step in steps:
         if step == "commit":
             committed = offset
         elif step in {"start", "again"}:
-            span, offset = Uncommitted(most), committed
-            if step == "start":  # another process: it knows what it reads back, as many as can come again
-                seen = SeenIds(most)
-                seen.update(written[-most:])
-        elif span.may_take("p0", offset, committed):
-            if str(offset) not in seen:
+            uncommitted, offset = UncommittedOffsets(limit), committed
+            if step == "start":  # a new process reads back as many ids as can be repeated
+                recent_ids = RecentIds(limit)
+                recent_ids.update(written[-limit:])
+        elif uncommitted.may_take("p0", offset, committed):
+            if str(offset) not in recent_ids:
                 written.append(str(offset))
-            seen.add(str(offset))
+            recent_ids.add(str(offset))
             offset += 1
-        assert offset - committed <= most
+        assert offset - committed <= limit
     assert len(written) == len(set(written))

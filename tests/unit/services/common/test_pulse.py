@@ -1,27 +1,27 @@
-"""A process that stood still writes nothing more."""
+"""A process that was paused too long does not write any more."""
 
 import pytest
 
-from services.common.faust_app import Pulse, StoodStillError
+from services.common.faust_app import ProcessPausedError, Pulse
 
 
-def test_a_gap_is_noticed_by_whoever_looks_first_and_never_forgotten() -> None:
+def test_a_pause_is_noticed_before_the_next_beat_and_never_forgotten() -> None:
     now_s = 100.0
     pulse = Pulse(4.0, clock=lambda: now_s)
     now_s += 4.0
-    pulse.require()
+    pulse.require_no_pause()
     now_s += 4.5
     for _ in range(2):
-        with pytest.raises(StoodStillError, match=r"stood still for 4\.5 s"):
-            pulse.require()
+        with pytest.raises(ProcessPausedError, match=r"paused for 4\.5 s"):
+            pulse.require_no_pause()
         pulse.beat()
 
 
-def test_a_beat_renews_it() -> None:
+def test_beats_within_the_limit_are_no_pause() -> None:
     now_s = 0.0
     pulse = Pulse(4.0, clock=lambda: now_s)
     for _ in range(3):
         now_s += 3.0
         pulse.beat()
-    pulse.require()
+    pulse.require_no_pause()
     assert pulse.gap_s == 0.0

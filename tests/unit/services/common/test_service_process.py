@@ -1,4 +1,4 @@
-"""A service process that cannot start says why in one line, and its log is one line for each complaint."""
+"""A service process that cannot start logs one line for each problem."""
 
 import os
 import subprocess
@@ -21,26 +21,25 @@ def run(service: str, **environ: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize("service", ["order", "shipment", "notification"])
 def test_bad_settings_are_all_named(service: str) -> None:
-    ended = run(service, TAILPACK_HTTP_PORT="seventy")
-    assert ended.returncode == 2
-    lines = ended.stderr.splitlines()
+    result = run(service, TAILPACK_HTTP_PORT="seventy")
+    assert result.returncode == 2
+    lines = result.stderr.splitlines()
     assert f"{service}: TAILPACK_BOOTSTRAP_SERVERS: missing" in lines
     assert any(line.startswith(f"{service}: TAILPACK_HTTP_PORT = 'seventy'") for line in lines)
 
 
 @pytest.mark.parametrize("key", ["", "tailpack-demo", "too short"])
-def test_without_a_secret_for_card_tokens_order_does_not_start(key: str) -> None:
+def test_order_does_not_start_without_a_secret_for_card_tokens(key: str) -> None:
     settings = {"TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1", "TAILPACK_PAYMENT_PARTITIONS": "3"}
-    ended = run("order", **settings, TAILPACK_CARD_TOKEN_KEY=key)
-    (line,) = ended.stderr.splitlines()
-    assert ended.returncode == 2
-    assert "set TAILPACK_CARD_TOKEN_KEY to 16 random characters or more, " in line
-    assert "or TAILPACK_DEMO=true" in line
+    result = run("order", **settings, TAILPACK_CARD_TOKEN_KEY=key)
+    (line,) = result.stderr.splitlines()
+    assert result.returncode == 2
+    assert all(name in line for name in ("TAILPACK_CARD_TOKEN_KEY", "16", "TAILPACK_DEMO=true"))
     assert not key or key not in line
 
 
 @pytest.mark.parametrize(
-    ("held", "said"),
+    ("content", "problem"),
     [
         (None, "cannot be read (No such file or directory)"),
         (b"", "is empty"),
@@ -49,27 +48,27 @@ def test_without_a_secret_for_card_tokens_order_does_not_start(key: str) -> None
     ],
 )
 @pytest.mark.parametrize("name", ["CARD_TOKEN_KEY_FILE", "API_TOKEN_FILE"])
-def test_a_file_of_a_secret_that_holds_none_is_named(name: str, held: bytes | None, said: str, tmp_path: Path) -> None:
+def test_a_bad_secret_file_is_named(name: str, content: bytes | None, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "secret"
-    if held is not None:
-        file.write_bytes(held)
+    if content is not None:
+        file.write_bytes(content)
     settings = {
         "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1",
         "TAILPACK_PAYMENT_PARTITIONS": "3",
         "TAILPACK_DEMO": "true",
     }
-    ended = run("order", **settings, **{f"TAILPACK_{name}": str(file)})
-    (line,) = ended.stderr.splitlines()
-    assert ended.returncode == 2
+    result = run("order", **settings, **{f"TAILPACK_{name}": str(file)})
+    (line,) = result.stderr.splitlines()
+    assert result.returncode == 2
     assert line.startswith(f"order: TAILPACK_{name} = '{file}': ")
-    assert said in line
+    assert problem in line
     assert "short" not in line
 
 
-def test_an_absent_kafka_is_reported_at_the_deadline_with_its_address() -> None:
+def test_missing_kafka_is_reported_at_the_deadline_with_its_address() -> None:
     with pytest.raises(PreflightError, match=r"^Kafka at 127.0.0.1:1 cannot be reached .*bootstrap_servers"):
         check_topics(NOWHERE, {"t": TopicNeed(1)}, 0.0)
 
 
-def test_a_process_that_is_stopped_does_not_wait_for_kafka() -> None:
+def test_a_stopped_process_does_not_wait_for_kafka() -> None:
     check_topics(NOWHERE, {"t": TopicNeed(1)}, 3600.0, lambda: True)

@@ -1,4 +1,4 @@
-"""A stage takes effect once: told as stories with a broker that answers when the test says so."""
+"""A stage carries out each effect once, tested with a broker that acknowledges on request."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from services.common.stage import Stage
 
 
 class SlowBroker:
-    """Takes records and acknowledges them one by one, when told."""
+    """Accepts records and acknowledges the ones that the test selects."""
 
     def __init__(self) -> None:
         self.taken: list[Effect] = []
@@ -31,13 +31,13 @@ class SlowBroker:
 
 
 async def turns() -> None:
-    """Let callbacks, and what they call, run. No time passes."""
+    """Run pending callbacks and the callbacks that they schedule. No time passes."""
     for _ in range(3):
         await asyncio.sleep(0)
 
 
-class Bench:
-    """A stage, its broker, and the offsets it has acknowledged."""
+class Rig:
+    """A stage, its broker, and the acknowledged offsets."""
 
     def __init__(self) -> None:
         self.broker = SlowBroker()
@@ -58,41 +58,41 @@ def ship(record: Incoming) -> Iterator[Effect | Refusal]:
 
 
 async def test_the_next_record_is_decided_before_the_first_is_acknowledged() -> None:
-    bench = Bench()
-    await bench.take(0, b"a")
-    await bench.take(1, b"b")
-    assert [effect.value for effect in bench.broker.taken] == [b"a", b"b"]
-    assert bench.acknowledged == []
-    await bench.broker.acknowledge(1)
-    assert bench.acknowledged == []
-    await bench.broker.acknowledge(0)
-    assert bench.acknowledged == [0, 1]
+    rig = Rig()
+    await rig.take(0, b"a")
+    await rig.take(1, b"b")
+    assert [effect.value for effect in rig.broker.taken] == [b"a", b"b"]
+    assert rig.acknowledged == []
+    await rig.broker.acknowledge(1)
+    assert rig.acknowledged == []
+    await rig.broker.acknowledge(0)
+    assert rig.acknowledged == [0, 1]
 
 
-async def test_a_repeat_of_a_record_on_its_way_is_acknowledged_only_with_it() -> None:
-    bench = Bench()
-    await bench.take(0, b"a")
-    bench.stage.revoked()  # the partition is read again from the committed offset
-    await bench.take(0, b"a")
-    assert len(bench.broker.taken) == 1
-    assert bench.acknowledged == []
-    await bench.broker.acknowledge(0)
-    assert bench.acknowledged == [0]
+async def test_a_repeat_of_a_pending_record_is_acknowledged_together_with_it() -> None:
+    rig = Rig()
+    await rig.take(0, b"a")
+    rig.stage.on_revoked()  # the partition is read again from the committed offset
+    await rig.take(0, b"a")
+    assert len(rig.broker.taken) == 1
+    assert rig.acknowledged == []
+    await rig.broker.acknowledge(0)
+    assert rig.acknowledged == [0]
 
 
-async def test_what_was_written_before_the_start_is_not_written_again() -> None:
-    bench = Bench()
-    bench.stage.assigned(["id of a"])
-    await bench.take(7, b"a")
-    assert bench.broker.taken == []
-    assert bench.acknowledged == [7]
+async def test_an_effect_written_before_the_start_is_not_written_again() -> None:
+    rig = Rig()
+    rig.stage.on_assigned(["id of a"])
+    await rig.take(7, b"a")
+    assert rig.broker.taken == []
+    assert rig.acknowledged == [7]
 
 
 async def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> None:
-    bench = Bench()
-    await bench.take(5, b"bad")
-    await bench.take(5, b"bad")
-    (effect,) = bench.broker.taken
+    rig = Rig()
+    await rig.take(5, b"bad")
+    await rig.take(5, b"bad")
+    (effect,) = rig.broker.taken
     letter = msgspec.json.decode(effect.value or b"", type=DeadLetter)
     assert effect.topic == "dead.letters"
     assert effect.key == b"key"
@@ -101,51 +101,51 @@ async def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> No
     assert letter.order_id == "o-1"
 
 
-async def test_where_the_broker_takes_small_records_only_a_letter_is_bare() -> None:
-    bench = Bench()
-    bench.stage.max_record_bytes = 4096
-    await bench.take(5, b"bad")
-    (effect,) = bench.broker.taken
+async def test_a_letter_is_bare_if_the_broker_only_accepts_small_records() -> None:
+    rig = Rig()
+    rig.stage.max_record_bytes = 4096
+    await rig.take(5, b"bad")
+    (effect,) = rig.broker.taken
     letter = msgspec.json.decode(effect.value or b"", type=DeadLetter)
     assert (letter.payload, letter.payload_bytes) == ("", 3)
     assert letter.reasons == ("it is bad (cut: the topic takes small records only)",)
 
 
-async def test_a_record_that_no_rule_foresaw_does_not_stop_those_behind_it() -> None:
-    def stumble(record: Incoming) -> Iterator[Effect]:
+async def test_an_unexpected_record_does_not_stop_the_records_behind_it() -> None:
+    def fail(record: Incoming) -> Iterator[Effect]:
         raise OverflowError("date value out of range")
 
-    bench = Bench()
-    await bench.take(0, b"a", stumble)
-    await bench.take(1, b"b")
-    letter = msgspec.json.decode(bench.broker.taken[0].value or b"", type=DeadLetter)
+    rig = Rig()
+    await rig.take(0, b"a", fail)
+    await rig.take(1, b"b")
+    letter = msgspec.json.decode(rig.broker.taken[0].value or b"", type=DeadLetter)
     assert letter.reasons == ("shipment cannot process it: OverflowError: date value out of range",)
-    await bench.broker.acknowledge(0, 1)
-    assert bench.acknowledged == [0, 1]
+    await rig.broker.acknowledge(0, 1)
+    assert rig.acknowledged == [0, 1]
 
 
 @pytest.mark.parametrize("failure", [OSError("gone"), None], ids=["refused", "cancelled"])
-async def test_a_record_that_cannot_be_written_ends_the_stage_unacknowledged(
+async def test_a_failed_write_ends_the_stage_without_an_acknowledgement(
     failure: Exception | None,
 ) -> None:
-    bench = Bench()
-    await bench.take(0, b"a")
-    answer = bench.broker.answers[0]
+    rig = Rig()
+    await rig.take(0, b"a")
+    answer = rig.broker.answers[0]
     if failure is None:
         answer.cancel()
     else:
         answer.set_exception(failure)
     await turns()
-    assert "shipments.scheduled" in str(bench.stage.failed.result())
-    assert bench.acknowledged == []
+    assert "shipments.scheduled" in str(rig.stage.failed.result())
+    assert rig.acknowledged == []
 
 
-async def test_draining_waits_for_what_is_on_its_way_and_gives_up_at_its_deadline() -> None:
-    bench = Bench()
-    assert await bench.stage.drain(0.0)
-    await bench.take(0, b"a")
-    assert not await bench.stage.drain(0.0)
-    draining = asyncio.create_task(bench.stage.drain(5.0))
+async def test_drain_waits_for_pending_sends_up_to_its_deadline() -> None:
+    rig = Rig()
+    assert await rig.stage.drain(0.0)
+    await rig.take(0, b"a")
+    assert not await rig.stage.drain(0.0)
+    draining = asyncio.create_task(rig.stage.drain(5.0))
     await asyncio.sleep(0)
-    await bench.broker.acknowledge(0)
+    await rig.broker.acknowledge(0)
     assert await draining

@@ -19,7 +19,7 @@ async def test_a_taken_partition_starts_at_the_handed_over_offset_or_else_the_co
     s = Harness()
     s.group.group = {1: 40, 2: 50}
     await s.rebalance(1, 0, 1, 2, handed_over={0: HandedOverOffset(17, 0), 2: HandedOverOffset(55, 0)})
-    assert s.group.take_log() == ["look up [1]", "taken [0, 1, 2]", "fetch [0, 1, 2] from {0: 17, 1: 40, 2: 55}"]
+    assert s.group.take_log() == ["query [1]", "taken [0, 1, 2]", "fetch [0, 1, 2] from {0: 17, 1: 40, 2: 55}"]
     assert {p: queue.position for p, queue in s.queues.items()} == {0: 17, 1: 40, 2: 55}
 
 
@@ -199,12 +199,12 @@ async def test_a_loss_while_offsets_are_queried_takes_no_partition():
     s.group.take_log()
     s.group.query_gate = asyncio.Event()
     pending = asyncio.ensure_future(s.rebalance(2, 0, 1))
-    await eventually(lambda: s.group.log == ["look up [1]"])
+    await eventually(lambda: s.group.log == ["query [1]"])
     s.handover.lose_all()
     s.group.query_gate.set()
     assert not await pending
     assert s.queues.owned_partitions == frozenset()
-    assert s.group.take_log() == ["look up [1]", "lost [0]"], "only announced partitions are announced as lost"
+    assert s.group.take_log() == ["query [1]", "lost [0]"], "only announced partitions are announced as lost"
 
 
 async def test_a_loss_while_a_listener_loads_state_is_announced_afterwards():
@@ -224,7 +224,7 @@ async def test_a_loss_while_a_listener_loads_state_is_announced_afterwards():
     gate.set()
     assert not await pending
     await lost
-    assert s.group.take_log() == ["look up [0]", "taken [0]", "lost [0]"], "nothing is fetched"
+    assert s.group.take_log() == ["query [0]", "taken [0]", "lost [0]"], "nothing is fetched"
 
 
 # A log that was re-created
@@ -235,7 +235,7 @@ async def test_a_cut_off_partition_serves_its_backlog_commits_nothing_and_is_los
     s.group.group = {0: 2}
     await s.rebalance(1, 0)
     s.queues.put(0, records(2, 2), 1)
-    s.queues.cut_off(0, "created anew")
+    s.queues.cut_off(0, "re-created")
     s.queues.put(0, records(4, 3), 1)
     while found := s.queues.take():
         s.end(*found)
@@ -335,7 +335,7 @@ async def test_an_eager_replica_drops_its_backlog_after_a_missed_rebalance(gener
     assert s.group.take_log() == [
         "released [0]",
         "fetch [] from {}",
-        "look up [0]",
+        "query [0]",
         "taken [0]",
         "fetch [0] from {0: 2}",
     ]

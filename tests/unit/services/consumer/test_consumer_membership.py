@@ -48,13 +48,13 @@ async def test_an_eager_replica_joins_only_once_a_plan_names_it():
     assert s.take_log() == ["join"]
 
 
-@pytest.mark.parametrize(("empty", "asked"), [(True, ["join"]), (False, [])])
-async def test_an_unnamed_eager_replica_joins_only_an_empty_group(empty, asked):
+@pytest.mark.parametrize(("is_empty", "calls"), [(True, ["join"]), (False, [])])
+async def test_an_unnamed_eager_replica_joins_only_an_empty_group(is_empty, calls):
     s = Harness(is_eager=True)
     await s.plan(1, "other")
-    s.group.empty = empty
+    s.group.is_empty = is_empty
     await s.me._join_if_empty()
-    assert s.take_log() == asked
+    assert s.take_log() == calls
 
 
 # Plans

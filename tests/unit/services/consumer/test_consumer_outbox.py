@@ -26,13 +26,13 @@ class OutboxHarness:
     def __init__(self) -> None:
         self.outbox = Outbox()
 
-    async def write(self, one: Event) -> "asyncio.Future[None]":
-        return await self.outbox.send("out", b"k", str(one.offset).encode())
+    async def write(self, event_: Event) -> "asyncio.Future[None]":
+        return await self.outbox.send("out", b"k", str(event_.offset).encode())
 
     async def handle(self, *events: Event, then=None) -> object:
         async def handler(batch):
-            for one in batch:
-                await self.write(one)
+            for event_ in batch:
+                await self.write(event_)
             return await then(batch) if then else None
 
         return await self.outbox.wrap_handler(handler)(events)
@@ -81,7 +81,7 @@ async def test_outputs_of_an_awaitable_are_stored_once_it_is_done():
 
 async def test_a_dead_letter_is_stored_under_its_event():
     d = OutboxHarness()
-    await d.outbox.wrap_on_error(lambda one, wrong: d.write(one))(event(4), ValueError())
+    await d.outbox.wrap_on_error(lambda event_, error: d.write(event_))(event(4), ValueError())
     assert d.outbox.outputs_before(OWNED, 5) == records(4)
 
 

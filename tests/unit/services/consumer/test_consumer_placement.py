@@ -22,7 +22,7 @@ def members(*names: str) -> list[Member]:
 
 
 def moves(owners: dict[str, list[int]], previous: dict[int, str]) -> int:
-    return sum(1 for owner, mine in owners.items() for each in mine if previous.get(each, owner) != owner)
+    return sum(1 for owner, mine in owners.items() for member_id in mine if previous.get(member_id, owner) != owner)
 
 
 groups = st.lists(
@@ -35,7 +35,7 @@ groups = st.lists(
     ),
     min_size=1,
     max_size=8,
-    unique_by=lambda each: each.member_id,
+    unique_by=lambda member_id: member_id.member_id,
 )
 plans = st.none() | st.builds(
     plan,
@@ -77,7 +77,10 @@ def test_a_repeated_placement_moves_no_partition(the_plan, group, partitions):
 @PROPERTY
 @given(plans, groups, partition_lists)
 def test_draining_members_own_nothing_while_others_exist(the_plan, group, partitions):
-    newest = {each.name: each for each in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
+    newest = {
+        member_id.name: member_id
+        for member_id in sorted(group, key=lambda member_id: (member_id.incarnation, member_id.member_id))
+    }
     owners = place(the_plan, group, partitions, {})
     if not all(member.is_draining for member in newest.values()):
         assert not any(owners[member.member_id] for member in group if member.is_draining)
@@ -87,8 +90,11 @@ def test_draining_members_own_nothing_while_others_exist(the_plan, group, partit
 @given(groups, partition_lists, st.data())
 def test_present_members_own_their_planned_partitions(group, partitions, data):
     group = [replace(member, is_draining=False) for member in group]
-    assignment = data.draw(st.fixed_dictionaries({each: st.sampled_from(NAMES) for each in partitions}))
-    by_name = {member.name: member for member in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
+    assignment = data.draw(st.fixed_dictionaries({member_id: st.sampled_from(NAMES) for member_id in partitions}))
+    by_name = {
+        member.name: member
+        for member in sorted(group, key=lambda member_id: (member_id.incarnation, member_id.member_id))
+    }
     owners = place(plan(NAMES, assignment), group, partitions, {})
     for partition, name in assignment.items():
         if name in by_name:
@@ -100,13 +106,13 @@ def test_present_members_own_their_planned_partitions(group, partitions, data):
 def test_counts_are_even_and_moves_minimal_without_an_assignment(count, partitions, data):
     group = members(*NAMES[:count])
     ids = [member.member_id for member in group]
-    previous = data.draw(st.fixed_dictionaries({each: st.sampled_from(ids) for each in partitions}))
+    previous = data.draw(st.fixed_dictionaries({member_id: st.sampled_from(ids) for member_id in partitions}))
     owners = place(None, group, partitions, previous)
     sizes = sorted(len(mine) for mine in owners.values())
     assert sizes[-1] - sizes[0] <= 1
-    held = sorted((sum(1 for owner in previous.values() if owner == each) for each in ids), reverse=True)
-    share, larger = divmod(len(partitions), count)
-    unavoidable = sum(max(0, mine - share - (rank < larger)) for rank, mine in enumerate(held))
+    current = sorted((sum(1 for owner in previous.values() if owner == member_id) for member_id in ids), reverse=True)
+    share, remainder = divmod(len(partitions), count)
+    unavoidable = sum(max(0, mine - share - (rank < remainder)) for rank, mine in enumerate(current))
     assert moves(owners, previous) == unavoidable
 
 
@@ -117,10 +123,8 @@ def test_members_keep_their_partitions_if_all_are_draining():
 
 def test_the_later_of_two_processes_with_one_name_owns_the_partitions():
     """By the generation of its first assignment, and by its own clock if that is equal."""
-    group = [
-        Member("b-old", "payment-0", "0009", first_generation=4),
-        Member("a-new", "payment-0", "0002", first_generation=NO_GENERATION),
-    ]
+    old = Member("b-old", "payment-0", "0009", first_generation=4)
+    group = [old, Member("a-new", "payment-0", "0002", first_generation=NO_GENERATION)]
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}
     group = [Member("b-old", "payment-0", "0001"), Member("a-new", "payment-0", "0002")]
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}

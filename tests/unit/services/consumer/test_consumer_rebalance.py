@@ -1,6 +1,6 @@
 """A rebalance as the leader decides it: shares, pending revocations, offsets, and properties of any group."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -9,16 +9,9 @@ from hypothesis import strategies as st
 
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RebalanceKind
+from services.consumer import rebalance
 from services.consumer.placement import Member, place
-from services.consumer.rebalance import (
-    MAX_FOLLOW_UPS,
-    AssignmentMetadata,
-    HandedOverOffset,
-    MemberMetadata,
-    Share,
-    decide,
-    last_owners,
-)
+from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset, MemberMetadata, Share, decide
 
 GENERATION = 8
 PROPERTY = settings(max_examples=100, deadline=None)  # a busy machine is no error
@@ -54,13 +47,7 @@ def test_a_handed_over_partition_is_granted_with_its_offset():
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
     assert partitions_of(shares) == {"A": (0,), "B": (1, 2)}
     assert shares["B"].assignment == AssignmentMetadata(
-        epoch=2,
-        kind=RebalanceKind.PLAN,
-        members=2,
-        moved=1,
-        handed_over={1: HandedOverOffset(40, 7)},
-        rejoin=False,
-        follow_ups=0,
+        epoch=2, kind=RebalanceKind.PLAN, members=2, moved=1, handed_over={1: HandedOverOffset(40, 7)}
     )
     assert shares["A"].assignment.handed_over == {}, "offsets go only to the new owner"
 
@@ -75,7 +62,8 @@ def test_an_offset_from_another_generation_is_not_passed_on(generation):
 
 
 def test_follow_ups_that_only_wait_for_a_slow_owner_end_at_the_maximum():
-    group = {"A": member("a", 0, epoch=2, follow_up_of=RebalanceKind.PLAN, follow_ups=MAX_FOLLOW_UPS), "B": member("b")}
+    slow = member("a", 0, epoch=2, follow_up_of=RebalanceKind.PLAN, follow_ups=rebalance.MAX_FOLLOW_UPS)
+    group = {"A": slow, "B": member("b")}
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
     assert not shares["A"].assignment.rejoin
     assert partitions_of(shares) == {"A": (), "B": ()}, "still pending revocation"
@@ -83,7 +71,7 @@ def test_follow_ups_that_only_wait_for_a_slow_owner_end_at_the_maximum():
 
 def test_an_older_claim_never_beats_a_newer_one():
     zombie, owner = member("a", 0, 1, generation=4), member("b", 1, generation=6)
-    assert last_owners({"A": zombie, "B": owner}) == {0: "A", 1: "B"}
+    assert rebalance.last_owners({"A": zombie, "B": owner}) == {0: "A", 1: "B"}
 
 
 plans = st.none() | st.builds(
@@ -97,9 +85,9 @@ class Group:
 
     metadata: dict[str, MemberMetadata]
     generation: int = GENERATION
-    rounds: int = field(default=0)
+    rebalances: int = 0
 
-    def round(self, newest: PlanRecord | None, partitions: list[int]) -> dict[str, Share]:
+    def rebalance(self, newest: PlanRecord | None, partitions: list[int]) -> dict[str, Share]:
         shares = decide(newest, self.metadata, partitions, self.generation)
         for member_id, share in shares.items():
             before = self.metadata[member_id]
@@ -113,7 +101,7 @@ class Group:
                 follow_ups=share.assignment.follow_ups,
             )
         self.generation += 1
-        self.rounds += 1
+        self.rebalances += 1
         return shares
 
 
@@ -140,7 +128,7 @@ def groups(draw, *, is_eager: bool = False) -> dict[str, MemberMetadata]:
 @given(plans, groups(), st.sets(st.sampled_from(NAMES)))
 def test_a_claimed_partition_is_never_granted_to_another_member(newest, group, absent_in_grace):
     shares = decide(newest, group, range(10), GENERATION, absent_in_grace)
-    owners = last_owners(group)
+    owners = rebalance.last_owners(group)
     granted = [p for share in shares.values() for p in share.partitions]
     assert len(granted) == len(set(granted)), "at most one owner"
     assert set(shares) == set(group), "every member gets an answer"
@@ -153,7 +141,7 @@ def test_no_owner_loses_a_partition_to_an_absent_replica(newest, group, absent_i
     """Only a partition without an owner waits. An owned one stays, or moves to a present member."""
     shares = decide(newest, group, range(10), GENERATION, absent_in_grace)
     granted = {p for share in shares.values() for p in share.partitions}
-    given_up = set(last_owners(group)) - granted
+    given_up = set(rebalance.last_owners(group)) - granted
     assert not given_up or all(share.assignment.rejoin for share in shares.values())
 
 
@@ -162,11 +150,11 @@ def test_no_owner_loses_a_partition_to_an_absent_replica(newest, group, absent_i
 def test_two_rebalances_carry_out_any_plan_and_a_third_changes_nothing(newest, metadata):
     group = Group(dict(metadata))
     rejoin = True
-    while rejoin and group.rounds < 5:
-        rejoin = any(share.assignment.rejoin for share in group.round(newest, list(range(10))).values())
+    while rejoin and group.rebalances < 5:
+        rejoin = any(share.assignment.rejoin for share in group.rebalance(newest, list(range(10))).values())
     settled = {member_id: one.owned for member_id, one in group.metadata.items()}
-    assert group.rounds <= 2
-    assert {id_: share.partitions for id_, share in group.round(newest, list(range(10))).items()} == settled
+    assert group.rebalances <= 2
+    assert {id_: share.partitions for id_, share in group.rebalance(newest, list(range(10))).items()} == settled
     members = [Member(id_, one.name, one.incarnation, one.is_draining) for id_, one in group.metadata.items()]
     owners = {p: id_ for id_, mine in settled.items() for p in mine}
     assert {id_: tuple(mine) for id_, mine in place(newest, members, range(10), owners).items()} == settled

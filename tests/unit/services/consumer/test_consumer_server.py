@@ -79,7 +79,7 @@ async def test_a_failure_without_an_error_callback_ends_the_consumer_uncommitted
 
 @pytest.mark.parametrize("returned", [later, failed_future])
 async def test_a_failed_awaitable_reaches_the_error_callback_like_a_failed_handler(returned):
-    wrong: list[tuple[int, str]] = []
+    errors: list[tuple[int, str]] = []
     gate = asyncio.Event()
 
     async def handle(events: Sequence[Event]) -> Any:
@@ -88,7 +88,7 @@ async def test_a_failed_awaitable_reaches_the_error_callback_like_a_failed_handl
 
     async def on_error(event: Event, error: Exception) -> None:
         await gate.wait()
-        wrong.append((event.offset, str(error)))
+        errors.append((event.offset, str(error)))
 
     harness = ServerHarness(handle, on_error=on_error, batch_size=2)
     harness.queues.put(0, records(0, 4), 1)
@@ -97,13 +97,13 @@ async def test_a_failed_awaitable_reaches_the_error_callback_like_a_failed_handl
     assert harness.queues[0].committable_offset is None, "the callback has not handled the first batch yet"
     gate.set()
     await serving
-    assert wrong == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
+    assert errors == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
     assert harness.queues[0].is_idle
 
 
 @pytest.mark.parametrize("forgiving", [True, False])
 async def test_a_cancelled_awaitable_counts_as_a_failure(forgiving):
-    wrong: list[str] = []
+    errors: list[str] = []
 
     async def handle(events: Sequence[Event]) -> Any:
         future = asyncio.get_running_loop().create_future()
@@ -111,13 +111,13 @@ async def test_a_cancelled_awaitable_counts_as_a_failure(forgiving):
         return future
 
     async def on_error(event: Event, error: Exception) -> None:
-        wrong.append(str(error))
+        errors.append(str(error))
 
     harness = ServerHarness(handle, on_error=on_error if forgiving else None)
     harness.queues.put(0, records(0, 1), 1)
     if forgiving:
         await harness.serve(lambda: harness.queues[0].committable_offset == 1)
-        assert wrong == ["the handler's awaitable was cancelled"]
+        assert errors == ["the handler's awaitable was cancelled"]
     else:
         with pytest.raises(RuntimeError, match="cancelled"):
             await harness.serve(lambda: False)
@@ -149,33 +149,33 @@ async def test_a_failed_event_is_retried_in_order_until_it_succeeds(how):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "attempts"), [(ValueError("x"), 3), (Refused("no amount"), 1), (KeyError("\ud800"), 3), (Unsayable(), 3)]
+    ("error", "attempts"), [(ValueError("x"), 3), (Refused("no amount"), 1), (KeyError("\ud800"), 3), (Unsayable(), 3)]
 )
-async def test_an_event_is_handed_over_after_its_last_attempt_or_a_refusal(wrong, attempts):
+async def test_an_event_is_handed_over_after_its_last_attempt_or_a_refusal(error, attempts):
     tried: list[int] = []
-    handed: list[tuple[int, Exception]] = []
+    handed_over: list[tuple[int, Exception]] = []
 
     async def handle(events: Sequence[Event]) -> None:
         tried.append(events[0].offset)
-        raise wrong
+        raise error
 
     async def on_error(event: Event, error: Exception) -> None:
-        handed.append((event.offset, error))
+        handed_over.append((event.offset, error))
         msgspec.json.decode(encode_dead_letter("greeters", event, error, 5)[1])
 
     harness = ServerHarness(handle, on_error=on_error, attempts=3)
     harness.queues.put(0, records(0, 2), 1)
     await harness.serve(lambda: harness.queues[0].committable_offset == 2)
     assert tried == [0] * attempts + [1] * attempts
-    assert handed == [(0, wrong), (1, wrong)]
+    assert handed_over == [(0, error), (1, error)]
     assert (harness.server.events_handled, harness.server.events_failed) == (2, 2)
 
 
 async def test_a_handler_that_never_returns_is_cancelled_with_a_reason():
-    handed: list[str] = []
+    handed_over: list[str] = []
 
     async def on_error(event: Event, error: Exception) -> None:
-        handed.append(str(error))
+        handed_over.append(str(error))
 
     async def never(events: Sequence[Event]) -> Any:
         awaited = asyncio.get_running_loop().create_future()
@@ -184,7 +184,7 @@ async def test_a_handler_that_never_returns_is_cancelled_with_a_reason():
     harness = ServerHarness(never, on_error=on_error, handler_timeout_s=0.01)
     harness.queues.put(0, records(0, 2), 1)
     await harness.serve(lambda: harness.queues[0].committable_offset == 2)
-    assert handed == [
+    assert handed_over == [
         "the handler was not done within 0.01 s (handler_timeout_s)",
         "the handler's awaitable was not done within 0.01 s (handler_timeout_s)",
     ]

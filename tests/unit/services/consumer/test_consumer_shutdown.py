@@ -1,4 +1,4 @@
-"""How long a replica that leaves waits for a Kafka that may be gone."""
+"""How long a replica that leaves waits for Kafka."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ CHECK_INTERVAL_S = 0.002
 
 
 class Cluster:
-    """Brokers that are there, refuse, or hang, and how often each was asked."""
+    """Brokers that answer, refuse or hang, and the number of pings of each."""
 
     def __init__(self, **brokers: str) -> None:
         self.brokers = brokers

@@ -156,9 +156,9 @@ def answer(*partitions: tuple[int, int, int], error: int = 0) -> SimpleNamespace
 
 def test_missing_offsets_are_left_out_and_unstable_ones_are_retriable():
     assert stable_offsets(answer((0, 7, 0), (1, -1, 0)), "g") == {TopicPartition(TOPIC, 0): OffsetAndMetadata(7, "")}
-    with pytest.raises(errors.GroupLoadInProgressError) as again:
+    with pytest.raises(errors.GroupLoadInProgressError) as raised:
         stable_offsets(answer((0, 7, 0), (1, -1, UNSTABLE_OFFSET_COMMIT)), "g")
-    assert again.value.retriable
-    for wrong in (answer((0, -1, 16)), answer(error=16)):
+    assert raised.value.retriable
+    for response in (answer((0, -1, 16)), answer(error=16)):
         with pytest.raises(errors.NotCoordinatorForGroupError):
-            stable_offsets(wrong, "g")
+            stable_offsets(response, "g")

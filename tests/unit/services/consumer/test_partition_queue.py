@@ -7,14 +7,8 @@ from consumer_fakes import Record, offsets, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.consumer.partition_queue import (
-    MAX_HEAD_START_S,
-    PAUSE_FETCH_RECORDS,
-    RESUME_FETCH_RECORDS,
-    Batch,
-    PartitionQueue,
-    PartitionQueues,
-)
+from services.consumer import partition_queue
+from services.consumer.partition_queue import MAX_HEAD_START_S, Batch, PartitionQueue, PartitionQueues
 
 
 def new_queue(*records: Record, offset: int | None = 0) -> PartitionQueue:
@@ -104,9 +98,7 @@ def test_a_producer_with_a_wrong_clock_starves_no_partition(hours):
         waited_s[queue.partition].append(now_s - arrived_s[queue.partition][batch.records[0].record.offset])
         queues.handler_returned(queue, batch)
         queue.finish(batch)
-    assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * MAX_HEAD_START_S + 2, (
-        "half of the work is each partition's"
-    )
+    assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * MAX_HEAD_START_S + 2, "equal numbers of events"
     assert abs(waited_s[0][-1] - waited_s[1][-1]) <= MAX_HEAD_START_S + 0.03
 
 
@@ -192,14 +184,14 @@ def test_fetching_pauses_at_a_long_backlog_and_resumes_at_a_short_one():
     calls: list[tuple[int, bool]] = []
     queues.on_full = lambda partition, full: calls.append((partition, full))
 
-    queues.put(0, records(0, PAUSE_FETCH_RECORDS - 1), 1)
+    queues.put(0, records(0, partition_queue.PAUSE_FETCH_RECORDS - 1), 1)
     assert calls == []
-    queues.put(0, records(PAUSE_FETCH_RECORDS - 1, 5), 1)
-    queues.put(0, records(PAUSE_FETCH_RECORDS + 4, 5), 1)
+    queues.put(0, records(partition_queue.PAUSE_FETCH_RECORDS - 1, 5), 1)
+    queues.put(0, records(partition_queue.PAUSE_FETCH_RECORDS + 4, 5), 1)
     assert calls == [(0, True)]
 
-    remaining = PAUSE_FETCH_RECORDS + 9
-    while remaining > RESUME_FETCH_RECORDS + 1:
+    remaining = partition_queue.PAUSE_FETCH_RECORDS + 9
+    while remaining > partition_queue.RESUME_FETCH_RECORDS + 1:
         queues.handler_returned(*queues.take())
         remaining -= 1
     assert calls == [(0, True)]

@@ -1,4 +1,4 @@
-"""What becomes of an order."""
+"""A valid order becomes a payment request; an invalid one is refused with all reasons."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ from contracts.events import (
 from grouping import Partitioner
 from services.common.records import Incoming, Refusal
 from services.order.domain import (
-    Accepted,
+    AcceptedOrder,
     Routing,
-    accepted,
+    accept_order,
     order_of,
     problems_in,
 )
@@ -50,7 +50,7 @@ def reasons(value: Any) -> tuple[str, ...]:
     return refusal.reasons
 
 
-def test_all_reasons_are_told_even_where_decoding_stops_at_the_first() -> None:
+def test_all_reasons_are_given_although_decoding_stops_at_the_first() -> None:
     bad = {**GOOD, "amount_minor": "much", "currency": "XXX", "card_number": "4111111111111112"}
     assert [reason.split(":")[0] for reason in reasons(bad)] == ["currency", "amount_minor", "card_number"]
 
@@ -63,24 +63,24 @@ def test_a_customer_always_goes_to_the_same_partition(customer: str, partitions:
     assert partition == Routing(Partitioner.EXPLICIT, partitions).partition(customer, None)
 
 
-def test_the_load_chooses_the_partition_under_explicit_grouping_only() -> None:
-    obeys, chooses = Routing(Partitioner.EXPLICIT, 9), Routing(Partitioner("key"), 9)
-    assert obeys.partition("ada", 5) == 5
-    assert chooses.partition("ada", 5) == chooses.partition("ada", None) == 3
+def test_the_load_keyed_the_partition_only_with_the_explicit_partitioner() -> None:
+    explicit, keyed = Routing(Partitioner.EXPLICIT, 9), Routing(Partitioner("key"), 9)
+    assert explicit.partition("ada", 5) == 5
+    assert keyed.partition("ada", 5) == keyed.partition("ada", None) == 3
     with pytest.raises(ValueError, match="header partition is 9; partitions are 0 to 8"):
-        obeys.partition("ada", 9)
+        explicit.partition("ada", 9)
 
 
-def accepted_with(headers: dict[str, bytes], key: str = "s") -> Accepted | Refusal:
-    return accepted(record(GOOD, headers), Routing(Partitioner.EXPLICIT, 9), key, 3)
+def accepted_with(headers: dict[str, bytes], key: str = "s") -> AcceptedOrder | Refusal:
+    return accept_order(record(GOOD, headers), Routing(Partitioner.EXPLICIT, 9), key, 3)
 
 
 def test_the_card_number_goes_no_further() -> None:
-    found = accepted_with({}, "secret")
-    assert isinstance(found, Accepted)
-    assert ORDER.card_number.encode() not in msgspec.json.encode(found.request)
-    assert found.request.card_token == card_token(ORDER.card_number, "secret")
-    assert found.request.card_token != card_token(ORDER.card_number, "another secret")
+    outcome = accepted_with({}, "secret")
+    assert isinstance(outcome, AcceptedOrder)
+    assert ORDER.card_number.encode() not in msgspec.json.encode(outcome.request)
+    assert outcome.request.card_token == card_token(ORDER.card_number, "secret")
+    assert outcome.request.card_token != card_token(ORDER.card_number, "another secret")
 
 
 def luhn_valid(number: str) -> bool:
@@ -99,10 +99,10 @@ BAD_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @given(st.fixed_dictionaries({}, optional=BAD_VALUES), st.sets(st.sampled_from(sorted(set(GOOD) - {"v"}))))
-def test_every_bad_and_every_missing_field_is_named_and_no_other(bad: dict[str, Any], missing: set[str]) -> None:
+def test_exactly_the_bad_and_missing_fields_are_named(bad: dict[str, Any], missing: set[str]) -> None:
     fields = {name: value for name, value in {**GOOD, **bad}.items() if name not in missing}
-    named = {problem.split(":")[0] for problem in problems_in(fields)}
-    assert named == set(bad) | missing
+    named_fields = {problem.split(":")[0] for problem in problems_in(fields)}
+    assert named_fields == set(bad) | missing
 
 
 @given(st.text("0123456789", min_size=12, max_size=19).filter(lambda text: not luhn_valid(text)))

@@ -1,4 +1,4 @@
-"""The status of an order never goes back, whatever the order in which the topics are read."""
+"""The status of an order never goes back, in whatever order the topics are read."""
 
 from random import Random
 
@@ -11,7 +11,7 @@ from contracts.events import OrderStatus, Status
 from services.order.status import StatusBoard
 
 
-def news(status: Status, order_id: str = "o", **known: object) -> OrderStatus:
+def status_of(status: Status, order_id: str = "o", **known: object) -> OrderStatus:
     return msgspec.convert({"order_id": order_id, "status": status.value, "at_us": 1, **known}, OrderStatus)
 
 
@@ -19,52 +19,54 @@ def board(max_orders: int = 10) -> StatusBoard:
     return StatusBoard("orders.status", max_orders)
 
 
-def test_what_was_known_before_stays_known() -> None:
+def test_an_update_keeps_fields_known_before() -> None:
     orders = board()
-    for told in (
-        news(Status.ACCEPTED, fingerprint="f"),
-        news(Status.SETTLED, payment_accepted=True),
-        news(Status.NOTIFIED, shipment_id="s"),
+    for update in (
+        status_of(Status.ACCEPTED, fingerprint="f"),
+        status_of(Status.SETTLED, payment_accepted=True),
+        status_of(Status.NOTIFIED, shipment_id="s"),
     ):
-        list(orders.learn(told))
-    assert orders["o"] == news(Status.NOTIFIED, fingerprint="f", payment_accepted=True, shipment_id="s")
+        list(orders.apply_update(update))
+    assert orders["o"] == status_of(Status.NOTIFIED, fingerprint="f", payment_accepted=True, shipment_id="s")
 
 
 def test_the_oldest_order_is_dropped() -> None:
     orders = board(max_orders=2)
     for name in ("a", "b", "c"):
-        list(orders.learn(news(Status.ACCEPTED, name)))
+        list(orders.apply_update(status_of(Status.ACCEPTED, name)))
     assert len(orders) == 2
     with pytest.raises(KeyError):
         orders["a"]
 
 
 class Record:
-    """A record of the topic, of which the board looks at the value."""
+    """A record of the topic; the board only reads its value."""
 
     def __init__(self, value: bytes) -> None:
         self.value = value
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(Status))), st.randoms(use_true_random=False))
-def test_what_was_written_is_remembered_in_whatever_order_it_is_read(
-    told: list[tuple[str, Status]], chance: Random
+def test_the_board_is_restored_from_its_records_read_in_any_order(
+    updates: list[tuple[str, Status]], random: Random
 ) -> None:
     before, after = board(), board()
-    written = [effect.value or b"" for name, status in told for effect in before.learn(news(status, name))]
-    chance.shuffle(written)
+    written = [
+        effect.value or b"" for name, status in updates for effect in before.apply_update(status_of(status, name))
+    ]
+    random.shuffle(written)
     for value in written:
         after.remember(Record(value))
-    assert {name: before[name] for name, _ in told} == {name: after[name] for name, _ in told}
+    assert {name: before[name] for name, _ in updates} == {name: after[name] for name, _ in updates}
 
 
 @given(st.lists(st.sampled_from(Status), min_size=1), st.randoms(use_true_random=False))
-def test_the_end_is_the_same_in_any_order(told: list[Status], chance: Random) -> None:
-    shuffled = list(told)
-    chance.shuffle(shuffled)
-    one, other = board(), board()
-    for status in told:
-        list(one.learn(news(status)))
+def test_the_final_status_is_the_same_in_any_order_of_updates(updates: list[Status], random: Random) -> None:
+    shuffled = list(updates)
+    random.shuffle(shuffled)
+    first, second = board(), board()
+    for status in updates:
+        list(first.apply_update(status_of(status)))
     for status in shuffled:
-        list(other.learn(news(status)))
-    assert one["o"].status is other["o"].status
+        list(second.apply_update(status_of(status)))
+    assert first["o"].status is second["o"].status

@@ -25,17 +25,17 @@ payments = st.fixed_dictionaries(
 
 
 @given(payments)
-def test_what_is_accepted_is_within_the_cards_limit_and_not_too_risky(payment):
-    declined_for, score = authorise(**payment)
-    assert declined_for in {None, OVER_LIMIT, TOO_RISKY}
-    if declined_for is None:
+def test_an_accepted_payment_is_within_the_cards_limit_and_not_too_risky(payment):
+    decline_reason, score = authorise(**payment)
+    assert decline_reason in {None, OVER_LIMIT, TOO_RISKY}
+    if decline_reason is None:
         assert payment["amount_minor"] <= card_limit_minor(payment["card_token"])
         assert score <= RISK_LIMIT
 
 
 @given(amounts, amounts, st.sampled_from(COUNTRIES), st.sampled_from(MERCHANTS))
-def test_a_larger_amount_is_never_less_risky(one, other, country, merchant):
-    low, high = sorted((one, other))
+def test_a_larger_amount_is_never_less_risky(first, second, country, merchant):
+    low, high = sorted((first, second))
     assert 0 <= risk_score(low, country, merchant) <= risk_score(high, country, merchant) <= 1
 
 

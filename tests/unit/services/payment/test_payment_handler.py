@@ -1,4 +1,4 @@
-"""From a record to a settled payment or a dead letter; nothing that arrives can stop a replica."""
+"""A record becomes a settled payment or a dead letter; no record can stop a replica."""
 
 import asyncio
 import re
@@ -25,16 +25,16 @@ CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
 DONE_US = 1_700_000_000_000_000
 
 
-def handled(value: bytes | None, *, key: bytes | None = b"key") -> tuple[Topic, bytes | None, bytes]:
-    """What is written because of a record: by the handler, or by the consumer because the handler refused it."""
+def handle(value: bytes | None, *, key: bytes | None = b"key") -> tuple[Topic, bytes | None, bytes]:
+    """Return the output of a record: by the handler, or by the consumer if the handler refuses it."""
     event = Event(
         "run-1.payments.requested", 3, 41, key, value, (), 0, received_us=DONE_US - 9000, epoch=7, generation=4
     )
     try:
-        made = settled_payment(event, "payment-2", DONE_US)
-    except Refused as refused:  # whatever else it raised would be tried again in vain
-        return Topic.DEAD_LETTERS, *encode_dead_letter("payment", event, refused, DONE_US)
-    return Topic.PAYMENTS_SETTLED, made.order_id.encode(), msgspec.json.encode(made)
+        settled = settled_payment(event, "payment-2", DONE_US)
+    except Refused as error:  # any other error would be retried in vain
+        return Topic.DEAD_LETTERS, *encode_dead_letter("payment", event, error, DONE_US)
+    return Topic.PAYMENTS_SETTLED, settled.order_id.encode(), msgspec.json.encode(settled)
 
 
 def changed(**fields: object) -> bytes:
@@ -42,13 +42,13 @@ def changed(**fields: object) -> bytes:
 
 
 def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
-    asked = request(1)
-    topic, key, value = handled(msgspec.json.encode(asked))
+    requested = request(1)
+    topic, key, value = handle(msgspec.json.encode(requested))
     settled = msgspec.json.decode(value, type=PaymentSettled)
-    assert (topic, key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
-    assert (settled.payment_id, settled.accepted) == (payment_id(asked.order_id), True)
+    assert (topic, key) == (Topic.PAYMENTS_SETTLED, requested.order_id.encode())
+    assert (settled.payment_id, settled.accepted) == (payment_id(requested.order_id), True)
     timeline = settled.timeline
-    assert (timeline.intended_us, timeline.placed_us) == (asked.timeline.intended_us, asked.timeline.placed_us)
+    assert (timeline.intended_us, timeline.placed_us) == (requested.timeline.intended_us, requested.timeline.placed_us)
     assert (timeline.received_us, timeline.done_us) == (DONE_US - 9000, DONE_US)
     assert (timeline.partition, timeline.offset, timeline.replica) == (3, 41, "payment-2")
     assert (timeline.epoch, timeline.generation) == (7, 4)
@@ -67,20 +67,20 @@ def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
         (b'{"v": 1, "a": ' + b"[" * 30_000, "not JSON"),
     ],
 )
-def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
-    topic, key, written = handled(value)
-    encode_dead_letter = msgspec.json.decode(written, type=DeadLetter)
+def test_an_invalid_request_becomes_a_dead_letter_with_the_reason(value, reason):
+    topic, key, written = handle(value)
+    letter = msgspec.json.decode(written, type=DeadLetter)
     assert (topic, key) == (Topic.DEAD_LETTERS, b"key")
-    assert (encode_dead_letter.stage, encode_dead_letter.partition, encode_dead_letter.offset) == ("payment", 3, 41)
-    assert encode_dead_letter.letter_id == "run-1.payments.requested/3/41"
-    assert len(encode_dead_letter.reasons) == 1
-    assert re.search(reason, encode_dead_letter.reasons[0]), encode_dead_letter.reasons
-    assert len(encode_dead_letter.payload.encode()) <= PAYLOAD_LIMIT
+    assert (letter.stage, letter.partition, letter.offset) == ("payment", 3, 41)
+    assert letter.letter_id == "run-1.payments.requested/3/41"
+    assert len(letter.reasons) == 1
+    assert re.search(reason, letter.reasons[0]), letter.reasons
+    assert len(letter.payload.encode()) <= PAYLOAD_LIMIT
 
 
 def service(**fields: object) -> tuple[PlanStage, list[tuple[str, bytes | None, bytes]]]:
-    """A service whose records go into a list."""
-    one = payment_stage(ReplicaSettings(**({"replica": "payment-0", "service_time_s": 0.002} | fields)), CONNECTION)
+    """Return a stage and the list of its output."""
+    stage = payment_stage(ReplicaSettings(**({"replica": "payment-0", "service_time_s": 0.002} | fields)), CONNECTION)
     written: list[tuple[str, bytes | None, bytes]] = []
 
     async def send(topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
@@ -90,9 +90,9 @@ def service(**fields: object) -> tuple[PlanStage, list[tuple[str, bytes | None, 
     async def room(topic: str) -> int:
         return 1_000_000
 
-    one.consumer.send = send  # type: ignore[method-assign]
-    one.consumer._clients = SimpleNamespace(sizes=SimpleNamespace(room=room))  # type: ignore[assignment]
-    return one, written
+    stage.consumer.send = send  # type: ignore[method-assign]
+    stage.consumer._clients = SimpleNamespace(sizes=SimpleNamespace(room=room))  # type: ignore[assignment]
+    return stage, written
 
 
 def event(number: int = 1, *, key: bytes = b"order", value: bytes | None = None) -> Event:
@@ -100,10 +100,10 @@ def event(number: int = 1, *, key: bytes = b"order", value: bytes | None = None)
     return Event("run-1.payments.requested", 3, 41, key, value, (), 0, received_us=1, epoch=7)
 
 
-async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_acknowledged():
-    one, written = service()
+async def test_an_event_takes_its_service_time_and_is_done_when_its_output_is_acknowledged():
+    stage, written = service()
     began_s = asyncio.get_running_loop().time()
-    acknowledged = await one.handle(event())
+    acknowledged = await stage.handle(event())
     assert asyncio.get_running_loop().time() - began_s >= 0.002
     assert not acknowledged.done(), "the broker has not answered"
     ((topic, key, value),) = written
@@ -111,11 +111,11 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_a
     assert topic == "run-1.payments.settled"
     assert key == settled.order_id.encode()
     assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
-    assert one._server.busy_s == pytest.approx(0.002)
+    assert stage._server.busy_s == pytest.approx(0.002)
 
 
-def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:
-    told = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    with pytest.raises(InvalidSettingsError, match=r"TAILPACK_GROUPING.*'ch' does not keep the order of a key"):
-        read_settings({**told, "TAILPACK_GROUPING": "ch"}, ReplicaSettings)
-    assert read_settings({**told, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].grouping is Partitioner.KG
+def test_key_order_refuses_a_partitioner_that_splits_keys() -> None:
+    environ = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    with pytest.raises(InvalidSettingsError, match=r"TAILPACK_PARTITIONER.*'ch' does not keep the order of a key"):
+        read_settings({**environ, "TAILPACK_PARTITIONER": "ch"}, ReplicaSettings)
+    assert read_settings({**environ, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].partitioner is Partitioner.KG

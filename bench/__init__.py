@@ -1,5 +1,5 @@
-"""Scenarios and experiments: what is asked of the pipeline and of policies, and what comes out."""
+"""Scenarios, simulated comparisons, and benchmarks of the pipeline and the policies."""
 
 
 class BenchError(Exception):
-    """What was to be measured cannot be. The message is one line: what is wrong, where, and what to do."""
+    """A measurement is impossible or failed. The message is one line: what is wrong, where, and what to do."""

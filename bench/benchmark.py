@@ -1,7 +1,7 @@
-"""One runner for all benchmarks: it measures case after case, keeps every finished row, and goes on where it ended.
+"""The runner of all benchmarks: it measures each case, stores every finished row, and resumes after an interruption.
 
-A benchmark is a dataclass in a file of its own. Its fields are the options of its command, `cases` names what is
-measured, `measure` sets up, measures one case and tears down. The table in bench/benchmarks makes it a command.
+A benchmark is a dataclass in its own file. Its fields are the options of its command, `cases` returns the names of its
+cases, and `measure` sets up, measures one case and tears down. The table in bench/benchmarks makes it a command.
 """
 
 import os
@@ -21,44 +21,47 @@ from contracts.validation import as_environment
 from contracts.waiting import WaitTimeoutError
 
 Row = dict[str, Any]
-"""Figures of one case. `problem` is not empty, or `valid` is false: the row does not count."""
+"""Figures of one case. The row is invalid if `problem` is not empty or `valid` is false."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """The part of an option that the type and the default of its field do not say."""
+    """Help and limits of a command-line option; its type and default are those of the field."""
 
     help: str
     least: float | None = None
     most: float | None = None
     positional: bool = False
     time: bool = False
-    """Whether it is a length of time: 500ms, 3s, 2m; a bare number is in seconds."""
+    """Whether the value is a duration: 500ms, 3s, 2m; a number without unit is in seconds."""
 
 
 @dataclass(frozen=True)
 class Tools:
-    """The means that a benchmark gets from the command line."""
+    """Functions that the command line provides to a benchmark."""
 
     kafka: Callable[..., AbstractContextManager[Connection]]
     """Runs a broker with all topics: (purpose, payment partitions, pipeline partitions)."""
     announce: Callable[..., None]
-    """Shows progress: `said=`, `completed=`, `total=`."""
+    """Shows progress: `status=`, `completed=`, `total=`."""
 
 
 @dataclass(kw_only=True)
 class Benchmark:
-    """One benchmark with its options."""
+    """Base class of benchmarks."""
 
-    quick: Annotated[bool, Option("Measure less, within 50 s.")] = False
+    quick: Annotated[bool, Option("Measure less, so that it ends within 50 s.")] = False
 
     def cases(self) -> Sequence[str]:
-        """Return the names of what is measured, in order."""
+        """Return the names of the cases, in order."""
         return ("",)
 
     @abstractmethod
     def measure(self, case: str, tools: Tools) -> Row:
-        """Return the figures of one case, and leave no process behind. Raises BenchError, WaitTimeoutError."""
+        """Measure one case and return its figures. No process may outlive the call.
+
+        Raises BenchError, WaitTimeoutError.
+        """
 
 
 @dataclass(frozen=True)
@@ -67,65 +70,65 @@ class Outcome:
 
     rows: list[Row]
     interrupted: bool
-    """By Ctrl-C; the finished rows are there."""
+    """Whether Ctrl-C ended it; `rows` then has the finished rows."""
 
     @property
     def figures(self) -> Row:
-        """The first row, whose figures stand for the whole."""
+        """The first row, whose figures are printed as the result."""
         return self.rows[0] if self.rows else {}
 
     @property
     def valid(self) -> bool:
-        """Whether every row counts."""
-        return all(map(counts, self.rows))
+        """Whether every row is valid."""
+        return all(map(is_valid, self.rows))
 
 
-def counts(row: Row) -> bool:
-    """Return whether a row counts."""
+def is_valid(row: Row) -> bool:
+    """Return whether a row is valid."""
     return not row.get("problem") and row.get("valid", True)
 
 
 def run(
     benchmark: Benchmark, tools: Tools, *, repeat: int = 1, into: Path | None = None, origin: Row | None = None
 ) -> Outcome:
-    """Measure every case `repeat` times, and return what is finished when all is done, or at an interruption.
+    """Measure every case `repeat` times, and return the finished rows. Ctrl-C ends it early.
 
-    into: folder of a file to which each row is appended with its origin. A valid row that the file has for the same
-    case and options is not measured again.
+    into: folder of the file to which each row is appended with its origin. A case with a valid row in that file, for
+    the same options, is not measured again.
     """
     rows, interrupted = list[Row](), False
     file = into / f"{type(benchmark).__name__.lower()}.jsonl" if into else None
-    known = _kept(file)
-    asked = [
+    stored = _stored_rows(file)
+    tasks = [
         {"options": msgspec.to_builtins(asdict(benchmark)), "case": case, "number": number}
         for number in range(repeat)
         for case in benchmark.cases()
     ]
-    rows += [found for one in asked if (found := known.get(_key(one)))]
-    still_open = [one for one in asked if _key(one) not in known]
+    rows += [found for task in tasks if (found := stored.get(_key(task)))]
+    remaining = [task for task in tasks if _key(task) not in stored]
     try:
-        for number, one in enumerate(still_open):
-            if len(still_open) > 1:
-                tools.announce(said=one["case"], completed=number, total=len(still_open))
-            rows.append(row := benchmark.measure(one["case"], tools))
+        for number, task in enumerate(remaining):
+            if len(remaining) > 1:
+                tools.announce(status=task["case"], completed=number, total=len(remaining))
+            rows.append(row := benchmark.measure(task["case"], tools))
             if row.get("interrupted"):
                 raise KeyboardInterrupt
             if file:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("ab") as out:
-                    out.write(msgspec.json.encode(one | {"origin": origin, "row": row}) + b"\n")
+                    out.write(msgspec.json.encode(task | {"origin": origin, "row": row}) + b"\n")
     except KeyboardInterrupt:
         interrupted = True
-    except WaitTimeoutError as wrong:
-        raise BenchError(str(wrong)) from wrong
+    except WaitTimeoutError as error:
+        raise BenchError(str(error)) from error
     return Outcome(rows, interrupted)
 
 
 def environ_of(connection: Connection | None = None, **settings: object) -> dict[str, str]:
-    """Return the environment of a child with these settings, by their names in small letters, and none of ours."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
-    told = {f"TAILPACK_{name.upper()}": str(value) for name, value in settings.items()}
-    return plain | (as_environment(connection) if connection else {}) | told
+    """Return the environment of a child process with only these settings (names in lower case)."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+    variables = {f"TAILPACK_{name.upper()}": str(value) for name, value in settings.items()}
+    return inherited | (as_environment(connection) if connection else {}) | variables
 
 
 def check(children: Iterable[Child]) -> bool:
@@ -136,13 +139,13 @@ def check(children: Iterable[Child]) -> bool:
     return True
 
 
-def _kept(file: Path | None) -> dict[str, Row]:
+def _stored_rows(file: Path | None) -> dict[str, Row]:
     lines = file.read_bytes().splitlines() if file and file.exists() else []
     try:
         entries = [msgspec.json.decode(line) for line in lines]
-        return {_key(one): one["row"] for one in entries if counts(one["row"])}
-    except (msgspec.DecodeError, LookupError, TypeError) as wrong:
-        raise BenchError(f"{file} holds no rows of this command ({wrong}): fix it or move it") from None
+        return {_key(one): one["row"] for one in entries if is_valid(one["row"])}
+    except (msgspec.DecodeError, LookupError, TypeError) as error:
+        raise BenchError(f"{file} contains a line that is not a row ({error}): correct or move the file") from None
 
 
 def _key(entry: Row) -> str:

@@ -1,4 +1,4 @@
-"""Runs on a Kubernetes: each has a namespace of its own, load and report as a Job, and the files that any run has."""
+"""Run scenarios on Kubernetes: each run has its own namespace and a Job for load and report."""
 
 import io
 import json
@@ -28,35 +28,35 @@ from loadgen.spec import Topology
 from report.result import Result
 
 MANIFESTS: Final = Path(__file__).parents[1] / "infra" / "k8s"
-READY_S: Final = 300.0
-"""Images are pulled meanwhile."""
-OVER_S: Final = 900.0
-"""Beyond the scenario's length: start, drain and report."""
-STUCK_S: Final = 60.0
-"""A pod that waits for an image, a node or a quota, or crashes, is given up if nothing gets ready for this long."""
-POLL_S: Final = 1.0
-ASK_S: Final = 60.0
-FAUST: Final = ("order", "shipment", "notification")
+READY_TIMEOUT_S: Final = 300.0
+"""Longest time until services are ready; images are pulled in this time."""
+EXTRA_RUN_S: Final = 900.0
+"""Time for start, drain and report, in addition to the duration of the scenario."""
+STUCK_TIMEOUT_S: Final = 60.0
+"""If a pod waits for an image, a node or a quota, or crashes, the run fails after this time without progress."""
+POLL_INTERVAL_S: Final = 1.0
+REQUEST_S: Final = 60.0
+FAUST_SERVICES: Final = ("order", "shipment", "notification")
 FIGURES: Final = (
     *("scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions", "lost", "valid"),
 )
-"""Fields of the run's result that a row has, too."""
+"""Fields of the run's result that are copied into the row."""
 
 
 @dataclass(kw_only=True)
 class ClusterRuns(Benchmark):
-    """Run scenarios on a Kubernetes one after the other, each in a namespace of its own; files go to --out."""
+    """Run scenarios on a Kubernetes cluster, each in its own namespace, and write the files to --out."""
 
-    scenarios: Annotated[list[str], Option("Names of scenarios, for example w1, taxi.", positional=True)]
-    policy: Annotated[list[str], Option("May be repeated.")] = field(default_factory=lambda: ["tail-aware"])
-    seeds: Annotated[int, Option("Runs of each, with seeds 1, 2, …", least=1)] = 1
-    duration: Annotated[float, Option("Send only the first part of the load; 0: all.", time=True)] = 0.0
-    context: Annotated[str, Option("Context of the kubeconfig; by default its current one.")] = ""
-    overlay: Annotated[str, Option("Folder of kustomize that is applied.")] = str(MANIFESTS / "overlays" / "kind")
+    scenarios: Annotated[list[str], Option("Names of scenarios, for example w1 taxi.", positional=True)]
+    policy: Annotated[list[str], Option("Policy to run. Repeatable.")] = field(default_factory=lambda: ["tail-aware"])
+    seeds: Annotated[int, Option("Runs per scenario and policy, with seeds 1, 2, …", least=1)] = 1
+    duration: Annotated[float, Option("Send only the first part of the load; 0: the whole load.", time=True)] = 0.0
+    context: Annotated[str, Option("Context in the kubeconfig; default: its current one.")] = ""
+    overlay: Annotated[str, Option("Kustomize folder that is applied.")] = str(MANIFESTS / "overlays" / "kind")
     image: Annotated[str, Option("Image of services, autoscaler and load.")] = "tailpack:0.1.0"
     report_image: Annotated[str, Option("Image of the report.")] = "tailpack-report:0.1.0"
-    out: Annotated[str, Option("Folder that takes a folder for each run.")] = "out"
+    out: Annotated[str, Option("Folder in which each run gets a folder.")] = "out"
 
     def cases(self) -> Sequence[str]:
         """Return scenario, policy and seed of each run, seed by seed. Raises ValueError."""
@@ -66,13 +66,13 @@ class ClusterRuns(Benchmark):
         return [f"{scenario} {policy} {seed}" for seed, scenario, policy in runs]
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Run it there, and fetch its files."""
+        """Run one case on the cluster, and fetch its files."""
         name, policy, seed = case.split()
         changes = {"autoscaler.policy": policy, "seed": int(seed), "duration_s": round(self.duration) or None}
         images = {"tailpack": self.image, "tailpack-report": self.report_image}
-        there = Cluster(context=self.context, overlay=Path(self.overlay), images=images)
+        cluster = Cluster(context=self.context, overlay=Path(self.overlay), images=images)
         folder = Path(self.out, f"{case.replace(' ', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
-        run_there(load_scenario(name, changes), there, folder, lambda said: tools.announce(said=said))
+        run_on_cluster(load_scenario(name, changes), cluster, folder, lambda status: tools.announce(status=status))
         result = Result.load(folder)
         return {one: getattr(result, one) for one in FIGURES} | {
             "lateness_p99_s": result.lateness.p99_s,
@@ -82,46 +82,47 @@ class ClusterRuns(Benchmark):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """A cluster, and what is applied there."""
+    """A Kubernetes cluster, with the overlay and the images that are applied to it."""
 
     context: str = ""
-    """Name in the kubeconfig; empty: its current one."""
+    """Context in the kubeconfig; empty: the current one."""
     overlay: Path = MANIFESTS / "overlays" / "kind"
     images: Mapping[str, str] = field(default_factory=dict)
-    """Image in the manifests → its NAME:TAG in the cluster."""
+    """Image in the manifests → NAME:TAG that the cluster pulls."""
 
-    def kubectl(self, *words: str, namespace: str = "", given: str | None = None, may_fail: bool = False) -> bytes:
+    def kubectl(self, *words: str, namespace: str = "", stdin: str | None = None, may_fail: bool = False) -> bytes:
         """Return the output of kubectl. Raises BenchError."""
-        where = (("--context", self.context), ("--namespace", namespace))
-        command = ["kubectl", *(word for pair in where if pair[1] for word in pair), *words]
+        target = (("--context", self.context), ("--namespace", namespace))
+        command = ["kubectl", *(word for pair in target if pair[1] for word in pair), *words]
         try:
-            stdin = given and given.encode()
-            done = subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=ASK_S)
+            done = subprocess.run(
+                command, input=stdin and stdin.encode(), capture_output=True, check=False, timeout=REQUEST_S
+            )
         except FileNotFoundError:
             raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
-        except subprocess.TimeoutExpired as silent:
-            raise BenchError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
+        except subprocess.TimeoutExpired as error:
+            raise BenchError(f"the cluster did not answer within {REQUEST_S:.0f} s: kubectl {words[0]}") from error
         if done.returncode and not may_fail:
-            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            if "localhost:8080" in said:  # kubectl's own default
-                raise BenchError(f"no kubeconfig leads to a cluster ({kubeconfig()}): set KUBECONFIG")
-            raise BenchError(f"kubectl {words[0]}: {said or 'failed'} (kubeconfig {kubeconfig()})")
+            last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            if "localhost:8080" in last_line:  # the default of kubectl without kubeconfig
+                raise BenchError(f"kubeconfig {kubeconfig()} has no cluster: set KUBECONFIG")
+            raise BenchError(f"kubectl {words[0]}: {last_line or 'failed'} (kubeconfig {kubeconfig()})")
         return bytes(done.stdout)
 
 
 class Namespace:
-    """A namespace and what was applied there."""
+    """A namespace of a cluster."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster, self.name, self.kubectl = cluster, name, partial(cluster.kubectl, namespace=name)
 
     def get(self, *words: str) -> Any:
-        """Return the JSON of `kubectl get`; the items of a list."""
+        """Return the JSON of `kubectl get`; for a list, its items."""
         found = json.loads(self.kubectl("get", *words, "-o", "json"))
         return found.get("items", found)
 
     def pods(self, app: str = "") -> list[dict[str, Any]]:
-        """Return the pods, of one app where it is named, that are not about to end."""
+        """Return the pods (of one app if named) that are not being deleted."""
         selected = ["-l", f"app={app}"] if app else []
         return [one for one in self.get("pods", *selected) if "deletionTimestamp" not in one["metadata"]]
 
@@ -133,25 +134,25 @@ class Namespace:
         components: Sequence[str] = (),
         patches: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Apply the cluster's overlay here, with other counts, settings and patches (as kustomize has them)."""
-        with tempfile.TemporaryDirectory() as made:
-            folder = Path(made).resolve()
+        """Apply the cluster's overlay to this namespace, with replica counts, settings, components and patches."""
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary).resolve()
             merged = {"literals": [f"{key}={value}" for key, value in (settings or {}).items()]}
-            here = {
+            kustomization = {
                 "resources": [os.path.relpath(self.cluster.overlay.resolve(), folder)],
                 "components": [os.path.relpath(MANIFESTS / "components" / each, folder) for each in components],
                 "namespace": self.name,
                 "sortOptions": {"order": "legacy"},  # the namespace first
-                "images": [_image(name, there) for name, there in self.cluster.images.items()],
+                "images": [_image(name, target) for name, target in self.cluster.images.items()],
                 "replicas": [{"name": each, "count": count} for each, count in (replicas or {}).items()],
                 "patches": list(patches),
                 "configMapGenerator": [{"name": "settings", "behavior": "merge"} | merged] if settings else [],
             }
-            (folder / "kustomization.yaml").write_text(json.dumps(here), encoding="utf-8")  # JSON is YAML
-            self.cluster.kubectl("apply", "--kustomize", made)
+            (folder / "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")  # JSON is YAML
+            self.cluster.kubectl("apply", "--kustomize", temporary)
 
     def obstacles(self) -> dict[str, str]:
-        """Return object → what keeps it from getting ready: an image, a node, a quota, or how a container ended."""
+        """Return object → reason why it is not ready: an image, a node, a quota, or how a container ended."""
         events = self.get("events", "--field-selector", "reason=FailedCreate")
         found = {event["involvedObject"]["name"]: event["message"] for event in events}
         for pod in map(pod_of, self.pods()):
@@ -161,79 +162,79 @@ class Namespace:
                 found[pod.name] = f"pod {pod.name}: {pod.waits}"
         return found
 
-    def until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
-        """Wait for Jobs and brokers, then services, `replicas` of Payment. Raises BenchError with the obstacles."""
+    def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
+        """Wait for Jobs and brokers, then for services with `replicas` of Payment. Raises BenchError."""
         began_s = since_s = monotonic_s()
-        before, seen = list[str](), dict[str, str]()
-        while awaited := self._missing(replicas):
+        before, obstacles = list[str](), dict[str, str]()
+        while awaited := self._awaited_workloads(replicas):
             if awaited != before:
-                before, seen = awaited, {}
-            theirs = tuple(f"{one}-" for one in awaited)
-            seen |= {name: why for name, why in self.obstacles().items() if f"{name}-".startswith(theirs)}
-            if not seen:
+                before, obstacles = awaited, {}
+            prefixes = tuple(f"{one}-" for one in awaited)
+            obstacles |= {name: why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)}
+            if not obstacles:
                 since_s = monotonic_s()
-            said = "; ".join([", ".join(awaited), *list(seen.values())[:3]])
-            announce(f"waiting for {said}")
-            if monotonic_s() > min(since_s + STUCK_S, began_s + READY_S):
-                raise BenchError(f"not ready after {monotonic_s() - began_s:.0f} s: {said}")
-            time.sleep(POLL_S)
+            status = "; ".join([", ".join(awaited), *list(obstacles.values())[:3]])
+            announce(f"waiting for {status}")
+            if monotonic_s() > min(since_s + STUCK_TIMEOUT_S, began_s + READY_TIMEOUT_S):
+                raise BenchError(f"not ready after {monotonic_s() - began_s:.0f} s: {status}")
+            time.sleep(POLL_INTERVAL_S)
 
-    def _missing(self, replicas: int) -> list[str]:
-        """Return Jobs and brokers that are not done or ready; then services, which may crash until all those are."""
+    def _awaited_workloads(self, replicas: int) -> list[str]:
+        """Return the Jobs and brokers that are not done or ready; if all are, the services, which may crash before."""
         jobs = [one for one in self.get("jobs") if not (one["spec"].get("suspend") or one["status"].get("succeeded"))]
-        first = jobs + [one for one in self.get("statefulsets") if _unready(one, replicas)]
-        found = first or [one for one in self.get("deployments") if _unready(one, replicas)]
+        first = jobs + [one for one in self.get("statefulsets") if _is_unready(one, replicas)]
+        found = first or [one for one in self.get("deployments") if _is_unready(one, replicas)]
         return [one["metadata"]["name"] for one in found]
 
 
-def _unready(workload: dict[str, Any], payments: int) -> bool:
+def _is_unready(workload: dict[str, Any], payments: int) -> bool:
     wanted = max(workload["spec"].get("replicas", 1), payments if workload["metadata"]["name"] == "payment" else 0)
     return bool(workload["status"].get("readyReplicas", 0) < wanted)
 
 
 @contextmanager
 def namespace(cluster: Cluster) -> Iterator[Namespace]:
-    """Yield a fresh one; it is deleted with all that is in it. Raises BenchError, also where no cluster answers."""
-    cluster.kubectl("version", "--request-timeout=10s")  # an error here comes before anything is made
-    made = Namespace(cluster, f"tailpack-{uuid.uuid4().hex[:8]}")
+    """Create a namespace; delete it after the block. Raises BenchError, also if no cluster answers."""
+    cluster.kubectl("version", "--request-timeout=10s")  # raises before anything is created
+    created = Namespace(cluster, f"tailpack-{uuid.uuid4().hex[:8]}")
     try:
-        yield made
+        yield created
     finally:
-        cluster.kubectl("delete", "namespace", made.name, "--wait=false", "--ignore-not-found", may_fail=True)
+        cluster.kubectl("delete", "namespace", created.name, "--wait=false", "--ignore-not-found", may_fail=True)
 
 
-def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
-    """Run a delivered scenario there, and put the files of the run into `folder`. Raises BenchError."""
+def run_on_cluster(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
+    """Run a built-in scenario on the cluster, and write the files of the run into `folder`. Raises BenchError."""
     if scenario.name not in scenario_names():
-        raise BenchError(f"{scenario.name}: pods have only the delivered scenarios; see tailpack list scenarios")
+        raise BenchError(f"{scenario.name}: pods only have the built-in scenarios; see tailpack list scenarios")
     if scenario.payment.runtime:
-        raise BenchError(f"{scenario.name}: on a cluster replicas are ours, not {scenario.payment.runtime}'s")
-    with namespace(cluster) as place:
+        raise BenchError(f"{scenario.name}: runtime {scenario.payment.runtime!r} is not supported on a cluster")
+    with namespace(cluster) as target:
         announce("applying the overlay")
-        place.apply(
-            replicas={} if scenario.topology is Topology.PIPELINE else dict.fromkeys(FAUST, 0),
-            settings={f"TAILPACK_{key}": value for key, value in _settings(scenario, place.name).items()},
+        target.apply(
+            replicas={} if scenario.topology is Topology.PIPELINE else dict.fromkeys(FAUST_SERVICES, 0),
+            settings={f"TAILPACK_{key}": value for key, value in _settings(scenario, target.name).items()},
             components=("run",),
         )
-        place.until_ready(scenario.autoscaler.initial_replicas, announce)
-        place.kubectl("patch", "job", "run", "--patch", '{"spec": {"suspend": false}}')
-        pod = _until_reported(place, scenario.duration_s + OVER_S, announce)
+        target.wait_until_ready(scenario.autoscaler.initial_replicas, announce)
+        target.kubectl("patch", "job", "run", "--patch", '{"spec": {"suspend": false}}')
+        pod = _wait_for_report(target, scenario.duration_s + EXTRA_RUN_S, announce)
         announce("fetching the files")
-        command = ("exec", pod, "--container", "results", "--", "tar", "-C", f"/out/{place.name}", "-cf", "-", ".")
-        files = place.kubectl(*command)
+        command = ("exec", pod, "--container", "results", "--", "tar", "-C", f"/out/{target.name}", "-cf", "-", ".")
+        files = target.kubectl(*command)
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=io.BytesIO(files)) as packed:
         packed.extractall(folder, filter="data")
 
 
-def _image(name: str, there: str) -> dict[str, str]:
-    new, colon, tag = there.rpartition(":")
+def _image(name: str, target: str) -> dict[str, str]:
+    new, colon, tag = target.rpartition(":")
     tagged = colon and "/" not in tag
-    return {"name": name, "newName": new, "newTag": tag} if tagged else {"name": name, "newName": there}
+    return {"name": name, "newName": new, "newTag": tag} if tagged else {"name": name, "newName": target}
 
 
 def _settings(scenario: Scenario, namespace: str) -> dict[str, str]:
-    """Return what all pods are configured with. The brokers may have topics of others, and of earlier runs."""
+    """Return the settings of all pods. The namespace separates the topics from those of other and earlier runs."""
     return scenario.autoscaler_settings() | {
         "NAMESPACE": namespace,
         "PIPELINE_PARTITIONS": str(scenario.pipeline_partitions),
@@ -242,8 +243,8 @@ def _settings(scenario: Scenario, namespace: str) -> dict[str, str]:
     }
 
 
-def _until_reported(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
-    """Wait until the files of the run can be fetched; return the pod that has them. Raises BenchError."""
+def _wait_for_report(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
+    """Wait until the report exists; return the pod with the files of the run. Raises BenchError."""
     began_s = monotonic_s()
 
     def pod() -> str:
@@ -257,6 +258,6 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
         return ""
 
     try:
-        return until(pod, within_s, "the run has a report", POLL_S)
-    except WaitTimeoutError as late:
-        raise BenchError("; ".join([str(late), *place.obstacles().values()])) from late
+        return until(pod, within_s, "the run has a report", POLL_INTERVAL_S)
+    except WaitTimeoutError as error:
+        raise BenchError("; ".join([str(error), *place.obstacles().values()])) from error

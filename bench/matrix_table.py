@@ -9,24 +9,24 @@ from typing import Final
 import msgspec
 
 from bench.matrix import FAILED, OPTIMUM, Announce, Case, Contender, Job, Matrix, Row, run, sorted_changes
-from bench.simulation.sent import CLAIRVOYANT
+from bench.simulation.sent_events import CLAIRVOYANT
 from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference, pareto_front
 from report.run_info import CLAIRVOYANT_POLICIES
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
-"""The contender that others are compared with: the first of these that takes part, else the first of all."""
+"""Reference contender: the first of these that takes part, else the first contender."""
 MEANS: Final = (
     *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
 )
-"""Figures of a run whose mean over the seeds is taken."""
+"""Figures of a run that are averaged over the seeds."""
 CHANGES: Final = ("scale_ups", "scale_downs", "reassignments")
 DIFFERENCES: Final = ("in_sla", "replica_minutes")
 NONE_LATE: Final = 1e-6
-"""Place of a share of 0 on a logarithmic axis."""
-PANELS: Final = 12
-"""Cases that are drawn at most."""
+"""Position of a share of 0 on the logarithmic axis."""
+MAX_PANELS: Final = 12
+"""Maximum number of cases in the plot."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,38 +36,38 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     """Label of the contender."""
     settings: tuple[str, ...]
-    """Set over the scenario, key=value."""
+    """Changes of the scenario, key=value."""
     case: str
-    """The scenario and its changes, without the contender's own settings."""
+    """Scenario and changes, without those of the contender."""
     point: str
-    """Place on the axis."""
+    """Label of the point on the axis."""
     random: tuple[str, ...]
-    """Parts that differ from seed to seed; none: one run is the result."""
+    """Names of the parts that differ from seed to seed; empty: there is one run."""
     seeds: int
     events: float
     figures: dict[str, Interval]
-    """Means over the seeds with 95 % bootstrap intervals, where they are known: MEANS; packing_ratio, replica-minutes
-    over those of the per-second packing of the same events; optimum_replica_minutes and optimum_lower; regret,
-    replica-minutes over the optimum − 1, where the SLO is met."""
+    """Means over the seeds with 95 % bootstrap intervals, if known. MEANS; packing_ratio: replica-minutes divided by
+    those of the per-second packing of the same events; optimum_replica_minutes, optimum_lower; regret (if the SLO is
+    met): replica-minutes divided by the optimum, minus 1."""
     least_in_sla: float
-    """The least share among the seeds."""
+    """Lowest share in time of all seeds."""
     lost: int
     reference: str
     more: dict[str, PairedDifference]
-    """Mean of each of DIFFERENCES minus that of the reference on the same seeds; empty for the reference itself."""
+    """Paired difference from the reference for each of DIFFERENCES; empty for the reference itself."""
     on_front: bool
-    """No other contender of the case has more events in time at the same cost, or as many at less."""
+    """Whether no other contender of the case is better in share in time or cost and at least equal in the other."""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without a result."""
+    """A run that failed."""
 
     run: str
     why: str
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """All lines by case and contender, and the runs that failed."""
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines of all cases and contenders, and the runs that failed."""
 
     title: str
     rows: tuple[Line, ...]
@@ -75,21 +75,21 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     axis: str = ""
 
 
-Asked = Sequence[tuple[Contender, Sequence[Job], tuple[str, ...]]]
-"""Each contender of a case, its jobs, and what is random in them."""
+Entries = Sequence[tuple[Contender, Sequence[Job], tuple[str, ...]]]
+"""Each contender of a case, its jobs, and their random parts."""
 
 
-def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Announce = lambda *_: None) -> Compared:
+def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Announce = lambda *_: None) -> Comparison:
     """Run the matrix. Raises InvalidSettingsError before anything is computed."""
-    axis, plan = matrix.over(), list[tuple[Case, Asked, list[Job]]]()
-    for case in matrix.swept():
-        asked = [(one, *case.jobs(one, matrix.seeds)) for one in matrix.playing(case)]
-        plan.append((case, asked, _optima(case, matrix.seeds) if matrix.optimum else []))
-    jobs = [job for _, asked, optima in plan for some in (*(own for _, own, _ in asked), optima) for job in some]
+    axis, plan = matrix.resolve_axis(), list[tuple[Case, Entries, list[Job]]]()
+    for case in matrix.cases_at_points():
+        entries = [(one, *case.jobs(one, matrix.seeds)) for one in matrix.contenders_of(case)]
+        plan.append((case, entries, _optima(case, matrix.seeds) if matrix.optimum else []))
+    jobs = [job for _, entries, optima in plan for some in (*(own for _, own, _ in entries), optima) for job in some]
     rows = run(jobs, folder, processes=processes, announce=announce)
-    return Compared(
+    return Comparison(
         title=matrix.title,
-        rows=tuple(line for case, asked, optima in plan for line in _lines(case, asked, rows, optima)),
+        rows=tuple(line for case, entries, optima in plan for line in _lines(case, entries, rows, optima)),
         missing=tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row),
         axis=axis.varies if axis else "",
     )
@@ -97,27 +97,28 @@ def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Annou
 
 def _optima(case: Case, seeds: int) -> list[Job]:
     from bench.simulation.optimum import why_not  # noqa: PLC0415  compiled code only where it is needed
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
     jobs, _ = case.jobs(Contender(policy=CLAIRVOYANT), seeds)
-    question = jobs[0].question()
-    return [] if why_not(question, sent_by(question)) else [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs]
+    scenario = jobs[0].read_scenario()
+    is_possible = not why_not(scenario, build_events(scenario))
+    return [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs] if is_possible else []
 
 
-def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
-    """Yield the lines of one case. A contender that failed with any seed has none: the others would mislead."""
-    ran = {one.label: [rows[job] for job in jobs] for one, jobs, _ in asked}
-    ran = {name: some for name, some in ran.items() if not any(FAILED in row for row in some)}
-    reference = next((name for name in REFERENCES if name in [one.label for one, *_ in asked]), asked[0][0].label)
+def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:
+    """Yield the lines of one case, except of contenders that failed with any seed: their means would mislead."""
+    results = {one.label: [rows[job] for job in jobs] for one, jobs, _ in entries}
+    results = {name: some for name, some in results.items() if not any(FAILED in row for row in some)}
+    reference = next((name for name in REFERENCES if name in [one.label for one, *_ in entries]), entries[0][0].label)
     best = {job.seed: rows[job] for job in optima if rows[job].get("optimum_replica_minutes")}
-    playing = [one.label for one, *_ in asked if one.label in ran and one.policy not in CLAIRVOYANT_POLICIES]
-    points = [(_mean(ran[name], "in_sla"), _mean(ran[name], "replica_minutes")) for name in playing]
-    front = {playing[at] for at in pareto_front(points)}
-    for one, jobs, random in asked:
-        if one.label not in ran:
+    ranked = [one.label for one, *_ in entries if one.label in results and one.policy not in CLAIRVOYANT_POLICIES]
+    points = [(_mean(results[name], "in_sla"), _mean(results[name], "replica_minutes")) for name in ranked]
+    front = {ranked[at] for at in pareto_front(points)}
+    for one, jobs, random in entries:
+        if one.label not in results:
             continue
-        some, others = ran[one.label], [] if one.label == reference else ran.get(reference, [])
-        kept = _mean(some, "in_sla") >= jobs[0].question().target.percentile
+        some, others = results[one.label], [] if one.label == reference else results.get(reference, [])
+        is_slo_met = _mean(some, "in_sla") >= jobs[0].read_scenario().target.percentile
         yield Line(
             scenario=case.scenario,
             policy=one.label,
@@ -127,11 +128,11 @@ def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[J
             random=random,
             seeds=len(some),
             events=_mean(some, "events"),
-            figures=_figures(some, best, kept=kept),
+            figures=_figures(some, best, is_slo_met=is_slo_met),
             least_in_sla=min(row["in_sla"] for row in some),
             lost=sum(row.get("lost", 0) for row in some),
             reference=reference,
-            more={name: _against(some, others, name, random=bool(random)) for name in DIFFERENCES if others},
+            more={name: _difference(some, others, name, random=bool(random)) for name in DIFFERENCES if others},
             on_front=one.label in front,
         )
 
@@ -140,8 +141,7 @@ def _mean(rows: Sequence[Row], name: str) -> float:
     return fmean(row[name] for row in rows)
 
 
-def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, kept: bool) -> dict[str, Interval]:
-    """Return the figures of a contender's runs. best: the optimum of each seed; kept: the SLO is met."""
+def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, is_slo_met: bool) -> dict[str, Interval]:
     known = {name: [row[name] for row in rows if row.get(name) is not None] for name in MEANS}
     spent = [row["replica_minutes"] for row in rows]
     packed = [row.get("packing_replica_minutes") for row in rows]
@@ -151,18 +151,18 @@ def _figures(rows: Sequence[Row], best: Mapping[int, Row], *, kept: bool) -> dic
         optima = [best[row["seed"]] for row in rows]
         known["optimum_replica_minutes"] = least = [one["optimum_replica_minutes"] for one in optima]
         known["optimum_lower"] = [one["lower"] for one in optima]
-        known["regret"] = [cost / one - 1 for cost, one in zip(spent, least, strict=True)] if kept else []
+        known["regret"] = [cost / one - 1 for cost, one in zip(spent, least, strict=True)] if is_slo_met else []
     return {name: bootstrap_interval(values) for name, values in known.items() if values}
 
 
-def _against(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: bool) -> PairedDifference:
+def _difference(rows: Sequence[Row], others: Sequence[Row], name: str, *, random: bool) -> PairedDifference:
     found = paired_difference([row[name] for row in rows], [row[name] for row in others])
     known = len(rows) > 1 or not random
     return msgspec.structs.replace(found, distinguishable=known and found.distinguishable)
 
 
 def interval(value: Interval | PairedDifference | None, times: float, how: str) -> str:
-    """Return mean (low to high) in another unit; the mean alone where all runs were equal."""
+    """Return `mean (low to high)`, multiplied by `times`; only the mean if all runs are equal."""
     if value is None:
         return "–"
     mean, low, high = (format(times * one, how) for one in (value.mean, value.low, value.high))
@@ -170,7 +170,7 @@ def interval(value: Interval | PairedDifference | None, times: float, how: str) 
 
 
 def difference(value: PairedDifference | None, times: float, how: str) -> str:
-    """Return a difference with its interval; in brackets where it is not distinguishable from none."""
+    """Return a difference with its interval; in brackets if it is not distinguishable from 0."""
     shown = interval(value, times, "+" + how)
     return shown if value is None or value.distinguishable or not value.mean else f"[{shown}]"
 
@@ -187,7 +187,7 @@ COLUMNS: Final[dict[str, Callable[[Line], str]]] = {
     "changes": lambda line: f"{sum(line.figures[name].mean for name in CHANGES if name in line.figures):.4g}",
     "points more": lambda line: difference(line.more.get("in_sla"), 100, ".3f"),
     "r-m more": lambda line: difference(line.more.get("replica_minutes"), 1, ".2f"),
-    "on the front": lambda line: (
+    "Pareto front": lambda line: (
         "knows the future" if line.policy in CLAIRVOYANT_POLICIES else "yes" if line.on_front else "no"
     ),
 }
@@ -198,10 +198,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)) + "\n"
 
 
-def page(found: Compared) -> str:
-    """Return the comparison in Markdown: of several cases a summary, then each case; with an axis a table for each
-    scenario.
-    """
+def page(found: Comparison) -> str:
+    """Return the comparison in Markdown: a summary if there are several cases, then a table for each case."""
     parts = [f"# {found.title}", METHOD]
     cases = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)]
     if len(cases) > 1 and not found.axis:
@@ -222,10 +220,10 @@ def _by_point(lines: Sequence[Line]) -> str:
 
 
 METHOD: Final = (
-    "All runs are simulated. Intervals hold 95 % of 10,000 bootstrap draws over the seeds. *More* is the difference "
-    "from the reference, paired by seed; in brackets where it is not distinguishable from none. r-m: replica-minutes."
+    "All runs are simulated. Intervals contain 95 % of 10,000 bootstrap samples over the seeds. *More* is the "
+    "difference from the reference, paired by seed; in brackets if not distinguishable from 0. r-m: replica-minutes."
 )
-SUMMARY: Final = ("policy", "in time, mean", "least case", "cases with 99.9 %", "r-m, mean", "on the front in")
+SUMMARY: Final = ("policy", "in time, mean", "least case", "cases with 99.9 %", "r-m, mean", "Pareto front in")
 
 
 def _everywhere(cases: Sequence[Sequence[Line]]) -> list[str]:
@@ -236,9 +234,9 @@ def _everywhere(cases: Sequence[Sequence[Line]]) -> list[str]:
 def _summary(name: str, cases: Sequence[Sequence[Line]]) -> tuple[str, ...]:
     own = [line for lines in cases for line in lines if line.policy == name]
     shares = [line.figures["in_sla"].mean for line in own]
-    kept, front = sum(one >= 0.999 for one in shares), sum(line.on_front for line in own)
+    met, front = sum(one >= 0.999 for one in shares), sum(line.on_front for line in own)
     cost = fmean(line.figures["replica_minutes"].mean for line in own)
-    return f"`{name}`", share(fmean(shares)), share(min(shares)), str(kept), f"{cost:.1f}", f"{front} of {len(own)}"
+    return f"`{name}`", share(fmean(shares)), share(min(shares)), str(met), f"{cost:.1f}", f"{front} of {len(own)}"
 
 
 def _cell(line: Line) -> str:
@@ -250,18 +248,18 @@ def _cell(line: Line) -> str:
 def _chance(line: Line) -> str:
     events = f"{line.events:,.0f} events."
     best, lower = (line.figures.get(name) for name in ("optimum_replica_minutes", "optimum_lower"))
-    optimum = f" Optimum: {best.mean:.2f} r-m, no schedule below {lower.mean:.2f}." if best and lower else ""
+    optimum = f" Optimum: {best.mean:.2f} r-m, lower bound {lower.mean:.2f}." if best and lower else ""
     if not line.random:
-        return f"{events} Nothing is random here: one run is the result.{optimum}"
-    return f"{events} At random: {', '.join(line.random)}; {line.seeds} seeds. Reference: {line.reference}.{optimum}"
+        return f"{events} Nothing is random: one run per contender.{optimum}"
+    return f"{events} Random: {', '.join(line.random)}; {line.seeds} seeds. Reference: {line.reference}.{optimum}"
 
 
-def draw(found: Compared, path: Path) -> None:
-    """Write the plot as an SVG file: the share of late events of each case along the axis, or against the cost."""
-    import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
+def draw(found: Comparison, path: Path) -> None:
+    """Write a plot (SVG) with the share of late events of each case, over the axis or over the cost."""
+    import matplotlib as mpl  # noqa: PLC0415  half a second, needed only here
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:PANELS]
+    panels = [list(some) for _, some in groupby(found.rows, key=lambda line: line.case)][:MAX_PANELS]
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):

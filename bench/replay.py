@@ -1,6 +1,6 @@
-"""A finished live run, simulated again from its own events and the times that it shows, next to what happened.
+"""Simulate a finished live run from its own events and measured times, and compare the result with the live figures.
 
-The times are the service rate μ, the pause of a partition that moves, the start-up of a replica, and when ticks are.
+The measured times are the service rate (μ), the pause of a moved partition, the start-up time and the tick offset.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from bench.matrix import flat
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
-from bench.simulation.sent import Sent, protocol_of, settings_of
+from bench.simulation.sent_events import SentEvents, protocol_of, settings_of
 from contracts.journal import TickRecord
 from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.validation import InvalidSettingsError
@@ -34,93 +34,93 @@ from report.table import NONE, Table, coalesce
 
 Times = NDArray[np.int64]
 BASE: Final = "w1"
-"""Scenario under a run whose own is not delivered: the run's values replace all of it."""
+"""Base scenario of a run whose own scenario is not built in; the values of the run override all of it."""
 IN_SLA_POINTS: Final = 0.5
-"""Percentage points by which the shares may differ for live to equal simulated."""
+"""Largest difference of the shares in time at which live and simulated count as equal, in percentage points."""
 REPLICA_MINUTES_SHARE: Final = 0.03
-"""Likewise, as a share of the live replica-minutes."""
+"""Largest such difference of replica-minutes, as a share of the live value."""
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
-"""Figures by which both sides are compared, under the names of a report."""
-OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
-"""Fixed at the peak, Kubernetes' way, and the published policy that plans for the lag."""
+"""Compared figures, named as in a report."""
+OTHER_POLICIES: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
+"""A fixed count for the peak, the Kubernetes autoscaler, and the published policy that plans for the lag."""
 MAX_EVENTS: Final = 3_000_000
-"""Above it, other policies are not tried for a report."""
+"""Largest run for which a report simulates other policies."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recorded:
+class RecordedRun:
     """The files of a finished run."""
 
     info: RunInfo
     result: Result
     served: Table
-    """Every event that was finished, in the order of offsets, partition by partition; µs since second 0. `handed_us`:
-    when it was given to the broker for Payment; comparators count an event as received when they begin to serve it."""
+    """Every finished event, sorted by partition and offset; µs since second 0. `handed_us`: when it was sent to
+    the broker for Payment. Comparators record `received_us` when they begin to serve an event."""
     journal: Journal
-    """µs since the epoch."""
+    """Times in µs since 1970."""
 
     @property
     def started_us(self) -> int:
-        """Epoch µs of second 0."""
+        """Time of second 0, µs since 1970."""
         return self.result.provenance.started_us
 
     @property
     def ended_us(self) -> int:
-        """Epoch µs at which the workload ended."""
+        """End of the workload, µs since 1970."""
         return self.started_us + round(self.info.duration_s * 1e6)
 
     @property
     def ticks(self) -> list[TickRecord]:
-        """Ticks during the workload that saw the group."""
+        """Ticks during the workload that observed the group."""
         found = (tick for tick in self.journal.ticks if tick.partitions)
         return [tick for tick in found if self.started_us <= tick.at_us < self.ended_us]
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The times that one run shows. None: the run has nothing to measure them by."""
+class MeasuredTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Times measured in one run. None: the run has no observation."""
 
     service_rate: float
-    """μ in events/s as the autoscaler had learned it: the median over its ticks."""
+    """Service rate (μ), events/s, as the autoscaler estimated it: median over its ticks."""
     pause_s: float | None
-    """The median pause of a partition that moved while events waited in it: from the last event done at its old owner
-    until the next event was at the new one."""
+    """Median pause of a moved partition with waiting events: from the last event done at its old owner until the new
+    owner received the next one."""
     pauses: int
-    """Number of such moves."""
+    """Number of observed pauses."""
     startup_s: float | None
-    """From the request of a replica until it was ready: median."""
+    """Median time from the request for a replica until it was ready."""
     tick_offset_s: float
-    """When ticks read the offsets, after whole decision intervals: median."""
+    """Median time of a tick after a multiple of the decision interval."""
     initial_replicas: int
-    """In the plan in force at second 0."""
+    """Replicas of the plan in force at second 0."""
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, live and simulated."""
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of a run, live and simulated."""
 
     run: str
     scenario: str
     policy: str
-    """The policy of the simulated side."""
+    """Policy of the simulation."""
     live_policy: str
     latency_target_s: float
-    measured: Measured
+    measured: MeasuredTimes
     live: dict[str, Any]
-    """`FIGURES` as the report has them; moved_partitions is None where the group places its partitions itself: its
-    journal does not know."""
+    """`FIGURES` of the report. moved_partitions is None if the group assigns its partitions itself, because its journal
+    does not record them."""
     simulated: dict[str, Any]
     differences: dict[str, Any]
-    """Simulated minus live: in_sla_points (percentage points), replica_minutes_share (of the live ones), the latencies
-    in seconds, the counts; None where live is unknown."""
+    """Simulated minus live: in_sla_points (percentage points), replica_minutes_share (of the live value), latencies
+    (seconds), counts; None if the live value is unknown."""
     within: dict[str, bool]
     """Whether in_sla and replica_minutes differ by at most `IN_SLA_POINTS` and `REPLICA_MINUTES_SHARE`."""
 
 
-def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
-    """Simulate the run in `folder` again.
+def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> ReplayResult:
+    """Simulate the run in `folder`, and compare the result with it.
 
-    changes: dotted key → value over the run's settings and what it shows.
-    Raises InvalidSettingsError for a folder or a run that cannot be replayed, and for wrong changes.
+    changes: dotted key → value that overrides the run's settings and the measured times.
+    Raises InvalidSettingsError if the run cannot be simulated, or for invalid changes.
     """
     recorded = read_run(folder)
     measured = measure(recorded)
@@ -132,8 +132,8 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
         live["moved_partitions"] = None
     points = 100 * (again["in_sla"] - live["in_sla"])
     more = again["replica_minutes"] / live["replica_minutes"] - 1
-    apart = {name: None if live[name] is None else round(again[name] - live[name], 6) for name in (*RANKS, *COUNTS)}
-    return Replayed(
+    deltas = {name: None if live[name] is None else round(again[name] - live[name], 6) for name in (*RANKS, *COUNTS)}
+    return ReplayResult(
         run=recorded.info.run,
         scenario=scenario.name,
         policy=result.policy,
@@ -142,50 +142,50 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> Replayed:
         measured=measured,
         live=live,
         simulated=again,
-        differences={"in_sla_points": points, "replica_minutes_share": more, **apart},
+        differences={"in_sla_points": points, "replica_minutes_share": more, **deltas},
         within={"in_sla": abs(points) <= IN_SLA_POINTS, "replica_minutes": abs(more) <= REPLICA_MINUTES_SHARE},
     )
 
 
-def otherwise(folder: Path) -> tuple[OtherPolicy, ...]:
-    """Return the cost and the share in time of the run's events under `OTHERS`. Raises BenchError."""
+def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
+    """Simulate the run's events under `OTHER_POLICIES`; return cost and share in time. Raises BenchError."""
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
-            raise BenchError(f"{info.events_scheduled:,} events would take too long; {MAX_EVENTS:,} at most")
-        return tuple(_under(policy, folder, info) for policy in OTHERS if policy != info.policy)
-    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as wrong:
-        raise BenchError(str(wrong)) from wrong
+            raise BenchError(f"{info.events_scheduled:,} events would take too long (maximum {MAX_EVENTS:,})")
+        return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
+    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as error:
+        raise BenchError(str(error)) from error
 
 
-def _under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
+def _simulate_under(policy: str, folder: Path, info: RunInfo) -> OtherPolicy:
     change = {"autoscaler.policy": policy}
     if info.world != "simulated":
         found = replay(folder, change).simulated
     else:
         result = run_scenario(scenario_of(info, None, change), keep_events=False)[1]
         if result.events != info.events_scheduled:
-            raise ValueError(f"{info.run}: its events are from a trace that its run.json does not contain")
+            raise ValueError(f"{info.run}: its events are from a trace, which run.json does not contain")
         found = msgspec.structs.asdict(result)
     return OtherPolicy(policy=policy, in_sla=found["in_sla"], replica_minutes=found["replica_minutes"])
 
 
-def read_run(folder: Path) -> Recorded:
-    """Read the folder of a run that has its report. Raises InvalidSettingsError where something is missing."""
-    info = _record(folder, RUN_FILE, RunInfo, "not the folder of a run")
-    result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
+def read_run(folder: Path) -> RecordedRun:
+    """Read the folder of a run with a report. Raises InvalidSettingsError if anything is missing."""
+    info = _record(folder, RUN_FILE, RunInfo, "this is not the folder of a run")
+    result = _record(folder, RESULT_FILE, Result, "make the report first: tailpack report RUN_DIR")
     try:
         (events,), journal = load_events(folder / EVENTS).pieces(lambda rows: rows), Journal(load_journal(folder))
-    except ReportError as wrong:
-        raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
-    recorded = Recorded(info, result, _served(events, result.provenance.started_us), journal)
+    except ReportError as error:
+        raise InvalidSettingsError([f"{folder}: {error}"]) from error
+    recorded = RecordedRun(info, result, _served(events, result.provenance.started_us), journal)
     reasons = {
-        "the run was interrupted: what it shows is not a whole run": info.interrupted,
+        "the run was interrupted, so its figures do not cover a whole run": info.interrupted,
         "no event of this run was finished": not len(recorded.served["done_us"]),
-        "no tick of the autoscaler saw the group": not recorded.ticks,
-        "its report knows no replica-minutes": not result.replica_minutes,
+        "no tick of the autoscaler observed the group": not recorded.ticks,
+        "its report has no replica-minutes": not result.replica_minutes,
     }
-    if found := [why for why, holds in reasons.items() if holds]:
+    if found := [why for why, applies in reasons.items() if applies]:
         raise InvalidSettingsError([f"{folder}: {found[0]}"])
     return recorded
 
@@ -194,9 +194,9 @@ def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
     try:
         return into.load(folder)
     except FileNotFoundError as missing:
-        raise InvalidSettingsError([f"{folder}: it holds no {name}; {absent}"]) from missing
-    except (OSError, msgspec.DecodeError) as wrong:
-        raise InvalidSettingsError([f"{folder / name}: cannot be read ({wrong})"]) from wrong
+        raise InvalidSettingsError([f"{folder}: {name} is missing; {absent}"]) from missing
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidSettingsError([f"{folder / name}: cannot be read ({error})"]) from error
 
 
 def _served(events: Table, began_us: int) -> Table:
@@ -207,14 +207,14 @@ def _served(events: Table, began_us: int) -> Table:
     return found.plus(**{name: found[name] - began_us for name in times})
 
 
-def measure(recorded: Recorded) -> Measured:
-    """Return what `recorded` shows."""
+def measure(recorded: RecordedRun) -> MeasuredTimes:
+    """Measure the times of a run."""
     ticks = recorded.ticks
     interval_us = round(float(recorded.info.section("autoscaler").get("decision_interval_s", 1.0)) * 1e6)
     pauses_us = _pauses_us(recorded)
     changes = [one for one in recorded.journal.changes if one.at_us >= recorded.started_us]
     before = [plan for plan in recorded.journal.plans if plan.at_us <= recorded.started_us]
-    return Measured(
+    return MeasuredTimes(
         service_rate=float(np.median([tick.service_rate for tick in ticks])),
         pause_s=percentile_s(pauses_us, 0.5),
         pauses=len(pauses_us),
@@ -224,11 +224,11 @@ def measure(recorded: Recorded) -> Measured:
     )
 
 
-def _pauses_us(recorded: Recorded) -> Times:
+def _pauses_us(recorded: RecordedRun) -> Times:
     """Return the pauses of moved partitions in which events were waiting.
 
-    The old owner must have finished an event after the plan was written: otherwise it was busy with other partitions.
-    None under a comparator, whose events count as received when their service begins.
+    The old owner must have finished an event of the partition after the plan was written; otherwise it was busy with
+    other partitions. Empty under a comparator, which records `received_us` when it begins to serve an event.
     """
     written_us = np.array([plan.at_us - recorded.started_us for plan in recorded.journal.plans], dtype=np.int64)
     if recorded.info.section("payment").get("runtime") or not len(written_us):
@@ -237,25 +237,25 @@ def _pauses_us(recorded: Recorded) -> Times:
     moved = np.flatnonzero((np.diff(served["partition"]) == 0) & (np.diff(served["replica"]) != 0))
     free_us, next_us = served["done_us"][moved], served["received_us"][moved + 1]
     plan = np.maximum(0, np.searchsorted(written_us, next_us) - 1)
-    seen = (served["handed_us"][moved + 1] < free_us) & (written_us[plan] < free_us) & (free_us < next_us)
-    return (next_us - free_us)[seen]
+    observed = (served["handed_us"][moved + 1] < free_us) & (written_us[plan] < free_us) & (free_us < next_us)
+    return (next_us - free_us)[observed]
 
 
-def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, Any]) -> Scenario:
-    """Return the run's scenario: measured values over its settings, `changes` over both.
+def scenario_of(info: RunInfo, measured: MeasuredTimes | None, changes: Mapping[str, Any]) -> Scenario:
+    """Return the run's scenario, overridden by measured values and then by `changes`.
 
-    measured: None for a simulated run, whose settings are its times.
-    Raises InvalidSettingsError for what the simulator does not know, and for wrong changes.
+    measured: None for a simulated run, whose settings already define its times.
+    Raises InvalidSettingsError if the simulator does not support the runtime, or for invalid changes.
     """
     runtime = info.section("payment").get("runtime", "")
     if runtime and runtime not in list(RebalanceProtocol):
         known = ", ".join(RebalanceProtocol)
-        raise InvalidSettingsError([f"{info.run}: runtime {runtime!r} has no simulation; known are {known}"])
-    left_out = [STAGES]  # a run has none
+        raise InvalidSettingsError([f"{info.run}: runtime {runtime!r} cannot be simulated; supported are {known}"])
+    left_out = [STAGES]  # no run has stages
     if any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy")):
         left_out.append(OPTIONS)
-    told = [(key, value) for key, value in flat(info.scenario) if key.partition(".")[0] not in left_out]
-    values = dict(sorted(told, key=lambda one: one[0].startswith(SIMULATION)))  # it wins over what stands before it
+    settings = [(key, value) for key, value in flat(info.scenario) if key.partition(".")[0] not in left_out]
+    values = dict(sorted(settings, key=lambda one: one[0].startswith(SIMULATION)))  # last: these override others
     if measured is not None:
         values |= {
             "payment.service_time_s": 1 / measured.service_rate,
@@ -268,8 +268,8 @@ def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, 
     return load_scenario(name if name in scenario_names() else BASE, values | dict(changes))
 
 
-def simulate_again(recorded: Recorded, scenario: Scenario) -> tuple[Run, SimulationResult]:
-    """Return the simulated run and its figures, every latency counted from the intended time."""
+def simulate_again(recorded: RecordedRun, scenario: Scenario) -> tuple[Run, SimulationResult]:
+    """Return the simulated run and its figures; latencies are measured from the intended send time."""
     served, partitions, run_s = recorded.served, scenario.payment.partitions, recorded.info.duration_s
     at_us = np.maximum(0, served["handed_us"])
     order = np.argsort(at_us, kind="stable")
@@ -277,7 +277,7 @@ def simulate_again(recorded: Recorded, scenario: Scenario) -> tuple[Run, Simulat
     seconds = max(int(run_s), int(second.max()) + 1)
     counts = np.bincount(second * partitions + served["partition"], minlength=seconds * partitions)
     spacing = Spacing(recorded.info.section("load").get("spacing", Spacing.BURST))
-    sent = Sent(counts.reshape(seconds, partitions), spacing, Split.TABLE, partitions, recorded.info.seed)
+    sent = SentEvents(counts.reshape(seconds, partitions), spacing, Split.TABLE, partitions, recorded.info.seed)
     arrivals = Arrivals(at_us[order], served["partition"][order].astype(np.int32))
     workload = Workload.whole(arrivals, partitions=partitions, duration_s=float(seconds))
     settings = settings_of(scenario)

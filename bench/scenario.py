@@ -1,4 +1,4 @@
-"""A scenario: the question that a run asks, read from a TOML file. Every mistake in it is named at once."""
+"""Scenarios, read from TOML files. All errors of a file are reported together."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -11,7 +11,7 @@ import msgspec
 
 from autoscaler.policies.registry import FILE, fixed_count, make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
-from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
+from bench.sections import OPTIONS, SECTIONS, SIMULATION_ONLY, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
@@ -23,7 +23,7 @@ from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
-"""TOML files in which each table is a scenario."""
+"""Folder of TOML files in which each table is a scenario."""
 STRESS: Final = FOLDER / "stress.toml"
 DEFAULT_POLICY: Final = "tail-aware"
 DEFAULT_PARTITIONS: Final = 5
@@ -32,7 +32,7 @@ SIMULATION: Final = "simulation"
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Heading):
-    """One question, its sections as in the file."""
+    """A scenario, with the sections of its file."""
 
     load: Load
     payment: Payment
@@ -42,31 +42,31 @@ class Scenario(Heading):
     simulation: Simulation
     chain: Chain
     stages: tuple[Stage, ...] = ()
-    """Groups behind Payment, in their order."""
+    """Groups after Payment, in order."""
     policy: dict[str, Any] = field(default_factory=dict)
-    """Options of the policy, which checks them itself."""
+    """Options of the policy, which validates them."""
 
     def load_spec(self) -> LoadSpec:
-        """Return the load as the generator reads it."""
+        """Return the load in the format of the generator."""
         sections = (self, self.load, self.payment, self.target)
         names = LoadSpec.__struct_fields__
         return LoadSpec(**{name: getattr(one, name) for one in sections for name in names if hasattr(one, name)})
 
-    def playing(self, trace: Trace | EventTrace) -> "Scenario":
-        """Return the scenario with a trace in place of its rate and duration.
+    def with_trace(self, trace: Trace | EventTrace) -> "Scenario":
+        """Return the scenario with a trace instead of its rate and duration.
 
-        Partitions and split stay as they are, so that a workload with a table of its own spreads the trace's events as
-        its own. A trace that states partitions sets both itself; one of single events their times, too.
-        Raises InvalidSettingsError where more replicas are asked for than it has partitions, for faults that it cannot
-        have, and for a partitioner that would ignore its table.
+        Partitions and split remain, so a workload with a table of partitions distributes the trace's events as its own.
+        A trace with partitions sets both; a trace of single events also sets their times.
+        Raises InvalidSettingsError if the trace has fewer partitions than replicas are requested, for faults that it
+        does not support, and for a partitioner that would ignore its table.
         """
-        if wrong := trace_problems(trace, self.load.split, self.load.partitioner, self.load.faults):
-            raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
+        if problems := trace_problems(trace, self.load.split, self.load.partitioner, self.load.faults):
+            raise InvalidSettingsError([f"{trace.name}: load.{field}: {text}" for field, text in problems])
         scenario = replace(self, duration_s=trace.duration_s)
         if trace.partitions is None:
             return scenario
         load = replace(self.load, split=Split.TABLE)
-        if isinstance(trace, EventTrace):  # a partitioner may choose again for events that have keys of their own
+        if isinstance(trace, EventTrace):  # a partitioner may choose other partitions for its keys
             split = Split.TABLE if load.partitioner is Partitioner.EXPLICIT else Split.EVEN
             load = replace(load, split=split, spacing=Spacing.SMOOTH, **shared_fields(EACH_SECOND, Bursts))
         scenario = replace(
@@ -75,12 +75,12 @@ class Scenario(Heading):
             payment=replace(self.payment, partitions=trace.partitions),
             simulation=replace(self.simulation, split=None),
         )
-        if wrong := [one for one in contradictions(scenario._values(), _RULES) if one[0].startswith("autoscaler.")]:
-            raise InvalidSettingsError([f"{trace.name}: {key}: {said}; --set {key}=…" for key, said in wrong])
+        if found := [one for one in contradictions(scenario._values(), _RULES) if one[0].startswith("autoscaler.")]:
+            raise InvalidSettingsError([f"{trace.name}: {key}: {text}; --set {key}=…" for key, text in found])
         return scenario
 
     def at_stage(self, number: int) -> "Scenario":
-        """Return the scenario of stage `number` behind Payment, from 0, as if the stage were Payment."""
+        """Return the scenario of stage `number` after Payment, counted from 0, as if that stage were Payment."""
         stage = self.stages[number]
         most = min(self.autoscaler.max_replicas, stage.partitions)
         return replace(
@@ -93,14 +93,14 @@ class Scenario(Heading):
         )
 
     def shares(self) -> list[float]:
-        """Return the share of W that each stage has in any case, Payment first; they add up to 1."""
+        """Return the reserved share of W of each stage, Payment first; the sum is 1."""
         others = [1 / (len(self.stages) + 1) if one.share is None else one.share for one in self.stages]
         return [1 - sum(others), *others]
 
     def for_live(self) -> "Scenario":
-        """Return the scenario as live processes understand it: where the delivery names a runtime, that runtime.
+        """Return the scenario for a live run: a rebalance protocol of another runtime becomes `payment.runtime`.
 
-        Raises InvalidSettingsError for what can only be simulated.
+        Raises InvalidSettingsError if it can only be simulated.
         """
         payment = self.payment
         if payment.rebalance_protocol in RUNTIMES:
@@ -113,11 +113,11 @@ class Scenario(Heading):
         return live
 
     def speeds(self) -> ReplicaSpeeds:
-        """Return how replicas differ."""
+        """Return the speeds of the replicas."""
         return ReplicaSpeeds(**shared_fields(self.simulation, ReplicaSpeeds))
 
     def autoscaler_settings(self) -> dict[str, str]:
-        """Return the settings of the autoscaler and its replicas, without TAILPACK_ in front."""
+        """Return the settings of the autoscaler and its replicas, without the prefix TAILPACK_."""
         sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
         merged = {key: as_text(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
@@ -126,22 +126,21 @@ class Scenario(Heading):
         }
 
     def _only_simulated(self) -> list[tuple[str, str]]:
-        """Return (key, problem) of the settings that live processes do not have."""
-        plain = {one.name: one.default for one in fields(Simulation)}
-        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
-        other += ["startup_s"] if self.simulation.startup_s == "gke" else []
+        defaults = {one.name: one.default for one in fields(Simulation)}
+        changed = [name for name in SIMULATION_ONLY if getattr(self.simulation, name) != defaults[name]]
+        changed += ["startup_s"] if self.simulation.startup_s == "gke" else []
         if self.payment.rebalance_protocol is RebalanceProtocol.SHARE:
             return [("payment.rebalance_protocol", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
-            said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
-            return [(STAGES, said)]
-        if other:
-            said = "only simulated (tailpack simulate); live, replicas and what is seen of them are as they are"
-            return [(", ".join(_dotted(SIMULATION, name) for name in other), said)]
+            hint = "run it with tailpack simulate, or live with tailpack autoscale and one file per stage"
+            return [(STAGES, f"a live run has one group; {hint}")]
+        if changed:
+            keys = ", ".join(_dotted(SIMULATION, name) for name in changed)
+            return [(keys, "only applies to simulations; use tailpack simulate, or leave it out")]
         try:
             make_policy(self.autoscaler.policy, options=self.policy)
-        except ValueError as wrong:
-            return [("autoscaler.policy", f"can only be simulated: {wrong}")]
+        except ValueError as error:
+            return [("autoscaler.policy", f"can only be simulated: {error}")]
         return []
 
     def _values(self) -> dict[str, Any]:
@@ -152,17 +151,17 @@ class Scenario(Heading):
 
 
 def scenario_names() -> list[str]:
-    """Return the names of the delivered scenarios, the stress scenarios last."""
+    """Return the names of the built-in scenarios, the stress scenarios last."""
     return sorted(_delivered().keys() - table_in(STRESS)) + stress_names()
 
 
 def stress_names() -> list[str]:
-    """Return the names of the stress scenarios: each is made to break policies in one way."""
+    """Return the names of the stress scenarios; each tests one known weakness of policies."""
     return sorted(table_in(STRESS))
 
 
 def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Return name and content of a scenario as its file has it. Names ignore case."""
+    """Return the name and the unparsed table of a scenario. Names are case-insensitive."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path).stem, table_in(Path(name_or_path))
     name = name_or_path.lower()
@@ -174,40 +173,39 @@ def _named_table(name_or_path: str) -> tuple[str, dict[str, Any]]:
 def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
     """Read a scenario by its name, or by the path of a .toml file.
 
-    overrides: dotted key ("autoscaler.policy") → value, put over what the file says; the section may be left out
-    where only one has that key ("policy"). None leaves the file's value.
-    Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
+    overrides: dotted key ("autoscaler.policy") → value, which overrides the file. The section may be omitted if the key
+    is unique ("policy"). None: use the file's value.
+    Raises InvalidSettingsError with a sentence for each error, which names file and dotted key.
     """
     name, raw = _named_table(name_or_path)
     problems = _make_sections(raw) + _override(raw, overrides or {})
     _add_defaults(raw, name)
     options = raw.pop(OPTIONS)
-    stages, wrong_stages = _stages(raw.pop(STAGES, []))
-    problems += wrong_stages
-    good: dict[str, dict[str, Any]] = {}
+    stages, stage_problems = _stages(raw.pop(STAGES, []))
+    problems += stage_problems
+    valid: dict[str, dict[str, Any]] = {}
     for section, into in SECTIONS.items():
         values = raw[section] if section else {key: value for key, value in raw.items() if key not in SECTIONS}
-        good[section], wrong = check_settings(values, into)
-        problems += [_dotted(section, one) for one in wrong]
-    dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
-    dotted |= {STAGES: stages} if not wrong_stages else {}
+        valid[section], errors = check_settings(values, into)
+        problems += [_dotted(section, one) for one in errors]
+    dotted = {_dotted(section, key): value for section, values in valid.items() for key, value in values.items()}
+    dotted |= {STAGES: stages} if not stage_problems else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
     if problems:
         raise InvalidSettingsError([f"{name}.toml: {problem}" for problem in problems])
-    parts: dict[str, Any] = {section: into(**good[section]) for section, into in SECTIONS.items() if section}
-    return Scenario(**good[""], **parts, stages=stages, policy=options)
+    parts: dict[str, Any] = {section: into(**valid[section]) for section, into in SECTIONS.items() if section}
+    return Scenario(**valid[""], **parts, stages=stages, policy=options)
 
 
 def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:
-    """Return the stages that are written well, and a sentence for each mistake in the others."""
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
         return (), [f"{STAGES} = {tables!r}: must be a list of sections, [[{STAGES}]]"]
     stages, problems = [], []
     for number, table in enumerate(tables):
         try:
             stages.append(parse(table, Stage, where=f"{STAGES}[{number}]."))
-        except InvalidSettingsError as wrong:
-            problems += wrong.problems
+        except InvalidSettingsError as error:
+            problems += error.problems
     return tuple(stages), problems
 
 
@@ -217,16 +215,15 @@ def _delivered() -> dict[str, dict[str, Any]]:
 
 
 def _make_sections(raw: dict[str, Any]) -> list[str]:
-    """Make every section a table; return a problem for each that is something else in the file."""
-    wrong = [one for one in (*SECTIONS, OPTIONS) if one and not isinstance(raw.setdefault(one, {}), dict)]
+    """Add missing sections to `raw`; return a problem for each section that is not a table."""
+    invalid = [one for one in (*SECTIONS, OPTIONS) if one and not isinstance(raw.setdefault(one, {}), dict)]
     hint = {OPTIONS: "; the policy's name is autoscaler.policy"}
-    problems = [f"{one} = {raw[one]!r}: must be a section, [{one}]{hint.get(one, '')}" for one in wrong]
-    raw.update({one: {} for one in wrong})
+    problems = [f"{one} = {raw[one]!r}: must be a section, [{one}]{hint.get(one, '')}" for one in invalid]
+    raw.update({one: {} for one in invalid})
     return problems
 
 
 def _add_defaults(raw: dict[str, Any], name: str) -> None:
-    """Add what follows from the file's name and the workload, where the file leaves it out."""
     workload, scaling = WORKLOADS.get(str(raw["load"].get("workload"))), raw["autoscaler"]
     raw.setdefault("name", name)
     if workload:
@@ -234,13 +231,13 @@ def _add_defaults(raw: dict[str, Any], name: str) -> None:
     raw["payment"].setdefault("partitions", (workload and workload.partitions) or DEFAULT_PARTITIONS)
     policy = scaling.setdefault("policy", DEFAULT_POLICY)
     if isinstance(policy, str):
-        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()  # others load it, too
+        scaling["policy"] = str(Path(policy).absolute()) if FILE in policy else policy.lower()  # workers load it too
         if count := fixed_count(policy):
             scaling.setdefault("initial_replicas", count)
 
 
 def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
-    """Change `raw`; return a problem for each key that names no field, or more than one."""
+    """Apply overrides to `raw`; return a problem for each key that matches no field, or several."""
     problems = []
     for key, value in overrides.items():
         if value is None:
@@ -259,7 +256,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         present = {name: value} if section == OPTIONS else present_names({name: value}, SECTIONS[section])
         (raw[section] if section else raw).update(present)
         if section != SIMULATION:
-            raw[SIMULATION].pop(next(iter(present), ""), None)  # the override holds in the simulated world, too
+            raw[SIMULATION].pop(next(iter(present), ""), None)  # else its value there would win in a simulation
     return problems
 
 
@@ -286,20 +283,20 @@ def _dotted(section: str, name: str) -> str:
     return f"{section}.{name}".lstrip(".")
 
 
-AS_ONE: Final = "tail-aware"
-"""The policy that uses forecasts of the stages before."""
+COORDINATING_POLICY: Final = "tail-aware"
+"""The policy that uses forecasts of the previous stages."""
 
 _LOAD_KEYS: Final = {
     **{name: name for name in ("topology", "duration_s")},
     **{name: f"load.{name}" for name in ("workload", "trace", "split", "partitioner", "invalid_share", "faults")},
     "partitions": "payment.partitions",
 }
-"""Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""
+"""Field of LoadSpec → key in a scenario, for the fields that its rules read."""
 
 
 def _orders_have_a_service(values: Values) -> str | None:
     alone = values["topology"] == "payment-only" and values["load.entry"] == "http"
-    return "payment-only has no Order service; take a scenario of the pipeline" if alone else None
+    return "payment-only has no Order service; use a scenario with the pipeline topology" if alone else None
 
 
 def _contradictions(values: Values) -> list[tuple[str, str]]:
@@ -308,67 +305,66 @@ def _contradictions(values: Values) -> list[tuple[str, str]]:
     return found + contradictions(values, _RULES)
 
 
-def _known_policy(values: Values) -> str | None:
+def _policy_exists(values: Values) -> str | None:
     try:
         policy_factory(values["autoscaler.policy"])
-    except ValueError as refused:
-        return str(refused)
+    except ValueError as error:
+        return str(error)
     return None
 
 
 def _enough_partitions(key: str, values: Values) -> str | None:
     replicas, partitions = values[key], values["payment.partitions"]
     fits = replicas <= partitions
-    return None if fits else f"{replicas} is more than the {partitions} partitions; the rest would own nothing"
+    return None if fits else f"{replicas} is more than the {partitions} partitions; the others would own none"
 
 
-def _order_is_kept(values: Values) -> str | None:
+def _key_order_is_possible(values: Values) -> str | None:
     return splits_keys(values["payment.key_order"], values["load.partitioner"])
 
 
-def _grace_is_ours(values: Values) -> str | None:
+def _grace_is_supported(values: Values) -> str | None:
     runtime, grace_s = values["payment.runtime"], values["autoscaler.absence_grace_s"]
-    means_nothing = runtime and grace_s
-    return f"{grace_s:g} cannot be kept by {runtime}, which places partitions itself" if means_nothing else None
+    has_no_effect = runtime and grace_s
+    return f"{grace_s:g} has no effect with {runtime}, which assigns partitions itself" if has_no_effect else None
 
 
 def _simulated_split_fits(values: Values) -> str | None:
     workload, split = WORKLOADS[values["load.workload"]], values["simulation.split"]
     fits = split is None or (workload.partitions is None) == (split is not Split.TABLE)
-    return None if fits else f"'{split}' does not fit {workload.name}; leave it out, or say load.split"
+    return None if fits else f"'{split}' does not fit {workload.name}; leave it out, or set load.split"
 
 
 def _failures_in_time(values: Values) -> str | None:
     late = [at_s for at_s in values["simulation.failures_s"] if at_s >= values["duration_s"]]
-    return f"{late[0]:g} is not before the end at {values['duration_s']} s" if late else None
+    return f"{late[0]:g} must be before the end at {values['duration_s']} s" if late else None
 
 
 def _stages_fit(values: Values) -> str | None:
-    """Names are names of one stage each, shares leave something over, and each holds the least replicas."""
-    stages, least = values[STAGES], values["autoscaler.min_replicas"]
+    stages, min_replicas = values[STAGES], values["autoscaler.min_replicas"]
     names = ["payment", *(one.name for one in stages)]
-    if twice := [name for name in names if names.count(name) > 1]:
-        return f"two stages have the name {twice[0]}"
-    if small := [one for one in stages if one.partitions < least]:
-        return f"{small[0].name} has {small[0].partitions} partitions, fewer than autoscaler.min_replicas = {least}"
+    if duplicates := [name for name in names if names.count(name) > 1]:
+        return f"two stages have the name {duplicates[0]}"
+    if small := [one for one in stages if one.partitions < min_replicas]:
+        return f"{small[0].name} has {small[0].partitions} partitions, but autoscaler.min_replicas = {min_replicas}"
     others = sum(1 / len(names) if one.share is None else one.share for one in stages)
-    return None if others < 1 else f"their shares of W add up to {others:g} and leave nothing to payment"
+    return None if others < 1 else f"their shares of W add up to {others:g}, which leaves none for payment"
 
 
-def _told_upstream(values: Values) -> str | None:
+def _policy_can_coordinate(values: Values) -> str | None:
     policy = values["autoscaler.policy"]
-    deaf = values[STAGES] and values["chain.coordinated"] and policy != AS_ONE
-    return f"{policy} does not look upstream; {AS_ONE} does, or --set coordinated=false" if deaf else None
+    ignored = values[STAGES] and values["chain.coordinated"] and policy != COORDINATING_POLICY
+    return f"{policy} cannot coordinate; use {COORDINATING_POLICY}, or --set coordinated=false" if ignored else None
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
-    ("load.partitioner", _order_is_kept),
+    ("load.partitioner", _key_order_is_possible),
     ("load.entry", _orders_have_a_service),
-    ("autoscaler.absence_grace_s", _grace_is_ours),
-    ("autoscaler.policy", _known_policy),
+    ("autoscaler.absence_grace_s", _grace_is_supported),
+    ("autoscaler.policy", _policy_exists),
     *((key, partial(_enough_partitions, key)) for key in ("autoscaler.max_replicas", "autoscaler.initial_replicas")),
     ("simulation.split", _simulated_split_fits),
     ("simulation.failures_s", _failures_in_time),
     (STAGES, _stages_fit),
-    ("chain.coordinated", _told_upstream),
+    ("chain.coordinated", _policy_can_coordinate),
 )

@@ -17,48 +17,48 @@ from loadgen.spec import Topology
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
 
 
-def _usable_name(values: Values) -> str | None:
-    good = NAME.fullmatch(values["name"])
-    return None if good else "must be small letters, digits and dashes, 41 at most, and begin with no dash"
+def _name_is_valid(values: Values) -> str | None:
+    valid = NAME.fullmatch(values["name"])
+    return None if valid else "must be at most 41 lower-case letters, digits and dashes, and not begin with a dash"
 
 
-def _within_partitions(values: Values) -> str | None:
+def _has_enough_partitions(values: Values) -> str | None:
     fits = values["initial_replicas"] <= values["partitions"]
-    return None if fits else f"is more than the {values['partitions']} partitions; the rest would own nothing"
+    return None if fits else f"is more than the {values['partitions']} partitions; the others would own none"
 
 
 def _protocol_fits_runtime(values: Values) -> str | None:
     runtime = values["runtime"]
-    means_nothing = runtime and values["rebalance_protocol"] not in (RebalanceProtocol.INCREMENTAL, runtime)
-    return f"says nothing about {runtime}, which delivers in its own way" if means_nothing else None
+    has_no_effect = runtime and values["rebalance_protocol"] not in (RebalanceProtocol.INCREMENTAL, runtime)
+    return f"has no effect with runtime = {runtime!r}, which has its own rebalance protocol" if has_no_effect else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heading(KeyedTopics):
-    """What stands above the sections."""
+    """Top-level keys of a scenario."""
 
     name: str
-    """First part of the names of the run's folder and topics: up to 41 small letters, digits and dashes. Default: the
-    file's name."""
+    """First part of the names of the run's folder and topics: up to 41 lower-case letters, digits and dashes. Default:
+    the file's name."""
     description: str = ""
-    """One sentence on what the scenario tests."""
+    """Purpose of the scenario, in one sentence."""
     topology: Topology = setting(Topology.PAYMENT_ONLY)
     """Stages of the run; the load enters at the first one."""
     duration_s: int = required("s", least=1, most=DAY_S)
-    """Length of the load. Default in a file: the whole workload."""
+    """Duration of the load. Default in a file: that of the workload."""
     seed: int = setting(1, least=0, most=2**31 - 1)
-    """Seed of the load and of all chance in a simulated run."""
-    RULES: ClassVar[Rules] = (("name", _usable_name),)
+    """Seed of the load and of everything random in a simulated run."""
+    RULES: ClassVar[Rules] = (("name", _name_is_valid),)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load(Bursts):
-    """What is sent."""
+    """The load that is sent."""
 
     workload: str
     """Name of a workload in `loadgen.workloads`."""
     trace: str = setting("")
-    """CSV or Parquet file with the events to send instead of a workload, as `--trace`."""
+    """CSV or Parquet file with events that replace the workload, as in `--trace`."""
     spacing: Spacing = setting(Spacing.BURST)
     """Distribution of events within a second."""
     split: Split = setting(Split.EVEN)
@@ -70,9 +70,9 @@ class Load(Bursts):
     key_skew: float = setting(0.0, least=0, most=10)
     """Exponent of Zipf's law for customers; 0: all customers are equally frequent."""
     faults: tuple[str, ...] = setting(())
-    """`burst 120-121 10`: ten times the events of second 120. `hot-key 60-90 0.5`: one customer has half of them."""
+    """`burst 120-121 10`: ten times the events in second 120. `hot-key 60-90 0.5`: half have one customer."""
     entry: Literal["kafka", "http"] = setting("kafka")
-    """Live entry of events: records in Kafka, or POST /orders. Pipeline only."""
+    """How live events enter: as Kafka records, or by POST /orders (pipeline only)."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)
     """Share of invalid orders. Pipeline only."""
 
@@ -84,7 +84,7 @@ class Payment(Membership, EventCost):
     partitions: int = required(least=1, most=10_000)
     """Partitions of `payments.requested`. Default in a file: those of the workload's table, else 5."""
     runtime: str = setting("", known=("", *RUNTIMES))
-    """Another runtime that does the work and places partitions itself; plans are then counts only."""
+    """Another runtime that serves the events and assigns partitions itself; plans then only set replica counts."""
     key_order: bool = setting(False)
     """Require that each customer's events stay in order; partitioners that split keys are then refused."""
     RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
@@ -92,54 +92,58 @@ class Payment(Membership, EventCost):
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation(ServiceShape, ObservationSettings):
-    """What only a simulated run can choose, or must be told; live replicas differ as speeds and slow_… say, too. Where
-    it repeats another section's key, it wins there."""
+    """Settings of simulated runs. Live runs use `speeds` and `slow_…` too. In a simulation, a key here overrides the
+    same key of another section."""
 
     split: Split | None = setting(None)
-    """Distribution over partitions; none: as in [load]."""
+    """Distribution of events over partitions; none: as in [load]."""
     startup_s: float | Literal["gke"] = setting(0.0, "s", least=0)
-    """Time from the request of a replica until it can serve; `gke`: sampled as measured on GKE, mostly 10 to 50 s."""
+    """Time from the request for a replica until it serves. `gke`: drawn from times measured on GKE, mostly 10–50 s."""
     pause_s: float | None = setting(None, "s", least=0)
-    """Pause of a partition that moves incrementally; none: `rebalance_time_s`, which is the stop of the group
-    otherwise."""
+    """Pause of a partition that moves incrementally; none: `rebalance_time_s`, for which other protocols pause the
+    whole group."""
     failures_s: tuple[float, ...] = setting((), "s", least=0)
-    """Times at which the replica with most partitions dies."""
+    """Times at which the replica with the most partitions dies."""
     failures_known: bool = setting(True)
-    """Deaths are detected at once; false: after `session_s`."""
+    """Whether deaths are detected at once; false: after `session_s`."""
     REMOVED: ClassVar[Values] = {"whole_batches": False, "planned_overhead_s": 0.0, "assignor": "sticky"}
 
 
-WORLDS_ONLY: Final = (
+SIMULATION_ONLY: Final = (
     *("distribution", "shared_limits", "failures_s"),
     *("observation_delay_s", "observation_loss", "service_rate_error"),
 )
-"""Of [simulation], what live processes cannot be told. The rest says how long live ones take for what they do."""
+"""Keys of [simulation] that live processes cannot apply. The other keys are durations that live processes just have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(EventCost):
-    """A group behind the scaled one, which reads what that writes; a list, `[[stages]]`, one behind the other. What is
-    not said here is as in the other sections."""
+    """A group that reads the output of the scaled group, or of the stage before; a list, `[[stages]]`. Other settings
+    are those of the other sections."""
 
     name: str
-    """Small letters, digits and dashes."""
+    """Name of the stage: lower-case letters, digits and dashes."""
     partitions: int = required(least=1, most=10_000)
-    """Partitions of its topic; the hash of the order chooses one."""
+    """Partitions of its topic, to which orders are assigned by hash."""
     branching: float = setting(1.0, least=0, most=100)
-    """Mean number of events for each event of the previous stage. Policies measure it."""
+    """Mean number of events per event of the previous stage. Policies measure it."""
     initial_replicas: int = setting(1, "replicas", least=1)
     """Replicas at the start."""
     share: float | None = setting(None, "share", above=0, below=1)
-    """Share of W reserved for this stage; none: equal shares."""
-    RULES: ClassVar[Rules] = (("name", _usable_name), MIN_SERVICE_TIME, ("initial_replicas", _within_partitions))
+    """Share of the latency target (W) reserved for this stage; none: equal shares."""
+    RULES: ClassVar[Rules] = (
+        ("name", _name_is_valid),
+        MIN_SERVICE_TIME,
+        ("initial_replicas", _has_enough_partitions),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Settings):
-    """How groups one behind the other are scaled."""
+    """Scaling of a chain of groups."""
 
     coordinated: bool = setting(True)
-    """Each group gets the expected output of the previous one and its remaining latency budget; false: each group is
+    """Each group uses the predicted output of the previous one and its remaining latency budget; false: each group is
     scaled alone."""
 
 
@@ -153,10 +157,8 @@ SECTIONS: Final[dict[str, type[Settings]]] = {
     "simulation": Simulation,
     "chain": Chain,
 }
-"""Name in the file → record; the nameless one is what stands above the sections."""
+"""Section in the file → record; the empty name holds the top-level keys."""
 OPTIONS: Final = "policy"
-"""One more section: options of the policy, which alone knows them."""
-
-
+"""Section with the options of the policy, which validates them."""
 STAGES: Final = "stages"
-"""And a list of tables: the groups behind the scaled one."""
+"""List of tables with the groups after the scaled one."""

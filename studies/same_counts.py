@@ -9,7 +9,7 @@ import numpy as np
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.policies.planning import change, plan_for_count
-from bench.matrix import Job, Row, simulated
+from bench.matrix import Job, Row, simulate_job
 
 SAME_COUNTS: Final = "its counts, placed by the group's assignor"
 """The policy runs once as it is; then the same counts at the same times, while the group itself places partitions."""
@@ -21,13 +21,13 @@ hash set, here on the seed."""
 def done(job: Job) -> Row:
     """Run a job of a paper."""
     if job.how not in (SAME_COUNTS, BY_CHANCE):
-        return simulated(job)
+        return simulate_job(job)
     from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by, settings_of  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events, settings_of  # noqa: PLC0415
 
-    began_s, question = time.perf_counter(), job.question()
-    sent = sent_by(question)
+    began_s, question = time.perf_counter(), job.read_scenario()
+    sent = build_events(question)
     placed, _ = run_scenario(question, sent, keep_events=False)
     counts = tuple((one.at_s, one.replicas) for one in placed.changes)
     chance = np.random.default_rng(question.seed) if job.how == BY_CHANCE else None

@@ -1,1 +1,1 @@
-"""The command line and the one-machine stack: the only code that may import everything."""
+"""The command line and the single-machine stack: the only package that may import all others."""

@@ -1,4 +1,4 @@
-"""`python -m tailpack` is the `tailpack` command; Ctrl-C is understood from the first moment on."""
+"""`python -m tailpack` runs the `tailpack` command, and handles Ctrl-C from the first moment on."""
 
 import signal
 import sys
@@ -11,8 +11,8 @@ from tailpack.errors import INTERRUPTED, STOPPED
 def main() -> None:
     """Load the command line and run it."""
     for number in STOP_SIGNALS:
-        signal.signal(number, _end)  # until the command line has handlers of its own
-    from tailpack.cli.main import main as run  # noqa: PLC0415  which takes most of a second
+        signal.signal(number, _end)  # until the command line installs its own handlers
+    from tailpack.cli.main import main as run  # noqa: PLC0415  takes most of a second
 
     run()
 

@@ -24,8 +24,8 @@ ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bo
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """The state of the run. elapsed_s counts from second 0 of the workload; negative while things start."""
+class RunStatus:
+    """Progress of the run. elapsed_s: seconds since second 0 of the workload; negative during start-up."""
 
     title: str
     phase: str
@@ -35,9 +35,9 @@ class Moment:
 
 
 class Screen:
-    """The live view: redrawn on a terminal, a line now and then elsewhere."""
+    """The live view: redrawn continuously on a terminal, one line every 5 s elsewhere."""
 
-    def __init__(self, console: Console, watcher: Watcher, moment: Callable[[str], Moment]) -> None:
+    def __init__(self, console: Console, watcher: Watcher, moment: Callable[[str], RunStatus]) -> None:
         self.watcher = watcher
         self.phase = "starting"
         self._moment = moment
@@ -55,7 +55,7 @@ class Screen:
             self._live.stop()
 
     def update(self) -> None:
-        """Take in what arrived within a quarter of a second and draw."""
+        """Read records for a quarter of a second, then draw."""
         state = self.watcher.poll(0.25)
         moment = self._moment(self.phase)
         if self._live:
@@ -65,8 +65,8 @@ class Screen:
             self._console.print(line(state, moment), highlight=False, soft_wrap=True)
 
 
-def render(state: LiveState, moment: Moment) -> RenderableType:
-    """Return the whole view."""
+def render(state: LiveState, moment: RunStatus) -> RenderableType:
+    """Return the view with all its panels."""
     pair = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
     pair.add_row(_load(state), _latency(state))
     problems = (Panel(Text(one, style="bold white on red"), border_style="bold red") for one in state.problems)
@@ -74,14 +74,14 @@ def render(state: LiveState, moment: Moment) -> RenderableType:
     return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
 
 
-def line(state: LiveState, moment: Moment) -> str:
-    """Return the same in one line, for terminals that cannot be redrawn and for logs."""
+def line(state: LiveState, moment: RunStatus) -> str:
+    """Return the state in one line, for logs and terminals that cannot be redrawn."""
     tick, latency = state.tick, state.percentiles()
-    seen = (
+    load = (
         f"{sum(p.arrival_rate for p in tick.partitions):5.0f} ev/s  lag {sum(p.lag for p in tick.partitions):4d}  "
         f"replicas {tick.ready_replicas}/{tick.requested_replicas}  epoch {tick.epoch}"
         if tick
-        else "waiting for the first observation"
+        else "waiting for the first tick"
     )
     moves = state.handovers
     moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
@@ -89,11 +89,11 @@ def line(state: LiveState, moment: Moment) -> str:
     problems = "".join(f"  TROUBLE: {trouble}" for trouble in state.problems)
     if moment.elapsed_s < 0:
         return f"{moment.phase}, {-moment.elapsed_s:.0f} s so far{problems}"
-    return f"{moment.elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}  {moment.phase}{problems}"
+    return f"{moment.elapsed_s:5.0f} s  {load}{tail}{moved}  done {len(state.finished)}  {moment.phase}{problems}"
 
 
 def sparkline(values: Iterable[float], width: int, top: float | None = None) -> str:
-    """Return the last `width` values as block characters; `top` is the value of a full block."""
+    """Return the last `width` values as block characters. top: value of a full block; None: the highest value."""
     shown = list(values)[-width:]
     highest = top or max(shown, default=0.0) or 1.0
     return "".join(BLOCKS[min(8, max(0, round(value / highest * 8)))] for value in shown)
@@ -107,7 +107,7 @@ def _panel(columns: int | tuple[Column, ...], rows: Iterable[Sequence[Renderable
     return Panel(table, border_style="dim", **how)  # type: ignore[arg-type]
 
 
-def _header(moment: Moment, done: int) -> RenderableType:
+def _header(moment: RunStatus, done: int) -> RenderableType:
     elapsed_s = min(max(0.0, moment.elapsed_s), moment.duration_s)
     table = Table.grid(Column(), Column(ratio=1), Column(justify="right"), expand=True, padding=(0, 1))
     bar, memory = ProgressBar(total=moment.duration_s, completed=elapsed_s), f"{moment.memory_mib / 1024:.2f} GiB"
@@ -147,13 +147,13 @@ def _latency(state: LiveState) -> Panel:
 
 
 def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
-    """The worst latency of each second, and beneath it how many partitions moved in that second."""
+    """Return the worst latency of each second, and below it the number of partitions that moved in that second."""
     latency, moves = Text(), Text()
     for worst_s, moved in handovers.curve():
         style = "bold red" if worst_s > latency_target_s else "green"
         latency.append(sparkline([worst_s], 1, latency_target_s), style=style)
         moves.append(str(min(moved, 9)) if moved else "·", style="bold yellow" if moved else "dim")
-    pause = f", not served for at most {handovers.longest_pause_s * 1e3:.0f} ms" if handovers.pauses_s else ""
+    pause = f", longest pause {handovers.longest_pause_s * 1e3:.0f} ms" if handovers.pauses_s else ""
     return _panel(
         2, (("worst", latency), ("moved", moves)),
         title=f"each second: worst latency (full block {latency_target_s * 1e3:.0f} ms), partitions moved",
@@ -164,18 +164,18 @@ def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
 def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
     partitions = tick.partitions if tick else ()
     rows = []
-    for replica in sorted({*(seen.owner or "none" for seen in partitions), *state.replicas}):
-        owned = [seen for seen in partitions if (seen.owner or "none") == replica]
-        rate = sum(seen.arrival_rate for seen in owned)
+    for replica in sorted({*(one.owner or "none" for one in partitions), *state.replicas}):
+        owned = [one for one in partitions if (one.owner or "none") == replica]
+        rate = sum(one.arrival_rate for one in owned)
         used = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and owned else ""
         cells = Text()
-        for seen in owned:
-            colour = PALETTE[seen.partition % len(PALETTE)]
-            cells.append(f" p{seen.partition} {seen.arrival_rate:.0f} ", style=f"black on {colour}")
+        for one in owned:
+            colour = PALETTE[one.partition % len(PALETTE)]
+            cells.append(f" p{one.partition} {one.arrival_rate:.0f} ", style=f"black on {colour}")
             cells.append(" ")
         rows.append((replica, Text(used or str(state.replicas.get(replica, "")), style="dim"), cells))
     columns = (Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1))
-    return _panel(columns, rows, title="which replica owns which partition (events/s)")
+    return _panel(columns, rows, title="partitions of each replica (events/s)")
 
 
 def _decisions(state: LiveState) -> Panel:

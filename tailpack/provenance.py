@@ -1,4 +1,4 @@
-"""The folder of a run, and its origin: scenario, commit, command, versions, machine."""
+"""The folder of a run, and its provenance: scenario, commit, command, versions, machine."""
 
 import datetime
 import os
@@ -20,13 +20,13 @@ from report.run_info import RUN_FILE, RunInfo
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
-    from bench.simulation.sent import Sent
+    from bench.simulation.sent_events import SentEvents
 
-REPORTED: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
+REPORTED_PACKAGES: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
 
 
 def describe(scenario: Scenario, connection: Connection, command: str) -> RunInfo:
-    """Return the beginning of run.json. The run is named as its topics' namespace."""
+    """Return run.json as it is at the start. The run is named after the namespace of its topics."""
     return RunInfo(
         run=connection.namespace,
         scenario=msgspec.to_builtins(scenario),
@@ -46,17 +46,17 @@ def describe(scenario: Scenario, connection: Connection, command: str) -> RunInf
     )
 
 
-def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder: Path) -> RunInfo:
-    """Return run.json of a simulated run, named as its folder, with what was really sent; its second 0 is 0.
+def describe_simulated(scenario: Scenario, sent: "SentEvents", drained_us: int, folder: Path) -> RunInfo:
+    """Return run.json of a simulated run, named after its folder. Its second 0 is at time 0.
 
-    sent: by the scenario, or by the trace in its place. drained_us: when the last event was done.
+    sent: the events of the scenario, or of a trace. drained_us: time at which the last event was done.
     """
-    asked = describe(scenario, Connection(bootstrap_servers="simulated"), command())
-    load, payment = asked.scenario["load"], asked.scenario["payment"]
+    info = describe(scenario, Connection(bootstrap_servers="simulated"), command())
+    load, payment = info.scenario["load"], info.scenario["payment"]
     return msgspec.structs.replace(
-        asked,
+        info,
         run=folder.resolve().name,
-        scenario=asked.scenario
+        scenario=info.scenario
         | {
             "topology": "payment-only",
             "duration_s": sent.duration_s,
@@ -74,18 +74,18 @@ def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder
 
 
 def origin() -> dict[str, str]:
-    """Return where and how figures are measured: command, commit, machine, date."""
+    """Return the provenance of figures: command, commit, machine, date."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return {"command": command(), "commit": commit(), "machine": machine(), "measured_on": today}
 
 
 def command() -> str:
-    """Return the command that is running, as it would be typed."""
+    """Return the running command as a user would type it."""
     return shlex.join(["tailpack", *sys.argv[1:]])
 
 
 def commit() -> str:
-    """Return the checkout's short commit, with + when files differ from it; "" outside a checkout."""
+    """Return the short commit of the checkout, with + if files differ from it; "" outside a checkout."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
@@ -94,9 +94,9 @@ def commit() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide how a run behaves."""
+    """Return the versions of the software that determines how a run behaves."""
     found = {"python": platform.python_version(), "kafka": "4.3.1"}
-    for name in REPORTED:
+    for name in REPORTED_PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -110,21 +110,21 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {platform.system()} {platform.machine()}"
 
 
-def free_for_run(folder: Path) -> Path:
-    """Return `folder`, which need not be there. Raises TailpackError when it holds a run already."""
+def check_no_run(folder: Path) -> Path:
+    """Return `folder`, which need not exist. Raises TailpackError if it already holds a run."""
     if (folder / RUN_FILE).exists():
-        raise TailpackError(f"{folder} holds a run already; choose another name, or move it away")
+        raise TailpackError(f"{folder} already holds a run; choose another name, or move the folder")
     return folder
 
 
 def newest_run(out: Path = Path("out")) -> Path | None:
-    """Return the folder of the run in `out` that was made last; None where there is none."""
+    """Return the folder of the newest run in `out`; None if it has no run."""
     found = max(out.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime, default=None)
     return found and found.parent
 
 
 def new_folder(out: Path, scenario: str) -> Path:
-    """Make and return a folder for one run, named after the scenario and the time."""
+    """Create and return a folder for one run, named after the scenario and the time."""
     for attempt in range(100):
         name = f"{scenario}-{time.strftime('%Y%m%d-%H%M%S')}" + (f"-{attempt}" if attempt else "")
         try:
@@ -132,4 +132,4 @@ def new_folder(out: Path, scenario: str) -> Path:
         except FileExistsError:
             continue
         return out / name
-    raise TailpackError(f"{out} holds a hundred runs of this very second")
+    raise TailpackError(f"{out} already holds 100 runs of this second; try again")

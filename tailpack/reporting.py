@@ -1,4 +1,4 @@
-"""Reports of runs that are over, and of topics that nobody here wrote; what of a report is shown."""
+"""Report on finished runs and on events of other systems, and print the report."""
 
 import os
 import shlex
@@ -24,58 +24,58 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a person may say about what is reported on; None and empty: it was not said."""
+class ReportInputs:
+    """Inputs of a report that the user gave on the command line; None: not given."""
 
     events: str | None = None
-    """Path or URI of events that lie elsewhere."""
+    """Path or URI of events outside the run folder."""
     journal: str | None = None
     latency_target_s: float | None = None
     percentile: float | None = None
 
-    def promise(self) -> list[str]:
-        """Return what was promised, as words for the job; a run says so itself."""
-        said = (("--latency-target-s", self.latency_target_s), ("--percentile", self.percentile))
-        return [word for name, value in said if value is not None for word in (name, f"{value:g}")]
+    def slo_arguments(self) -> list[str]:
+        """Return the SLO as arguments of the job; a run folder defines its own SLO."""
+        options = (("--latency-target-s", self.latency_target_s), ("--percentile", self.percentile))
+        return [word for name, value in options if value is not None for word in (name, f"{value:g}")]
 
-    def files(self) -> list[str]:
-        """Return where the input lies, as words for the job."""
-        said = (("--events", self.events), ("--journal", self.journal))
-        return [word for name, value in said if value is not None for word in (name, str(value))]
+    def input_arguments(self) -> list[str]:
+        """Return the locations of the input as arguments of the job."""
+        options = (("--events", self.events), ("--journal", self.journal))
+        return [word for name, value in options if value is not None for word in (name, str(value))]
 
 
-def reported(
+def make_report(
     source: str,
-    asked: Asked,
+    inputs: ReportInputs,
     console: Console,
     *,
     master: str,
 ) -> Path:
-    """Report on the run in the folder `source`; return that folder. Raises TailpackError."""
+    """Report on the run in the folder `source`, or on the given events; return the folder. Raises TailpackError."""
 
     def write(folder: Path, words: Sequence[str] = ()) -> Path:
         with console.status("Spark computes the report"):
-            write_report(folder, master=master, extra=words, announce=lambda said: console.print(said, highlight=False))
+            write_report(folder, master=master, extra=words, announce=lambda text: console.print(text, highlight=False))
         return folder
 
-    if asked.events is not None:
-        return write(Path(source), _events_elsewhere(Path(source), asked))
-    if asked.journal is not None:
-        raise TailpackError("--journal goes with --events")
+    if inputs.events is not None:
+        return write(Path(source), _custom_events_arguments(Path(source), inputs))
+    if inputs.journal is not None:
+        raise TailpackError("--journal needs --events")
     if not Path(source).is_dir():
-        raise TailpackError(f"{source}: no such run; {_newest()}")
-    if asked.promise():
-        raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
+        raise TailpackError(f"{source}: no such run; {_newest_hint()}")
+    if inputs.slo_arguments():
+        raise TailpackError(f"{source}: the run defines its own SLO; leave out {inputs.slo_arguments()[0]}")
     check_run(Path(source))
     folder = Path(source)
-    if not _without_spark(folder, master):
-        with _own_broker(folder, console):
+    if not _report_without_spark(folder, master):
+        with _leftover_broker(folder, console):
             write(folder)
     return folder
 
 
-def _without_spark(folder: Path, master: str) -> bool:
-    """Report on a run whose events lie in its folder, unless they are too many. Raises TailpackError."""
+def _report_without_spark(folder: Path, master: str) -> bool:
+    """Report on a run with its events in the folder; return False if they are too many. Raises TailpackError."""
     from report import ReportError  # noqa: PLC0415  numpy only where it is needed
     from report.figures import needs_spark, report_stored  # noqa: PLC0415
     from report.page import page  # noqa: PLC0415
@@ -84,33 +84,33 @@ def _without_spark(folder: Path, master: str) -> bool:
         if needs_spark(folder / EVENTS, master):
             return False
         page.write(report_stored(folder), folder / page.PAGE_FILE)
-    except ReportError as wrong:
-        raise TailpackError(f"the report failed: {wrong}") from wrong
+    except ReportError as error:
+        raise TailpackError(f"the report failed: {error}") from error
     return True
 
 
 def newest_in(out: Path) -> Path:
-    """Return the newest run in `out`. Raises TailpackError where there is none."""
+    """Return the newest run in `out`. Raises TailpackError if it has no run."""
     if (found := newest_run(out)) is None:
-        raise TailpackError(f"there is no run in {out}: name the folder of one, or make one: tailpack demo")
+        raise TailpackError(f"{out} has no run: pass RUN_DIR, or make a run: tailpack demo")
     return found
 
 
-def _newest() -> str:
+def _newest_hint() -> str:
     found = newest_run(Path("out"))
-    return f"newest: {found}" if found else "there is none in out; make one: tailpack demo"
+    return f"newest: {found}" if found else "out has no run; make one: tailpack demo"
 
 
-def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
-    """Make the folder, and return what the job is told: of the run in it, or of somebody's own events."""
-    words = [*asked.files(), *asked.promise()]
+def _custom_events_arguments(folder: Path, inputs: ReportInputs) -> list[str]:
+    """Create the folder, and return the arguments of the job for events outside it."""
+    words = [*inputs.input_arguments(), *inputs.slo_arguments()]
     if (folder / RUN_FILE).exists():
-        if asked.promise():
-            raise TailpackError(f"{folder / RUN_FILE} says what was promised; leave out {asked.promise()[0]}")
-    elif asked.latency_target_s is None:
+        if inputs.slo_arguments():
+            raise TailpackError(f"{folder / RUN_FILE} defines the SLO; leave out {inputs.slo_arguments()[0]}")
+    elif inputs.latency_target_s is None:
         raise TailpackError(
-            f"{folder} holds no {RUN_FILE}: name the folder of the run, or say what was promised of these events, "
-            "as --latency-target-s 0.5 (and --percentile 0.999)"
+            f"{folder} has no {RUN_FILE}: pass the folder of the run, or the SLO of these events, "
+            "for example --latency-target-s 0.5 --percentile 0.999"
         )
     else:
         words += ["--command", shlex.join(["tailpack", "report", str(folder), *words])]
@@ -119,8 +119,8 @@ def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
 
 
 @contextmanager
-def _own_broker(folder: Path, console: Console) -> Iterator[None]:
-    """Run the broker whose data a run that was interrupted left in its folder: its topics are still to be read."""
+def _leftover_broker(folder: Path, console: Console) -> Iterator[None]:
+    """Run the broker whose data an interrupted run left in its folder, so that its topics can be read."""
     broker = Broker(folder / "kafka")
     started = broker.folder.exists() and broker.address() is None
     try:
@@ -134,64 +134,64 @@ def _own_broker(folder: Path, console: Console) -> Iterator[None]:
 
 
 def check_run(folder: Path) -> None:
-    """Raise TailpackError where `folder` is not that of a run."""
+    """Raise TailpackError if `folder` is not the folder of a run."""
     if not (folder / RUN_FILE).exists():
-        raise TailpackError(f"{folder} is not the folder of a run: it holds no {RUN_FILE}")
+        raise TailpackError(f"{folder} is not the folder of a run: it has no {RUN_FILE}")
 
 
-def kept_result(folder: Path) -> "Result":
-    """Return the report that the run in `folder` has. Raises TailpackError where it has none."""
+def load_result(folder: Path) -> "Result":
+    """Return the existing result of the run in `folder`. Raises TailpackError if it has none."""
     from report.result import RESULT_FILE, Result  # noqa: PLC0415
 
     try:
         return Result.load(folder)
     except FileNotFoundError as missing:
-        raise TailpackError(f"{folder}: it holds no {RESULT_FILE}; without --kept it is computed") from missing
-    except (OSError, msgspec.DecodeError) as broken:
-        raise TailpackError(f"{folder / RESULT_FILE}: not a result ({broken})") from broken
+        raise TailpackError(f"{folder} has no {RESULT_FILE}; leave out --kept to compute it") from missing
+    except (OSError, msgspec.DecodeError) as error:
+        raise TailpackError(f"{folder / RESULT_FILE}: not a valid result ({error})") from error
 
 
-def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result":
-    """Return the result with what other policies would have come to on its events, saved with its page.
+def add_other_policies(result: "Result", folder: Path, console: Console) -> "Result":
+    """Simulate the run's events under other policies; save and return the result with their figures.
 
-    It stays as it is where its events cannot be simulated, and a line says why.
+    If the events cannot be simulated, print why and return the result unchanged.
     """
-    from bench.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
+    from bench.replay import simulate_other_policies  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
 
     try:
-        with console.status("the same events under other policies"):
-            found = otherwise(folder)
-    except BenchError as why:
-        console.print(f"other policies were not tried on these events: {why}", highlight=False, markup=False)
+        with console.status("simulating the same events under other policies"):
+            found = simulate_other_policies(folder)
+    except BenchError as error:
+        console.print(f"other policies were not simulated: {error}", highlight=False, markup=False)
         return result
-    whole_result = msgspec.structs.replace(result, otherwise=found)
+    whole_result = msgspec.structs.replace(result, simulate_other_policies=found)
     whole_result.save(folder)
     page.write(whole_result, folder / page.PAGE_FILE)
     return whole_result
 
 
 def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> None:
-    """Print the key figures and where the page is; the whole result on standard output as JSON where that is wanted."""
+    """Print the key figures and the path of the page; with `as_json`, also the result on standard output."""
     from report.page.answers import show  # noqa: PLC0415
 
     show(result, console)
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     if as_json:
-        hand_over((folder / "result.json").read_text(encoding="utf-8").rstrip() + "\n")
+        print_all((folder / "result.json").read_text(encoding="utf-8").rstrip() + "\n")
 
 
-def hand_over(text: str) -> None:
-    """Print `text`, all of it. Raises TailpackError where standard output does not take it."""
+def print_all(text: str) -> None:
+    """Print all of `text`. Raises TailpackError if standard output rejects it."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except OSError as refused:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try the rest again at its end
-        raise TailpackError(f"standard output does not take the report: {refused.strerror}") from refused
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would flush the rest again at exit
+        raise TailpackError(f"the report could not be written to standard output: {error.strerror}") from error
 
 
-def whole(result: "Result") -> int:
-    """Return the exit status that tells whether every order had each of its effects exactly once."""
+def exit_status(result: "Result") -> int:
+    """Return 0 if every order had each of its effects exactly once, else 1."""
     counted = result.effects.orders > 0 if result.effects else result.world == "simulated" and not result.lost
     return 0 if counted and result.whole else 1

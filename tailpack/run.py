@@ -1,4 +1,4 @@
-"""One live run from start to report: broker, stack, load, drain, Spark."""
+"""One live run from start to report: broker, services, load, drain, Spark."""
 
 import contextlib
 import dataclasses
@@ -22,44 +22,44 @@ from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, 
 from loadgen.workloads import WORKLOADS
 from report import replace_file
 from tailpack.errors import TailpackError
-from tailpack.first_run import carried_share, is_compiled, measure_cores, paused
-from tailpack.live_view import Moment, Screen
+from tailpack.first_run import is_compiled, measure_cores, pause_group, sustainable_share
+from tailpack.live_view import RunStatus, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure, java
 from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.provenance import command, describe, free_for_run, new_folder, versions
+from tailpack.provenance import check_no_run, command, describe, new_folder, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
-"""After the load has ended, how long nothing may finish before what is missing counts as lost."""
+"""After the load has ended: the longest time without a finished event before missing events count as lost."""
 LEAD_S: Final = 1.0
-"""Between the start signal and second 0, so that the generator need not hurry."""
+"""Time between the start signal and second 0, so that the generator is ready in time."""
 METER_EVERY_S: Final = 2.0
 
 
 @dataclass
 class Run:
-    """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind."""
+    """One live run. `execute` returns the folder with its report. No process outlives it, even after an error."""
 
     scenario: Scenario
     console: Console
     out: Path
     bootstrap_servers: str = ""
-    """"": the broker of `tailpack kafka start`, else one of the run's own."""
+    """"": the broker of `tailpack kafka start`, else a broker started for this run."""
     client_properties: str = ""
     web_port: int | None = None
     load_workers: int = 1
     name: str = ""
-    """Name of its folder, and namespace of its topics; "": a fresh one."""
+    """Name of its folder, and namespace of its topics; "": a new name."""
     fit_load: bool = False
-    """Measure the machine first, and send what it can carry."""
-    watch: Callable[[LiveState, Moment], None] = lambda _, __: None
-    """Called about four times a second with what the live view shows."""
+    """Measure the machine first, and scale the load down to a rate that it can serve."""
+    watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
+    """Called about four times a second with the state that the live view shows."""
 
     def __post_init__(self) -> None:
         self.scenario = self.scenario.for_live()
@@ -68,113 +68,113 @@ class Run:
         """Process group that is still installing Spark."""
         if self.web_port:
             free_ports([self.web_port], option="--web-ui")
-        self._new = [place for place in (self.out, *self.out.parents) if not place.exists()]
-        self.folder = free_for_run(self.out / self.name) if self.name else new_folder(self.out, self.scenario.name)
+        self._new = [folder for folder in (self.out, *self.out.parents) if not folder.exists()]
+        self.folder = check_no_run(self.out / self.name) if self.name else new_folder(self.out, self.scenario.name)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.meter = ResourceMeter()
         self._metered_at = self._memory_mib = 0.0
         self._own_broker: Broker | None = None
         self._began = time.monotonic()
         self._first_at = 0.0
-        """When the first event is to be sent, monotonic seconds; 0: not known yet."""
+        """Time at which the first event is sent, monotonic seconds; 0: not known yet."""
         self._phases: dict[str, float] = {}
 
     def execute(self) -> Path:
-        """Run and report. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
+        """Run and report. Raises TailpackError if that fails, KeyboardInterrupt after everything has stopped."""
         try:
             setup = expect_spark()
             self._setup = setup.pid if setup else None
             java()
             if self.fit_load and not self.scenario.load.trace:
-                self._fit()
+                self._fit_load()
             connection = self._connect()
-            self._reached("Kafka answers")
+            self._mark_phase("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
-            wait_for_spark(self._say)
-            self._note(versions=versions())
+            wait_for_spark(self._log)
+            self._save_info(versions=versions())
             with self.console.status("Spark computes the report"):
-                write_report(self.folder, announce=self._say, while_waiting=self._measure)
-            self._reached("report written")
-            self._note()
-            self._say(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
+                write_report(self.folder, announce=self._log, while_waiting=self._measure)
+            self._mark_phase("report written")
+            self._save_info()
+            self._log(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
         finally:
             if self._own_broker:
                 with defer_stop_signals():
                     self._own_broker.stop()
-            self._leave_nothing_empty()
+            self._remove_empty_folders()
         if self._own_broker:
-            shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
+            shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # the Parquet files have all its data
         return self.folder
 
-    def _fit(self) -> None:
-        """Scale the load down to what the machine can carry."""
+    def _fit_load(self) -> None:
+        """Scale the load down to a rate that the machine can serve."""
         load, seconds = self.scenario.load, self.scenario.duration_s
         peak = int(WORKLOADS[load.workload].events(seconds).reshape(seconds, -1).sum(axis=1).max())
-        with self.console.status("measuring this machine for 3 s"), paused(self._setup):
-            share = carried_share(measure_cores(), peak)
-        scaled = f"is slow or busy: the load is scaled to {share:.0%}" if share < 1 else "carries the load"
-        self._say(f"this machine {scaled}, {share * peak:.0f} orders/s at the peak")
+        with self.console.status("measuring this machine for 3 s"), pause_group(self._setup):
+            share = sustainable_share(measure_cores(), peak)
+        result = f"is slow or busy: load scaled to {share:.0%}" if share < 1 else "can serve the load"
+        self._log(f"this machine {result}, {share * peak:.0f} orders/s at the peak")
         if share < 1:
             load = dataclasses.replace(load, faults=(*load.faults, f"burst 0-{seconds} {share:g}"))
             self.scenario = dataclasses.replace(self.scenario, load=load)
 
     def replay(self) -> Path:
-        """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
+        """Send the load to services and an autoscaler that run elsewhere, and wait until it is finished; no report."""
         try:
             connection = self._connection(self.bootstrap_servers)
-            connection.librdkafka()  # unreadable client properties are refused before anything is written
+            connection.librdkafka()  # raises for unreadable client properties, before anything is written
             self._load(connection, only_load=True)
         finally:
-            self._leave_nothing_empty()
+            self._remove_empty_folders()
         return self.folder
 
-    def _leave_nothing_empty(self) -> None:
+    def _remove_empty_folders(self) -> None:
         with contextlib.suppress(OSError):
-            for place in (self.folder, *self._new):
-                place.rmdir()
+            for folder in (self.folder, *self._new):
+                folder.rmdir()
 
     def _connection(self, address: str) -> Connection:
-        how = {"client_properties": self.client_properties, "namespace": self.folder.name}
-        return Connection(bootstrap_servers=address, **how)
+        options = {"client_properties": self.client_properties, "namespace": self.folder.name}
+        return Connection(bootstrap_servers=address, **options)
 
     def _connect(self) -> Connection:
         address = self.bootstrap_servers or Broker().address()
         if not address:
-            ensure("kafka", self._say)
+            ensure("kafka", self._log)
             with self.console.status("starting Apache Kafka"):
                 self._own_broker = Broker(self.folder / "kafka")
                 address = self._own_broker.start()
         return self._connection(address)
 
     def _load(self, connection: Connection, *, only_load: bool = False) -> None:
-        if importlib.util.find_spec("locust") is None:  # as in the image of services and autoscaler
-            raise TailpackError("locust is not installed: pip install '.[load]', or take the image of the report")
+        if importlib.util.find_spec("locust") is None:  # the image of services and autoscaler lacks it
+            raise TailpackError("locust is not installed: pip install '.[load]', or use the image of the report")
         self.info = describe(self.scenario, connection, command())
-        self._note()
+        self._save_info()
         stack = Stack(self.scenario, connection, self.folder)
         topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
         watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                how = {"web_port": self.web_port, "load_workers": self.load_workers}
-                stack.start(self.scenario.load_spec(), **how, only_load=only_load)  # type: ignore[arg-type]
+                options = {"web_port": self.web_port, "load_workers": self.load_workers}
+                stack.start(self.scenario.load_spec(), **options, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
-                self._reached("services and first replica ready")
+                self._mark_phase("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
-                self._say(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
-                with paused(self._setup):
-                    self._go(stack)
+                self._log(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
+                with pause_group(self._setup):
+                    self._start_load(stack)
                     self._until_done(stack, screen)
         except KeyboardInterrupt:
-            self._note(interrupted=True)
-            self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
+            self._save_info(interrupted=True)
+            self._log(f"stopped; the events so far are saved: tailpack report {self.folder}")
             raise
         finally:
             with defer_stop_signals():
                 stack.stop()
                 watcher.close()
-                self._note()
+                self._save_info()
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
         deadline = time.monotonic() + READY_DEADLINE_S
@@ -196,18 +196,18 @@ class Run:
         if not waiting and ready < wanted:
             waiting = [f"replicas: {ready} of {wanted} ready"]
         if waiting and tick is None and not self._compiled:
-            waiting.append("autoscaler: compiling once, about 30 s")
+            waiting.append("autoscaler: compiling, once, for about 30 s")
         if not all_exist(self.folder, READY_FILE, self.load_workers):
             waiting.append("load generator")
         return waiting
 
-    def _go(self, stack: Stack) -> None:
+    def _start_load(self, stack: Stack) -> None:
         now_s = now_us() / 1e6
-        second = -(-(now_s + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
+        second = -(-(now_s + LEAD_S) // 1)  # a whole second: bursts begin there, ticks at a fixed offset
         self._first_at = time.monotonic() + second - now_s
-        self._reached("first event sent", self._first_at)
+        self._mark_phase("first event sent", self._first_at)
         self.meter.full_s = 0.0
-        self._note(started_us=int(second * 1e6))
+        self._save_info(started_us=int(second * 1e6))
         replace_file(stack.start_file, str(self.info.started_us))
 
     def _until_done(self, stack: Stack, screen: Screen) -> None:
@@ -222,7 +222,7 @@ class Run:
             raise TailpackError(f"{failed.name} did not send its load: {failed.ending()}; see {failed.log}")
         sent = GeneratorResult.load(self.folder, self.load_workers)
         if sent.first_error:
-            self._say(f"generator: {sent.first_error}")
+            self._log(f"generator: {sent.first_error}")
         state, progress_at, before = screen.watcher.state, time.monotonic(), -1
         awaited = sent.acknowledged - (sent.repeated if sent.complete else 0)
         while len(state.finished) + len(state.refused) < awaited:
@@ -230,11 +230,11 @@ class Run:
             if (done := len(state.finished) + len(state.refused)) != before:
                 before, progress_at = done, time.monotonic()
             elif time.monotonic() > progress_at + DRAIN_DEADLINE_S:
-                self._say(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
+                self._log(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s; they count as lost")
                 break
-        self._reached("last event done")
+        self._mark_phase("last event done")
         full_s = round(self.meter.full_s, 1)
-        self._note(drained_us=now_us(), cores_full_s=full_s, events_scheduled=sent.scheduled - sent.repeated)
+        self._save_info(drained_us=now_us(), cores_full_s=full_s, events_scheduled=sent.scheduled - sent.repeated)
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()
@@ -242,7 +242,7 @@ class Run:
         now = time.monotonic()
         for incident in stack.supervise(now):
             screen.watcher.state.incidents.append(incident)
-            self._say(incident)
+            self._log(incident)
         if now >= self._metered_at + METER_EVERY_S:
             self._metered_at = now
             self._measure(stack.processes())
@@ -252,20 +252,20 @@ class Run:
         own = ({"kafka": kafka} if kafka else {}) | {"tailpack": os.getpid()}
         self._memory_mib = self.meter.sample(processes | own, time.monotonic())
 
-    def _moment(self, phase: str) -> Moment:
+    def _moment(self, phase: str) -> RunStatus:
         now, title = time.monotonic(), f"tailpack {self.scenario.name} · {self.scenario.autoscaler.policy}"
         elapsed_s = now - self._first_at if self._first_at else self._began - now
-        return Moment(title, phase, elapsed_s, self.scenario.duration_s, self._memory_mib)
+        return RunStatus(title, phase, elapsed_s, self.scenario.duration_s, self._memory_mib)
 
-    def _reached(self, phase: str, at: float | None = None) -> None:
+    def _mark_phase(self, phase: str, at: float | None = None) -> None:
         self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
 
-    def _note(self, **known: Any) -> None:
+    def _save_info(self, **fields: Any) -> None:
         peak_mib = round(self.meter.peak_mib, 1) or None
-        self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **known)
+        self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **fields)
         self.info.save(self.folder)
         self.meter.save(self.folder / "processes.json")
 
-    def _say(self, sentence: str) -> None:
+    def _log(self, sentence: str) -> None:
         at = f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]"
         self.console.print(f"{at}  {sentence}", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Follow a run by its topics, and fold them into the state that the live view shows."""
+"""Follow a run by reading its topics, and maintain the state that the live view shows."""
 
 import time
 from collections import Counter, deque
@@ -18,11 +18,11 @@ from contracts.validation import DECODE_ERRORS
 from loadgen.spec import Topology
 
 WINDOW_S: Final = 5.0
-"""Latency is shown over the events finished in the last seconds: long enough for a p99, short enough to see a surge."""
+"""Window of the latency figures: long enough for a p99, short enough to show a burst."""
 HISTORY: Final = 120
-"""Ticks kept for the curves."""
+"""Number of ticks in the curves."""
 SECONDS: Final = 60
-"""How far back the curves go."""
+"""Length of the handover curve."""
 
 
 class _Finished(msgspec.Struct, frozen=True):
@@ -32,39 +32,39 @@ class _Finished(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Handovers:
-    """Handovers of a run so far, by second next to the latency: does a partition that moves delay its events?"""
+    """Handovers of a run so far, per second next to the latency, to show whether a move delays events."""
 
     worst_s: dict[int, float] = field(default_factory=dict)
-    """Seconds since the epoch → highest latency of the events that were finished in it."""
-    moved_in: Counter[int] = field(default_factory=Counter)
-    """Seconds since the epoch → partitions that plans written in it gave to another replica."""
+    """Second since 1970 → highest latency of the events finished in it."""
+    moves_by_second: Counter[int] = field(default_factory=Counter)
+    """Second since 1970 → partitions that plans written in it moved to another replica."""
     moved: int = 0
     plans: int = 0
-    """Plans that moved something."""
+    """Number of plans that moved a partition."""
     pauses_s: dict[int, float] = field(default_factory=dict)
-    """Epoch → longest time that no replica served a partition that it moved, as the replicas report it."""
+    """Epoch of the plan → longest time without service of a partition that it moved, as replicas report it."""
 
     @property
     def longest_pause_s(self) -> float:
-        """Of all handovers so far; 0 without any."""
+        """Longest pause of all handovers so far; 0 without any."""
         return max(self.pauses_s.values(), default=0.0)
 
     def curve(self) -> list[tuple[float, int]]:
         """Return worst latency and moved partitions of the last SECONDS seconds, oldest first, without gaps."""
-        seconds = [*self.worst_s, *self.moved_in]
+        seconds = [*self.worst_s, *self.moves_by_second]
         newest = max(seconds, default=-1)
         first = max(min(seconds, default=0), newest - SECONDS + 1)
-        return [(self.worst_s.get(at, 0.0), self.moved_in[at]) for at in range(first, newest + 1)]
+        return [(self.worst_s.get(at, 0.0), self.moves_by_second[at]) for at in range(first, newest + 1)]
 
-    def planned(self, plan: PlanWritten) -> None:
-        """Take in one plan."""
+    def record_plan(self, plan: PlanWritten) -> None:
+        """Record one plan."""
         self.moved += plan.moved
         self.plans += plan.moved > 0
         if plan.moved:
-            self.moved_in[plan.at_us // 1_000_000] += plan.moved
+            self.moves_by_second[plan.at_us // 1_000_000] += plan.moved
 
-    def reported(self, progress: Progress) -> None:
-        """Take in the report of one replica."""
+    def record_progress(self, progress: Progress) -> None:
+        """Record the progress report of one replica."""
         for one in progress.recent_rebalances:
             if one.taken and one.pause_us > 0:
                 self.pauses_s[one.epoch] = max(self.pauses_s.get(one.epoch, 0.0), one.pause_us / 1e6)
@@ -72,7 +72,7 @@ class Handovers:
 
 @dataclass(slots=True)
 class LiveState:
-    """The run so far. Latency is that of the SLA stage: payment done − intended, in seconds."""
+    """The run so far. Latency is measured up to Payment: payment done − intended, in seconds."""
 
     latency_target_s: float
     finished: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ class LiveState:
     first_done_us: int | None = None
     last_done_us: int = 0
     recent: deque[tuple[float, float]] = field(default_factory=deque)
-    """(seen at, latency), oldest first."""
+    """(read at, latency) of the events in the window, oldest first; monotonic seconds, seconds."""
     ticks: deque[TickRecord] = field(default_factory=lambda: deque(maxlen=HISTORY))
     plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=20))
     replicas: dict[str, ReplicaChange] = field(default_factory=dict)
@@ -91,12 +91,12 @@ class LiveState:
 
     @property
     def tick(self) -> TickRecord | None:
-        """The newest decision that saw every partition."""
+        """The newest tick that observed every partition."""
         return next((tick for tick in reversed(self.ticks) if tick.partitions), None)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Problems of the autoscaler, by its newest decision."""
+        """Problems that the autoscaler reported at its newest tick."""
         return self.ticks[-1].problems if self.ticks else ()
 
     def percentiles(self) -> tuple[float, float, float] | None:
@@ -107,8 +107,8 @@ class LiveState:
         count = len(latencies)
         return latencies[(count - 1) // 2], latencies[max(0, -(-count * 99 // 100) - 1)], latencies[-1]
 
-    def finish(self, order_id: str, timeline: Timeline, now: float) -> None:
-        """Take in one finished event; a repeat counts once."""
+    def record_finished(self, order_id: str, timeline: Timeline, now: float) -> None:
+        """Record one finished event; a duplicate is ignored."""
         if order_id in self.finished or timeline.done_us is None:
             return
         self.finished.add(order_id)
@@ -121,14 +121,14 @@ class LiveState:
         second = timeline.done_us // 1_000_000
         self.handovers.worst_s[second] = max(self.handovers.worst_s.get(second, 0.0), latency)
 
-    def note(self, entry: JournalEntry) -> None:
-        """Take in one record of the journal."""
+    def record_entry(self, entry: JournalEntry) -> None:
+        """Record one entry of the journal."""
         match entry:
             case TickRecord():
                 self.ticks.append(entry)
             case PlanWritten():
                 self.plans.append(entry)
-                self.handovers.planned(entry)
+                self.handovers.record_plan(entry)
             case ReplicaChanged(change=ReplicaChange.LEFT | ReplicaChange.DIED):
                 self.replicas.pop(entry.replica, None)
             case ReplicaChanged():
@@ -136,8 +136,8 @@ class LiveState:
         if isinstance(entry, ReplicaChanged) and entry.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}:
             self.incidents.append(f"{entry.replica} {entry.change}: {entry.detail}")
 
-    def forget(self, now: float) -> None:
-        """Drop what has left the window."""
+    def drop_expired(self, now: float) -> None:
+        """Drop latencies that are older than the window."""
         while self.recent and self.recent[0][0] < now - WINDOW_S:
             self.recent.popleft()
 
@@ -165,32 +165,32 @@ class Watcher:
         self._journal = JournalDecoder()
 
     def poll(self, timeout_s: float) -> LiveState:
-        """Take in what has arrived within `timeout_s`; never raises for a broker that is away."""
+        """Record what arrives within `timeout_s`. It does not raise if the broker is unreachable."""
         for record in self._consumer.consume(2000, timeout_s):
             if not record.error():
-                self._take(self._names[record.topic()], record.value())
-        self.state.forget(time.monotonic())
+                self._record(self._names[record.topic()], record.value())
+        self.state.drop_expired(time.monotonic())
         return self.state
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._consumer.close()
 
-    def _take(self, topic: Topic, value: bytes | None) -> None:
-        """Note one record; one that cannot be read is left out."""
+    def _record(self, topic: Topic, value: bytes | None) -> None:
+        """Record one Kafka record; skip it if it cannot be decoded."""
         with suppress(*DECODE_ERRORS):
             if topic is Topic.JOURNAL:
                 if entry := self._journal.decode(value or b""):
-                    self.state.note(entry)
+                    self.state.record_entry(entry)
             elif topic is Topic.PROGRESS:
-                self.state.handovers.reported(decode_progress(value or b""))
+                self.state.handovers.record_progress(decode_progress(value or b""))
             elif topic is Topic.DEAD_LETTERS:
                 self.state.refused.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
             else:
                 event = self._finished.decode(value or b"")
-                self.state.finish(event.order_id, event.timeline, time.monotonic())
+                self.state.record_finished(event.order_id, event.timeline, time.monotonic())
 
 
 def timeline_topic(topology: Topology) -> Topic:
-    """Return the last topic of a topology, which holds whole timelines."""
+    """Return the last topic of a topology; its records hold complete timelines."""
     return Topic.NOTIFICATIONS_SENT if topology is Topology.PIPELINE else Topic.PAYMENTS_SETTLED

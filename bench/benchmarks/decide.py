@@ -1,4 +1,4 @@
-"""How long whole decisions take: skewed partitions, Poisson arrivals, every decision carried out at once."""
+"""Measure the time of whole decisions, with skewed partitions, Poisson arrivals, and immediate execution."""
 
 import statistics
 import time
@@ -18,61 +18,61 @@ POLICIES: Final = ("algorithm-2", "tail-aware")
 SIZES: Final = ((100, 20), (1_000, 100), (10_000, 1_000))
 """Partitions and replicas."""
 SHAPES: Final = {"evenly": (0.75, np.full(10, 0.1)), "in bursts": (0.375, np.eye(10)[7])}
-"""Load of a replica as a share of μ, and of its events by slot. A burst is only half served at the tick."""
-WARM_UP: Final = 12
-"""Ticks until the policy knows how arrivals vary."""
-MEASURED: Final = 9
-RATE: Final = 200.0
-"""μ, events/s."""
+"""Load of a replica as a share of μ, and its distribution over slots. At a tick, half of a burst is served."""
+WARM_UP_TICKS: Final = 12
+"""Ticks until the policy has estimated how arrivals vary."""
+MEASURED_TICKS: Final = 9
+SERVICE_RATE: Final = 200.0
+"""Service rate (μ), events/s."""
 
 
 @dataclass(kw_only=True)
 class Decide(Benchmark):
-    """Measure the processor time of whole decisions, up to 10,000 partitions on 1,000 replicas."""
+    """Measure the CPU time of whole decisions with up to 10,000 partitions on 1,000 replicas."""
 
     def cases(self) -> Sequence[str]:
-        """Return sizes and shapes; the smallest size alone in the quick form."""
+        """Return sizes with shapes; only the smallest size if `quick`."""
         return [f"{size[0]}x{size[1]} {shape}" for size in SIZES[: 1 if self.quick else None] for shape in SHAPES]
 
     def measure(self, case: str, tools: Tools) -> Row:
         """Return the median of several ticks for each policy."""
         size, shape = case.split(" ", maxsplit=1)
         partitions, replicas = map(int, size.split("x"))
-        took = {f"{name}_ms": statistics.median(ticks_ms(name, partitions, replicas, shape)) for name in POLICIES}
-        return {"partitions": partitions, "replicas": replicas, "arrivals": shape, **took}
+        medians_ms = {f"{name}_ms": statistics.median(ticks_ms(name, partitions, replicas, shape)) for name in POLICIES}
+        return {"partitions": partitions, "replicas": replicas, "arrivals": shape, **medians_ms}
 
 
 def ticks_ms(policy_name: str, partitions: int, replicas: int, shape: str) -> Iterator[float]:
-    """Yield the processor time of each measured tick, ms."""
+    """Yield the CPU time of each measured tick in ms."""
     chance = np.random.default_rng(1)
     fill, by_slot = SHAPES[shape]
     weights = chance.exponential(size=partitions)
-    mean = by_slot[:, None] * (weights * (fill * RATE * replicas / weights.sum()))
+    mean = by_slot[:, None] * (weights * (fill * SERVICE_RATE * replicas / weights.sum()))
     policy = make_policy(policy_name, guards=GuardSettings())
     names = tuple(f"payment-{i}" for i in range(replicas))
     owners = {p: names[p % replicas] for p in range(partitions)}
-    for tick in range(WARM_UP + MEASURED):
-        seen = _observation(float(tick + 1), chance.poisson(mean), names, owners)
+    for tick in range(WARM_UP_TICKS + MEASURED_TICKS):
+        observation = _observation(float(tick + 1), chance.poisson(mean), names, owners)
         begun_s = time.process_time()
-        decision = policy.decide(seen)
+        decision = policy.decide(observation)
         taken_s = time.process_time() - begun_s
         names, owners = decision.plan.replicas, dict(decision.plan.assignment or owners)
-        if tick >= WARM_UP:
+        if tick >= WARM_UP_TICKS:
             yield 1000 * taken_s
 
 
 def _observation(
     at_s: float, counts: NDArray[np.int64], names: tuple[str, ...], owners: dict[int, str]
 ) -> GroupObservation:
-    """Return what is seen after an interval with these arrivals: what was not served of its last three slots waits."""
+    """Return the observation after an interval with these arrivals. Its last three slots are partly unserved."""
     newest = counts[-3:].sum(axis=0).tolist()
-    held = dict.fromkeys(names, 0)
+    load = dict.fromkeys(names, 0)
     for partition, events in enumerate(newest):
-        held[owners[partition]] += events
-    left = {name: max(0.0, 1 - 0.3 * RATE / max(1, events)) for name, events in held.items()}
+        load[owners[partition]] += events
+    unserved = {name: max(0.0, 1 - 0.3 * SERVICE_RATE / max(1, events)) for name, events in load.items()}
     loads = tuple(
-        PartitionLoad(partition, float(events), round(recent * left[owners[partition]]))
+        PartitionLoad(partition, float(events), round(recent * unserved[owners[partition]]))
         for partition, (events, recent) in enumerate(zip(counts.sum(axis=0).tolist(), newest, strict=True))
     )
     replicas = tuple(Replica(name, ready=True, late=0) for name in names)
-    return GroupObservation(at_s, loads, replicas, owners, RATE, 0.05, recent=RecentArrivals(0.1, counts))
+    return GroupObservation(at_s, loads, replicas, owners, SERVICE_RATE, 0.05, recent=RecentArrivals(0.1, counts))

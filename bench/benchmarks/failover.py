@@ -1,4 +1,4 @@
-"""The cost of the end of a replica for the events of all partitions: known and unknown deaths, and stops."""
+"""Measure the latency cost of announced and unannounced kills, and of graceful stops, over all partitions."""
 
 import itertools
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from contracts.rebalance_protocol import PLAN_PROTOCOLS
 
 @dataclass(kw_only=True)
 class Failover(GroupBenchmark):
-    """Kill replicas, whose death is known or unknown, and stop some; measure the worst latency of any event."""
+    """Measure the worst latency after announced kills, unannounced kills and graceful stops of replicas."""
 
     analyse = staticmethod(figures.failover)
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a runtime that takes no plan."""
+        """Raise ValueError for a runtime that does not follow plans."""
         if not self.takes_plan:
-            raise ValueError(f"--runtime {self.runtime} takes no plan; use {' or '.join(PLAN_PROTOCOLS)}")
+            raise ValueError(f"--runtime {self.runtime} does not follow plans; use {' or '.join(PLAN_PROTOCOLS)}")
 
     def act(self, group: ServedGroup, announce: Callable[..., None]) -> None:
-        """End replicas, first by unknown deaths, then by known ones and stops in turn; each is replaced."""
+        """End replicas: first unannounced kills, then announced kills and stops alternately. Each one is replaced."""
         known, sigterms, unknown = (3, 2, 1) if self.quick else (20, 20, 3)
         turns = itertools.zip_longest([KNOWN_DEATH] * known, [SIGTERM] * sigterms)
         ends = [UNKNOWN_DEATH] * unknown + [end for turn in turns for end in turn if end]
@@ -32,6 +32,6 @@ class Failover(GroupBenchmark):
             if number > 1:
                 steps.start(group.start_warm())
             steps.end(end, steps.fullest())
-            announce(said="ends of replicas", completed=number, total=len(ends))
-            if group.late:
+            announce(status="ends of replicas", completed=number, total=len(ends))
+            if group.is_late:
                 break

@@ -1,4 +1,4 @@
-"""How punctual the load generator is, and how many events per second it sends, by one process or by several."""
+"""Measure how punctually the load generator sends, and its highest rate, with one or several processes."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,21 +19,21 @@ from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 
 TARGET_S: Final = 0.5
-"""Latency target: a load is on time while the p99 of its lateness is at most 5 % of it."""
+"""Latency target: the load counts as on time if the p99 of its lateness is at most 5 % of it."""
 PUNCTUAL_RATE: Final = 350
-FLOOD: Final = 1_000_000
-"""Events that are all due at once, to find the highest rate; a tenth in the quick form."""
-TRIED: Final = (0.85, 0.6, 0.3)
-"""Shares of the highest rate that are sent evenly; the quick form leaves the first out."""
+FLOOD_EVENTS: Final = 1_000_000
+"""Events that are all due at once, to measure the highest rate; a tenth of them if `quick`."""
+TRIED_RATE_SHARES: Final = (0.85, 0.6, 0.3)
+"""Shares of the highest rate that are then sent evenly; `quick` skips the first."""
 DEADLINE_S: Final = 60.0
 START_FILE: Final = "start_at"
-AHEAD_US: Final = 500_000
-"""From the note of the start to second 0."""
+START_LEAD_US: Final = 500_000
+"""Time from writing START_FILE to second 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvenLoad:
-    """The same number of events in each second, to each partition in turn."""
+    """The same number of events each second, sent to the partitions in turn."""
 
     rate: int
     seconds: int
@@ -42,9 +42,9 @@ class EvenLoad:
     linger_ms: float = 2.0
 
     def generators(self, connection: Connection, folder: Path, parts: int = 1) -> list[Child]:
-        """Return the processes that send it, not started yet.
+        """Return the generator processes, not started yet.
 
-        They begin at the time (µs since 1970) that START_FILE in `folder` holds, and leave their results there.
+        They begin at the time (µs since 1970) in START_FILE in `folder`, and write their results into `folder`.
         """
         trace, load = folder / "trace.csv", folder / "load.json"
         trace.write_text("second,events\n" + "".join(f"{second},{self.rate}\n" for second in range(self.seconds)))
@@ -67,7 +67,7 @@ class EvenLoad:
 
 @dataclass(slots=True)
 class Loads:
-    """Loads that are sent one after the other, by processes of their own."""
+    """Sends several loads, one after the other, each by new processes."""
 
     connection: Connection
     partitions: int
@@ -76,14 +76,14 @@ class Loads:
     announce: Callable[..., None]
 
     def measure(self, *, quick: bool) -> Row:
-        """Send several loads; return how punctual they were. Raises BenchError."""
+        """Send several loads; return their rates and punctuality. Raises BenchError."""
         seconds = 3 if quick else 30
         even = self._send(PUNCTUAL_RATE, seconds)
         bursts = self._send(PUNCTUAL_RATE, seconds // 2, Spacing.BURST)
-        flood = self._send(FLOOD // 10 if quick else FLOOD, 1, Spacing.BURST, overdue=True)
+        flood = self._send(FLOOD_EVENTS // 10 if quick else FLOOD_EVENTS, 1, Spacing.BURST, overdue=True)
         assert flood.started_us is not None
         flood_s = (flood.ended_us - flood.started_us) / 1e6
-        tried = (int(round(flood.acknowledged / flood_s * share, -2)) for share in TRIED[quick:])
+        rates = (int(round(flood.acknowledged / flood_s * share, -2)) for share in TRIED_RATE_SHARES[quick:])
         return {
             "stage": "load",
             "workers": self.workers,
@@ -93,17 +93,17 @@ class Loads:
             "bursts_within_2ms": bursts.within_2ms or 0.0,
             "max_rate_per_s": round(flood.acknowledged / flood_s),
             "sustained_s": round(flood_s, 1),
-            "on_time_per_s": next((rate for rate in tried if rate and self._send(rate, seconds).valid), 0),
+            "on_time_per_s": next((rate for rate in rates if rate and self._send(rate, seconds).valid), 0),
         }
 
     def _send(
         self, rate: int, seconds: int, spacing: Spacing = Spacing.SMOOTH, *, overdue: bool = False
     ) -> GeneratorResult:
-        """Send so many events per second; return the result of the generator.
+        """Send `rate` events/s; return the result of the generator.
 
-        overdue: second 0 is over when the generator starts, so that no event is made ready before its time.
+        overdue: second 0 is in the past when the generator starts, so that it cannot prepare events in advance.
         """
-        self.announce(said=f"{self.workers} at work: {rate:,} events/s, {spacing}")
+        self.announce(status=f"{self.workers} processes: {rate:,} events/s, {spacing}")
         folder = self.folder / str(len(list(self.folder.iterdir())))
         folder.mkdir()
         parts = EvenLoad(rate, seconds, self.partitions, spacing).generators(self.connection, folder, self.workers)
@@ -112,7 +112,7 @@ class Loads:
                 part.start()
                 running.callback(part.stop)
             until(lambda: check(parts) and all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "the load is ready")
-            (folder / START_FILE).write_text(str(now_us() + (0 if overdue else AHEAD_US)))
+            (folder / START_FILE).write_text(str(now_us() + (0 if overdue else START_LEAD_US)))
             ended = lambda: all(part.exit_status is not None for part in parts)  # noqa: E731
             until(ended, seconds + DEADLINE_S, "the load is sent")
         result = GeneratorResult.load(folder, self.workers) if all_exist(folder, RESULT_FILE, self.workers) else None

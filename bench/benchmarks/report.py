@@ -1,6 +1,6 @@
-"""How fast `tailpack report` is, as a user runs it, on a simulated run of any size.
+"""Measure the time of `tailpack report`, as a user runs it, on a simulated run of any size.
 
-The run repeats W1. Ten replicas on average share 24 partitions. Each ten minutes have three waves of bursts, in which
+The run repeats W1. On average ten replicas share 24 partitions. Every ten minutes have three waves of bursts, in which
 plans move partitions, replicas start and one dies.
 """
 
@@ -19,39 +19,40 @@ from contracts.children import Child, python_module
 from loadgen.shapes import IntArray, w1
 from report.result import Result
 
-TIMES_W1: Final = 18
-"""Factor on the events of W1, which are served in a fifth of its service time."""
+W1_FACTOR: Final = 18
+"""Factor on the event counts of W1; the service time is a fifth of that of W1."""
 SETTINGS: Final = (
     *("payment.partitions=24", "payment.service_time_s=0.001", "payment.session_s=3", "simulation.split=random"),
     *("simulation.startup_s=1.5", "simulation.failures_known=false", "autoscaler.initial_replicas=4"),
 )
-DIES_AT_S: Final = 200.0
+FIRST_DEATH_S: Final = 200.0
 SAMPLE_S: Final = 0.2
 DEADLINE_S: Final = 1800.0
 
 
 @dataclass(kw_only=True)
 class Report(Benchmark):
-    """Measure wall time and memory of `tailpack report` on a simulated run, from the start of its process."""
+    """Measure wall time and memory of `tailpack report` on a simulated run, process start included."""
 
-    events: Annotated[int, Option("Events of the run.", least=1)] = 1_000_000
+    events: Annotated[int, Option("Number of events of the run.", least=1)] = 1_000_000
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Write the run, and report on it in a process."""
+        """Simulate the run, and report on it in a new process."""
         with TemporaryDirectory() as temporary:
             folder, counts = Path(temporary, "run"), arrivals(self.events)
             trace = Path(temporary, "trace.csv")
             trace.write_text("second,events\n" + "".join(f"{at},{events}\n" for at, events in enumerate(counts)))
-            deaths_s = list(np.arange(DIES_AT_S, len(counts), len(w1())).tolist())
+            deaths_s = list(np.arange(FIRST_DEATH_S, len(counts), len(w1())).tolist())
             settings = [word for one in (*SETTINGS, f"simulation.failures_s={deaths_s}") for word in ("--set", one)]
-            tools.announce(said=f"simulating {self.events:,} events")
-            seeded = ("--trace", str(trace), "--seed", "1", *settings)
-            _tailpack(temporary, "simulate", "w1", *seeded, "--out", str(folder))
-            tools.announce(said=f"reporting on {self.events:,} events")
+            tools.announce(status=f"simulating {self.events:,} events")
+            _tailpack(
+                temporary, "simulate", "w1", "--trace", str(trace), "--seed", "1", *settings, "--out", str(folder)
+            )
+            tools.announce(status=f"reporting on {self.events:,} events")
             wall_s, peak_mib = _tailpack(temporary, "report", str(folder))
             result = Result.load(folder)
         if result.events != self.events:
-            raise BenchError(f"the report has {result.events:,} of {self.events:,} events; its time means nothing")
+            raise BenchError(f"the report has {result.events:,} of {self.events:,} events; its time is not valid")
         return {
             "events": self.events,
             "wall_s": round(wall_s, 2),
@@ -62,15 +63,15 @@ class Report(Benchmark):
 
 
 def arrivals(events: int) -> IntArray:
-    """Return the events of each second, in all as many as requested; W1 ends early the last time."""
-    once = TIMES_W1 * w1()
+    """Return the events of each second, `events` in total; the last repetition of W1 is cut short."""
+    once = W1_FACTOR * w1()
     counts = np.tile(once, -(-events // int(once.sum())))
     counts = np.diff(np.minimum(np.cumsum(counts), events), prepend=0)
     return counts[: int(np.flatnonzero(counts)[-1]) + 1]
 
 
 def _tailpack(folder: str, *words: str) -> tuple[float, float]:
-    """Run a command; return its wall time (s), and the most memory of its processes together (PSS, MiB)."""
+    """Run a command; return its wall time (s), and the peak memory of its processes together (PSS, MiB)."""
     child = Child(f"tailpack {words[0]}", [*python_module("tailpack"), *words], environ_of(), Path(folder, "log"))
     began_s, peak_mib = time.monotonic(), 0.0
     child.start()

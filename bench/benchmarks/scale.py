@@ -1,4 +1,4 @@
-"""Where the controller and its group break first: many members, many partitions, one broker."""
+"""Measure the limits of the controller and its group, with many members and partitions on one broker."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -30,44 +30,44 @@ from contracts.waiting import WaitTimeoutError, until
 PLANS, QUICK_PLANS = 5, 2
 REST_S, QUICK_REST_S = 20.0, 6.0
 START_S, STOP_S, PLAN_S = 60.0, 20.0, 60.0
-AT_ONCE: Final = 4
-"""Members that start at the same time: each costs a core for some tenths of a second."""
+MAX_STARTING: Final = 4
+"""Members that start in parallel; each needs a core for some tenths of a second."""
 DAY_S: Final = 86_400.0
 
 
 @dataclass(kw_only=True)
 class Scale(Benchmark):
-    """Measure ticks, plans and journal of the controller with many members and partitions on one broker."""
+    """Measure tick time, plan adoption and journal size of the controller with many members and partitions."""
 
-    sizes: Annotated[str, Option("MEMBERSxPARTITIONS, separated by commas.")] = "10x100,50x1000"
+    sizes: Annotated[str, Option("Sizes to measure: MEMBERSxPARTITIONS, separated by commas.")] = "10x100,50x1000"
 
     def cases(self) -> Sequence[str]:
-        """Return the sizes. Raises ValueError."""
+        """Return the sizes. Raises ValueError if one is invalid."""
         return ["{}x{}".format(*_size(one)) for one in self.sizes.split(",")[: 1 if self.quick else None]]
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Start the members, move a quarter of the partitions several times, and rest."""
+        """Start the members, move a quarter of the partitions several times, then measure without changes."""
         members, partitions = _size(case)
         row: Row = {"members": members, "partitions": partitions, "problem": ""}
         with tools.kafka("scale", partitions) as connection, ExitStack() as stack:
             group = _Group(connection, members, partitions, stack)
             try:
-                tools.announce(said="members start")
+                tools.announce(status="starting members")
                 group.start_members(connection, members)
-                tools.announce(said="the first plan")
+                tools.announce(status="writing the first plan")
                 row["first_plan_s"] = group.start_controller(stack)
-                tools.announce(said="plans")
+                tools.announce(status="moving partitions")
                 plans_s = [group.move() for _ in range(QUICK_PLANS if self.quick else PLANS)]
                 row |= {"plan_taken_s": median(plans_s), "plan_taken_max_s": max(plans_s)}
-                tools.announce(said="rest")
+                tools.announce(status="measuring without changes")
                 row |= group.rest(QUICK_REST_S if self.quick else REST_S)
-            except (WaitTimeoutError, BenchError) as overdue:
-                row["problem"] = str(overdue)
+            except (WaitTimeoutError, BenchError) as error:
+                row["problem"] = str(error)
         return row
 
 
 class _Group:
-    """The members, which are killed at the end, and the controller that adopts them."""
+    """The members, which are killed at the end, and the controller, which adopts them."""
 
     def __init__(self, connection: Connection, members: int, partitions: int, stack: ExitStack) -> None:
         folder = stack.enter_context(TemporaryDirectory())
@@ -83,12 +83,12 @@ class _Group:
         stack.callback(self._end_members)
 
     def start_members(self, connection: Connection, count: int) -> None:
-        """Start so many, a few at a time, and wait until each has reported."""
+        """Start `count` members, a few at a time, and wait until each has reported."""
         with closing(ProgressReader(connection)) as reports:
             for name in [f"{REPLICA_PREFIX}-{number}" for number in range(count)]:
                 with defer_stop_signals():
                     self._members[name] = self._launcher.start(name)
-                self._until(lambda: len(self._members) - len(reports.poll()) < AT_ONCE, START_S, "members start")
+                self._until(lambda: len(self._members) - len(reports.poll()) < MAX_STARTING, START_S, "members start")
             self._until(lambda: len(reports.poll()) == count, START_S, "all members start")
 
     def _end_members(self) -> None:
@@ -97,7 +97,7 @@ class _Group:
         until(lambda: all(one.exit() for one in self._members.values()), STOP_S, "members end")
 
     def start_controller(self, stack: ExitStack) -> float:
-        """Start it, to be ended with the stack; return how long the first plan took, s."""
+        """Start the controller, which ends with the stack; return the time until the first plan was adopted, in s."""
         began_s, controller = monotonic_s(), Thread(target=self._autoscaler.run, name="controller")
         controller.start()
         stack.callback(controller.join)
@@ -106,14 +106,14 @@ class _Group:
         return monotonic_s() - began_s
 
     def move(self) -> float:
-        """Move a quarter of the partitions; return how long it took until every member served by the plan, s."""
+        """Move a quarter of the partitions; return the time until every member had adopted the plan, in s."""
         count, total_s = self._value(PLAN_ADOPTION, "_count"), self._value(PLAN_ADOPTION, "_sum")
-        self._mover.asked = True
+        self._mover.move_requested = True
         self._until(lambda: self._value(PLAN_ADOPTION, "_count") > count, PLAN_S, "a plan is taken")
         return self._value(PLAN_ADOPTION, "_sum") - total_s
 
     def rest(self, rest_s: float) -> Row:
-        """Change nothing for a while; return what that costs."""
+        """Change nothing for `rest_s`; return the resources used meanwhile."""
         before, began_s = self._counters(), monotonic_s()
         self._until(lambda: monotonic_s() - began_s >= rest_s, 2 * rest_s, "rest")
         spent_s = monotonic_s() - began_s
@@ -149,25 +149,25 @@ class _Group:
 
 
 class _Mover:
-    """A policy that moves a quarter of the partitions whenever it is asked to, and otherwise changes nothing."""
+    """A policy that moves a quarter of the partitions on request, and otherwise changes nothing."""
 
     name = "mover"
 
     def __init__(self) -> None:
-        self.asked = False
+        self.move_requested = False
 
     def decide(self, observation: GroupObservation) -> Decision:
         names = observation.replica_names
-        if not self.asked or len(names) < 2:
+        if not self.move_requested or len(names) < 2:
             return Decision(Action.NO_CHANGE, Plan(names, observation.assignment), "no move was requested")
-        self.asked = False
-        after = dict(zip(names, (*names[1:], names[0]), strict=True))
-        owners = {at: after[owner] if at % 4 == 0 else owner for at, owner in observation.assignment.items()}
+        self.move_requested = False
+        successor = dict(zip(names, (*names[1:], names[0]), strict=True))
+        owners = {at: successor[owner] if at % 4 == 0 else owner for at, owner in observation.assignment.items()}
         return Decision(Action.REASSIGN, Plan(names, owners), "a quarter moves")
 
 
 def _size(text: str) -> tuple[int, int]:
     members, cross, partitions = text.strip().partition("x")
     if not (cross and members.isdigit() and partitions.isdigit() and 0 < int(members) <= int(partitions)):
-        raise ValueError(f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000, with a partition for each member")
+        raise ValueError(f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000, with members ≤ partitions")
     return int(members), int(partitions)

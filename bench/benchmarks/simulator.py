@@ -1,7 +1,7 @@
-"""How many events per second the simulator's engine serves; `simulate --json` has the times of whole runs.
+"""Measure the events/s of the simulator's engine; `simulate --json` prints the times of whole runs.
 
-Each second of the workload brings one burst and then a control step, which asks for both offsets. The time to make the
-workload does not count.
+Each second of the workload has one burst, followed by a control step that reads both offsets. The time to generate the
+workload is excluded.
 """
 
 import time
@@ -18,7 +18,7 @@ from autoscaler.simulator.settings import ServiceSettings
 from bench.benchmark import Benchmark, Row, Tools
 
 RATE_PER_REPLICA: Final = 100
-"""Events/s; with 5 ms of work each, a replica is busy half of the time."""
+"""Events/s per replica; with 5 ms of work each, a replica is busy half of the time."""
 RUNS: Final = {
     f"{run[0]:,} events, {run[1]} partitions": run
     for run in (
@@ -27,25 +27,25 @@ RUNS: Final = {
         (72_000_000, 1_000, 200),  # an hour at 20,000 events/s
     )
 }
-"""Events, partitions, replicas; the quick form leaves out the last."""
+"""Name → events, partitions, replicas; `quick` skips the last."""
 
 
 @dataclass(kw_only=True)
 class Simulator(Benchmark):
-    """Measure how many events per second of one core the simulator serves."""
+    """Measure the number of events that the simulator serves per second on one core."""
 
     def cases(self) -> Sequence[str]:
-        """Return the runs by name."""
+        """Return the names of the runs."""
         return list(RUNS)[: -1 if self.quick else None]
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Serve one workload, after a small one: the compiler's time is not the simulator's."""
+        """Serve one workload, after a small one that triggers compilation."""
         serve(1_000, *RUNS[case][1:])
         return serve(*RUNS[case])
 
 
 def serve(events: int, partitions: int, replicas: int) -> Row:
-    """Serve at least one event in each second. Raises RuntimeError if an event was not served."""
+    """Serve a workload with at least one event per second. Raises RuntimeError if an event was not served."""
     engine = Engine(partitions, ServiceTimes(ServiceSettings(service_time_s=0.005), seed=1))
     for replica in [engine.add_replica() for _ in range(replicas)]:
         for partition in range(replica, partitions, replicas):
@@ -54,8 +54,8 @@ def serve(events: int, partitions: int, replicas: int) -> Row:
     for chunk, seconds in _chunks(events, partitions, replicas):
         began_s = np.array([time.perf_counter(), time.process_time()])
         engine.feed(chunk)
-        for past in range(second + 1, second + seconds + 1):
-            engine.advance(past * 1_000_000)
+        for boundary in range(second + 1, second + seconds + 1):
+            engine.advance(boundary * 1_000_000)
             engine.produced()
             engine.committed()
         served += len(engine.take().done_us)
@@ -72,8 +72,8 @@ def serve(events: int, partitions: int, replicas: int) -> Row:
 
 def _chunks(events: int, partitions: int, replicas: int) -> Iterator[tuple[Arrivals, int]]:
     chance, rate = np.random.default_rng(1), replicas * RATE_PER_REPLICA
-    a_chunk = max(1, PIECE // rate) * rate
-    for first in range(0, events, a_chunk):
-        count = min(a_chunk, events - first)
+    chunk_events = max(1, PIECE // rate) * rate
+    for first in range(0, events, chunk_events):
+        count = min(chunk_events, events - first)
         intended_us = np.arange(first, first + count) // rate * 1_000_000
         yield Arrivals(intended_us, chance.integers(0, partitions, count, dtype=np.int32)), -(-count // rate)

@@ -1,4 +1,4 @@
-"""The rate that one stage of the pipeline serves: a backlog, k processes of its module, and the time to its end."""
+"""Measure the throughput of one stage of the pipeline: the time that k processes need to serve a backlog."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,16 +26,14 @@ from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
 from loadgen.orders import Orders, Record, order_event, payment_event
 
-MOST: Final = 0.9
-"""Share of the backlog at whose commit the measurement ends: the last records are not shared out evenly."""
-FEWEST: Final = 4
-"""Observed commits, the start included, from which the time before the first one is left out."""
+MEASURED_BACKLOG_SHARE: Final = 0.9
+"""Share of the backlog after which the measurement ends: the last records are not distributed evenly."""
+MIN_COMMITS: Final = 4
+"""If more commits than this were observed (start included), the time before the first is excluded."""
 START_S: Final = 120.0
-STANDS_STILL_S: Final = 60.0
-ASK_S: Final = 2.0
+STALL_TIMEOUT_S: Final = 60.0
+REQUEST_S: Final = 2.0
 STOP_S: Final = 20.0
-
-
 READS: Final[dict[str, tuple[Topic, ...]]] = {
     Group.ORDER: (Topic.ORDERS_PLACED, Topic.PAYMENTS_SETTLED, Topic.NOTIFICATIONS_SENT),
     Group.PAYMENT: (Topic.PAYMENTS_REQUESTED,),
@@ -46,24 +44,24 @@ LOAD: Final = "load"
 NAMES: Final = (LOAD, *READS)
 
 
-class _Seen(NamedTuple):
+class _Sample(NamedTuple):
     at_s: float
-    processor_s: float
+    cpu_s: float
     done: float
 
 
 @dataclass(kw_only=True)
 class Stage(Benchmark):
-    """Measure what one service serves with a backlog, or what the load generator sends on time."""
+    """Measure the throughput of one service on a backlog, or the rate that the load generator sends on time."""
 
-    name: Annotated[str, Option(f"One of {', '.join(NAMES)}.", positional=True)]
-    instances: Annotated[str, Option("Numbers of processes, separated by commas.")] = "1"
+    name: Annotated[str, Option(f"Stage to measure: one of {', '.join(NAMES)}.", positional=True)]
+    instances: Annotated[str, Option("Numbers of processes to measure, separated by commas.")] = "1"
     partitions: Annotated[int, Option("Partitions of each topic.", least=1, most=1_000)] = 4
-    records: Annotated[int, Option("Orders in the backlog; 0: 20,000, or 1,500 with --quick.", least=0)] = 0
-    service_time: Annotated[float, Option("Time that Payment takes for an event.", time=True)] = 0.005
+    records: Annotated[int, Option("Number of orders in the backlog; 0: 20,000, or 1,500 with --quick.", least=0)] = 0
+    service_time: Annotated[float, Option("Time that Payment needs to serve one event.", time=True)] = 0.005
 
     def cases(self) -> Sequence[str]:
-        """Return the numbers of processes. Raises ValueError."""
+        """Return the numbers of processes. Raises ValueError for invalid options."""
         if self.name not in NAMES:
             raise ValueError(f"stage {self.name!r} is {unknown_name(self.name, NAMES)}")
         counts = self.instances.split(",")
@@ -72,7 +70,7 @@ class Stage(Benchmark):
         return counts
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Measure so many processes on a broker of their own."""
+        """Measure this number of processes on a new broker."""
         with tools.kafka("stage", self.partitions, self.partitions) as connection, TemporaryDirectory() as folder:
             if self.name == LOAD:
                 loads = Loads(connection, self.partitions, Path(folder), int(case), tools.announce)
@@ -81,26 +79,26 @@ class Stage(Benchmark):
 
     def _serve(self, connection: Connection, folder: Path, instances: int, tools: Tools) -> Row:
         orders = self.records or (1_500 if self.quick else 20_000)
-        backlog = list(_orders(connection.namespace, orders, self.partitions))  # sent faster than it is served
-        tools.announce(said=f"{self.name}, {instances} at work, {orders:,} orders")
+        backlog = list(_orders(connection.namespace, orders, self.partitions))  # in advance, to send it fast
+        tools.announce(status=f"{self.name}, {instances} processes, {orders:,} orders")
         with ExitStack() as running:
             processes = [self._start(running, connection, folder, number) for number in range(instances)]
             members = min(instances, self.partitions)
             until(lambda: check(processes) and self._owners(connection) == members, START_S, "all own partitions")
-            start = _seen(processes, 0)
+            start = _take_sample(processes, 0)
             self._fill(connection, backlog)
             commits = self._commits(connection, processes, start, orders)
-        first, last = commits[1 if len(commits) > FEWEST else 0], commits[-1]
+        first, last = commits[1 if len(commits) > MIN_COMMITS else 0], commits[-1]
         wall_s, done = last.at_s - first.at_s, last.done - first.done
-        processor_s = last.processor_s - first.processor_s
+        cpu_s = last.cpu_s - first.cpu_s
         return {
             "stage": self.name,
             "instances": instances,
             "partitions": self.partitions,
             "orders": orders,
             "orders_per_s": round(done / wall_s, 1),
-            "cores": round(processor_s / wall_s, 2),
-            "ms_per_order": round(1e3 * processor_s / done, 3),
+            "cores": round(cpu_s / wall_s, 2),
+            "ms_per_order": round(1e3 * cpu_s / done, 3),
         }
 
     def _start(self, running: ExitStack, connection: Connection, folder: Path, number: int) -> Child:
@@ -114,11 +112,11 @@ class Stage(Benchmark):
         return child
 
     def _owners(self, connection: Connection) -> int:
-        """Return how many members of the group own partitions; 0 while the coordinator does not answer."""
+        """Return the number of group members with partitions; 0 if the coordinator does not answer."""
         group = qualified(connection.namespace, self.name)
         try:
             admin = AdminClient(client_config(connection))
-            found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
+            found = admin.describe_consumer_groups([group], request_timeout=REQUEST_S)[group].result(2 * REQUEST_S)
         except (KafkaException, TimeoutError):
             return 0
         if found.state is not ConsumerGroupState.STABLE:
@@ -132,11 +130,11 @@ class Stage(Benchmark):
             for topic in READS[self.name]:
                 key, value, headers, partition = records[topic]
                 producer.produce(qualified(connection.namespace, topic), value, key, partition, headers=headers)
-        if left := producer.flush(START_S):
-            raise BenchError(f"{self.name}: {left} records were not taken by the broker")
+        if unsent := producer.flush(START_S):
+            raise BenchError(f"{self.name}: the broker did not accept {unsent} records within {START_S:.0f} s")
 
-    def _commits(self, connection: Connection, processes: Sequence[Child], start: _Seen, orders: int) -> list[_Seen]:
-        """Return the state at the start and at each observed commit, until nearly all is committed."""
+    def _commits(self, connection: Connection, processes: list[Child], start: _Sample, orders: int) -> list[_Sample]:
+        """Return samples at the start and at each observed commit, until most of the backlog is committed."""
         inputs = [
             TopicPartition(qualified(connection.namespace, topic), partition)
             for topic in READS[self.name]
@@ -145,35 +143,35 @@ class Stage(Benchmark):
         commits = [start]
         consumer = Consumer(client_config(connection, group_id=qualified(connection.namespace, self.name)))
         try:
-            while commits[-1].done < MOST * orders:
+            while commits[-1].done < MEASURED_BACKLOG_SHARE * orders:
                 check(processes)
-                done = sum(max(one.offset, 0) for one in consumer.committed(inputs, ASK_S)) / len(READS[self.name])
+                done = sum(max(one.offset, 0) for one in consumer.committed(inputs, REQUEST_S)) / len(READS[self.name])
                 if done > commits[-1].done:
-                    commits.append(_seen(processes, done))
-                elif monotonic_s() - commits[-1].at_s > STANDS_STILL_S:
-                    raise BenchError(f"{self.name} stands still at {commits[-1].done:,.0f} of {orders:,} orders")
+                    commits.append(_take_sample(processes, done))
+                elif monotonic_s() - commits[-1].at_s > STALL_TIMEOUT_S:
+                    raise BenchError(f"{self.name} stalled at {commits[-1].done:,.0f} of {orders:,} orders")
                 time.sleep(0.05)
-        except KafkaException as wrong:
-            raise BenchError(f"{self.name}: the broker does not answer what is committed: {wrong}") from wrong
+        except KafkaException as error:
+            raise BenchError(f"{self.name}: the broker did not return committed offsets: {error}") from error
         finally:
             consumer.close()
         return commits
 
 
-def _seen(processes: Sequence[Child], done: float) -> _Seen:
+def _take_sample(processes: Sequence[Child], done: float) -> _Sample:
     times = [psutil.Process(one.pid).cpu_times() for one in processes]
-    return _Seen(monotonic_s(), sum(one.user + one.system for one in times), done)
+    return _Sample(monotonic_s(), sum(one.user + one.system for one in times), done)
 
 
 def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Record]]:
-    """Yield for each order the records of all stages, by topic. Every payment is accepted, so each has a shipment."""
-    made = Orders(run, 1)
+    """Yield the records of all stages for each order, by topic. Every payment is accepted and has a shipment."""
+    orders = Orders(run, 1)
     for number in range(count):
-        at_us, order, name = now_us(), made.order(number), made.order_id(number)
+        at_us, order, name = now_us(), orders.order(number), orders.order_id(number)
         placed = order_event(order, at_us, None)(at_us)
-        asked = payment_event(order, at_us, number % partitions)(at_us)
+        requested = payment_event(order, at_us, number % partitions)(at_us)
         stamps = dict.fromkeys(("intended_us", "placed_us", "accepted_us", "received_us", "done_us"), at_us)
-        later = {  # a payment, a shipment and a notification in one
+        later = {  # fields of a payment, a shipment and a notification together
             **order.purchase(),
             **dict.fromkeys(("payment_id", "shipment_id", "notification_id"), name),
             **{"accepted": True, "decline_reason": None, "risk_score": 0.1, "text": f"Your order {name}"},
@@ -182,4 +180,4 @@ def _orders(run: str, count: int, partitions: int) -> Iterator[dict[Topic, Recor
         }
         record = placed._replace(value=msgspec.json.encode(later), headers=[])
         behind = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT), record)
-        yield {Topic.ORDERS_PLACED: placed, Topic.PAYMENTS_REQUESTED: asked, **behind}
+        yield {Topic.ORDERS_PLACED: placed, Topic.PAYMENTS_REQUESTED: requested, **behind}

@@ -1,4 +1,4 @@
-"""All that an experiment reads and keeps: events served, steps taken, offsets seen. Times are µs since 1970."""
+"""The observations of an experiment: served events, steps, committed offsets. Times are µs since 1970."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ NO_ENDS: Final = {"enable.partition.eof": False}
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """The part of a timeline that is needed: to decode the rest would load the machine."""
+    """The required fields of a timeline; decoding all of them would load the machine."""
 
     intended_us: int
     done_us: int
@@ -41,19 +41,19 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
-    """The part of a record of payments.settled that is needed."""
+    """The required field of a record in payments.settled."""
 
     timeline: Row
 
 
 def in_order(rows: Iterable[Row]) -> Events:
-    """Return rows in order of `done_us`."""
+    """Return the rows as an array in order of `done_us`."""
     events = np.array([msgspec.structs.astuple(row) for row in rows], dtype=FINISHED)
     return events[np.argsort(events["done_us"], kind="stable")]
 
 
 def first_completions(served: Events) -> Events:
-    """Return the same without repeats: the first completion of an event counts."""
+    """Return the first completion of each event, without duplicates."""
     _, first = np.unique(np.stack((served["partition"], served["offset"])), axis=1, return_index=True)
     return served[np.sort(first)]
 
@@ -64,32 +64,32 @@ class Step:
 
     kind: str
     at_us: int
-    """When the plan's record was written, the signal sent or the process started."""
+    """Time at which the plan was written, the signal sent or the process started."""
     until_us: int
-    """When the experiment went on: nothing later belongs to this step."""
+    """End of the step; later events do not belong to it."""
     moves: Mapping[int, str] | None = None
-    """Moves of the plan: partition → new owner. None: there was no plan, so the observed owners show it."""
+    """Moves of the plan: partition → new owner. None: there was no plan; moves follow from the observed owners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of one experiment."""
+    """All observations of one experiment."""
 
     ends: IntArray
-    """How many events the broker has, by partition."""
+    """Number of events in the broker, by partition."""
     served: Events
     steps: tuple[Step, ...]
     quiet: tuple[tuple[int, int], ...]
-    """Periods (from, to) in which nothing was changed."""
+    """Periods (from, to) without changes."""
     committed: IntArray
     """Committed offsets over time, shape (samples, partitions); UNKNOWN where there was none."""
 
 
-class Seen:
-    """Findings of the readers: finished events, reports of replicas, committed offsets. They join no group."""
+class Observer:
+    """Reads finished events, progress reports and committed offsets, without joining a group."""
 
     def __init__(self, connection: Connection, partitions: int, stack: ExitStack) -> None:
-        few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # the broker has other work
+        few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # save CPU of the broker
         self._timeline = Consumer(reader_config(connection, isolation_level="read_committed", **few_fetches) | NO_ENDS)
         settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._timeline.assign([TopicPartition(settled, number, 0) for number in range(PIPELINE_PARTITIONS)])
@@ -106,10 +106,10 @@ class Seen:
         self.committed: list[list[int]] = []
         self.reports: Mapping[str, Progress] = {}
         self.first_us: dict[str, int] = {}
-        """Time of each replica's first report, when it is connected and about to join."""
+        """Time of each replica's first report, which it sends when it has connected and is about to join."""
 
     def poll(self, timeout_s: float) -> None:
-        """Take what arrives within `timeout_s`."""
+        """Read what arrives within `timeout_s`."""
         for record in self._timeline.consume(2000, timeout_s):
             if record.error() is None:
                 row = self._decoder.decode(record.value()).timeline
@@ -124,22 +124,22 @@ class Seen:
             try:
                 found = self._commits.committed(self._places, timeout=ANSWER_S)
             except KafkaException:
-                return  # the coordinator moves; the next sample is compared with the last one
+                return  # the coordinator is moving; skip this sample
             self.committed.append([UNKNOWN if one.error or one.offset < 0 else one.offset for one in found])
 
     def ends(self) -> IntArray:
-        """Return how many events the broker has now, by partition. Raises KafkaException."""
+        """Return the number of events in the broker now, by partition. Raises KafkaException."""
         return np.array([self._commits.get_watermark_offsets(one, timeout=10 * ANSWER_S)[1] for one in self._places])
 
     def last_done_us(self, partition: int, replica: str) -> int:
-        """Return when `replica` last finished an event of `partition`; 0 for never."""
+        """Return the time at which `replica` last finished an event of `partition`; 0: never."""
         return self._last.get((partition, replica), 0)
 
     def owners(self) -> dict[int, str]:
-        """Return partition → replica that finished its newest event."""
+        """Return partition → replica that finished the newest event of it."""
         return dict(sorted(self._last, key=lambda place: self._last[place]))
 
     def reported_owners(self, among: Iterable[str]) -> dict[int, str]:
-        """Return partition → replica, by the newest reports of those named."""
+        """Return partition → owner, according to the newest reports of these replicas."""
         mine = [self.reports[name] for name in among if name in self.reports]
         return {partition: report.replica for report in mine for partition in report.partitions}

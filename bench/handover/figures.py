@@ -1,6 +1,6 @@
-"""From evidence to figures, which the benchmarks print. Times are in seconds, None where nothing was measured.
+"""Compute the figures of the benchmarks from evidence. Times are in seconds; None: nothing was measured.
 
-Percentiles are nearest rank, as everywhere (report.measures).
+Percentiles use the nearest rank, as everywhere (report.measures).
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ MOVED: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 def handovers(evidence: Evidence) -> Row:
-    """Return what the steps cost moved and unmoved partitions; of the moved ones, that of the worst kind of step.
+    """Return the latency cost of the steps for moved and unmoved partitions; for moved ones, of the worst kind of step.
 
     moved_…, unmoved_…: latencies of events in the windows of the steps. unmoved_extra_s: p99 of the unmoved partitions
     minus that of quiet periods. stall_max_s: the longest time without a finished event while one was waiting.
-    unfinished: planned moves whose new owner was never seen.
+    unfinished: planned moves after which the new owner finished no event.
     """
     first, windows = first_completions(evidence.served), find_windows(evidence)
     latency_us = first["done_us"] - first["intended_us"]
@@ -35,7 +35,7 @@ def handovers(evidence: Evidence) -> Row:
     quiet_p99_s = rank_s(latency_us[quiet], 0.99)
 
     def of(mine: Sequence[Window]) -> Row:
-        """Return the figures that all kinds of steps have, and the whole."""
+        """Return the figures that exist for each kind of step and for all steps."""
         unmoved_us = latency_us[unmoved & under_way(first, mine)]
         p99_s = rank_s(unmoved_us, 0.99)
         return {
@@ -77,9 +77,9 @@ def handovers(evidence: Evidence) -> Row:
 
 
 def failover(evidence: Evidence) -> Row:
-    """Return the worst latency of any event after the end of a replica, by how it ended.
+    """Return the worst latency of any event after the end of a replica, by kind of end.
 
-    known: SIGKILL whose end the plan's writer sees. unknown: SIGKILL whose session has to time out.
+    known: SIGKILL, followed by a plan with an eviction. unknown: SIGKILL, after which the session must time out.
     """
     first, windows = first_completions(evidence.served), find_windows(evidence)
 
@@ -101,10 +101,10 @@ def failover(evidence: Evidence) -> Row:
 
 
 def faults(evidence: Evidence) -> dict[str, int]:
-    """Count what must not happen.
+    """Count violations of the guarantees.
 
-    lost: events that the broker has and no replica finished. duplicates: further completions of an event.
-    order_violations: events finished after a later one of their partition; repeats do not count again.
+    lost: events in the broker that no replica finished. duplicates: further completions of an event.
+    order_violations: events finished after a later one of their partition, without duplicates.
     offset_regressions: committed offsets below an earlier one.
     """
     served, committed = evidence.served, evidence.committed
@@ -120,5 +120,5 @@ def faults(evidence: Evidence) -> dict[str, int]:
 
 
 def rank_s(values_us: IntArray | Sequence[int], percentile: float) -> float | None:
-    """Return a percentile of µs in seconds; None of nothing."""
+    """Return a percentile in seconds; None without values."""
     return percentile_us(np.asarray(values_us, dtype=np.int64), percentile) / 1e6 if len(values_us) else None

@@ -1,4 +1,4 @@
-"""The steps of an experiment: by plan, where it takes one, or by starting and stopping replicas alone."""
+"""The steps of an experiment: by plans, or, for groups without plans, by starting and stopping replicas."""
 
 import itertools
 import random
@@ -12,30 +12,30 @@ from bench.handover.figures import KNOWN_DEATH, SIGTERM
 from bench.handover.group import SETTLE_S, ServedGroup
 from contracts.plan import Eviction
 
-CALM_S: Final = 0.4
-"""After a process has started or ended, before the next step: its imports cost the machine a core."""
+AFTER_PROCESS_CHANGE_S: Final = 0.4
+"""Pause after a process has started or ended: its imports occupy a core."""
 QUIET_S: Final = 0.6
-"""In each round of steps: latencies without a change."""
+"""Length of the quiet period in each cycle of steps."""
 SETTLE_DEADLINE_S: Final = 30.0
 
 
 class PlannedSteps:
-    """Moves, starts, drains and stops, by the plan. Each raises WaitTimeoutError when it does not end in time."""
+    """Moves, starts, drains and stops by plans. Each step raises NotWithinError if it does not end in time."""
 
     def __init__(self, group: ServedGroup) -> None:
-        self._group, self._seen = group, group.seen
+        self._group, self._observer = group, group.observer
         self._random = random.Random(group.setup.seed)
 
     def mixed(self) -> Iterator[None]:
-        """Take one step after the other, for ever."""
+        """Take one step after the other, without end."""
         for stop_by_plan in itertools.cycle((True, False)):
             self.move(1)
             yield
-            self.move(min(3, len(self._holders())))
+            self.move(min(3, len(self._owners())))
             yield
-            self._group.rest(QUIET_S)  # here, where no process starts or ends
+            self._group.rest(QUIET_S)  # now, because no process is starting or ending
             newcomer = self._group.start_warm()
-            self._group.pump(CALM_S)
+            self._group.read_for(AFTER_PROCESS_CHANGE_S)
             self.start(newcomer)
             yield
             if stop_by_plan:
@@ -43,89 +43,89 @@ class PlannedSteps:
             else:
                 self.end(SIGTERM, self.fullest())
             yield
-            self._group.pump(CALM_S)
+            self._group.read_for(AFTER_PROCESS_CHANGE_S)
 
     def move(self, count: int) -> None:
-        """One partition each of `count` replicas goes to the next of them; of a single one, to another replica."""
-        holders = self._random.sample(self._holders(), count)
-        others = [name for name in self._group.replicas if name not in holders]
-        takers = [*holders[1:], holders[0]] if count > 1 else [self._random.choice(others)]
+        """Move one partition of each of `count` replicas to the next of them; with one replica, to another one."""
+        sources = self._random.sample(self._owners(), count)
+        others = [name for name in self._group.replicas if name not in sources]
+        targets = [*sources[1:], sources[0]] if count > 1 else [self._random.choice(others)]
         changes = {
-            self._random.choice(self._group.held_by(source)): target
-            for source, target in zip(holders, takers, strict=True)
+            self._random.choice(self._group.partitions_of(source)): target
+            for source, target in zip(sources, targets, strict=True)
         }
         self._carry_out(f"move {count}", changes)
 
     def start(self, newcomer: str) -> None:
-        """A warm replica gets one partition of each of the two that have most."""
-        fullest = sorted(self._holders(), key=lambda name: len(self._group.held_by(name)))[-2:]
-        changes = {self._random.choice(self._group.held_by(name)): newcomer for name in fullest}
+        """Move one partition of each of the two fullest replicas to a warm replica."""
+        fullest = sorted(self._owners(), key=lambda name: len(self._group.partitions_of(name)))[-2:]
+        changes = {self._random.choice(self._group.partitions_of(name)): newcomer for name in fullest}
         self._carry_out("start", changes, (*self._group.replicas, newcomer))
 
     def drain(self, name: str) -> None:
-        """Plan without this replica; its process is stopped when others serve its partitions."""
+        """Write a plan without this replica, and stop its process when others serve its partitions."""
         self._carry_out("drain", *self._without(name))
         self._group.end(name)
-        self._group.wait_for(lambda: self._group.gone(name), f"{name} ends after SIGTERM")
+        self._group.wait_for(lambda: self._group.has_ended(name), f"{name} ends after SIGTERM")
 
     def end(self, kind: str, name: str) -> None:
-        """End a replica that serves, without a plan before: by SIGTERM, or by SIGKILL.
+        """End a serving replica without a previous plan, by SIGTERM or SIGKILL.
 
-        A known death is written into the plan as an eviction; after an unknown one the session has to time out. A plan
-        then confirms the owners that the group has chosen.
+        After a known death, a plan evicts the replica. After an unknown death its session must time out; a plan then
+        confirms the owners that the group has chosen.
         """
-        mine, report, (changes, staying) = self._group.held_by(name), self._seen.reports[name], self._without(name)
+        mine, report = self._group.partitions_of(name), self._observer.reports[name]
+        changes, staying = self._without(name)
         at_us, moves = self._group.end(name, kill=kind != SIGTERM), None
         if kind == KNOWN_DEATH:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
             _, moves = self._group.write_plan(changes, staying, (evicted,))
-        done = lambda: self._taken_over(mine, at_us) and self._group.gone(name)  # noqa: E731
+        done = lambda: self._taken_over(mine, at_us) and self._group.has_ended(name)  # noqa: E731
         self._group.carry_out(kind, at_us, done, f"others serve partitions {mine} of {name}, and it ends", moves)
         self._group.handovers += len(mine)
         if kind != KNOWN_DEATH:
-            chosen = self._seen.owners() | self._seen.reported_owners(self._group.running)
+            chosen = self._observer.owners() | self._observer.reported_owners(self._group.running)
             self._group.write_plan(chosen, staying)
             self._group.wait_for_plan()
 
     def fullest(self) -> str:
-        """Return a replica that has most partitions."""
-        return max(self._holders(), key=lambda name: (len(self._group.held_by(name)), self._random.random()))
+        """Return a replica with the most partitions."""
+        return max(self._owners(), key=lambda name: (len(self._group.partitions_of(name)), self._random.random()))
 
     def _carry_out(self, kind: str, changes: Mapping[int, str], replicas: tuple[str, ...] = ()) -> None:
         at_us, moves = self._group.write_plan(changes, replicas)
         self._group.carry_out(
             kind,
             at_us,
-            lambda: all(self._seen.last_done_us(*move) > at_us for move in moves.items()),
+            lambda: all(self._observer.last_done_us(*move) > at_us for move in moves.items()),
             f"partitions {sorted(moves)} are served by their new owners",
             moves,
         )
         self._group.handovers += len(moves)
 
     def _without(self, name: str) -> tuple[Mapping[int, str], tuple[str, ...]]:
-        """Return the owners and the replicas once others have the partitions of `name`."""
         staying = tuple(one for one in self._group.replicas if one != name)
         kept = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
         return extend_plan(Plan(staying, kept), self._group.setup.partitions, {}).assignment or {}, staying
 
     def _taken_over(self, partitions: list[int], at_us: int) -> bool:
-        last_done_us, running = self._seen.last_done_us, self._group.running
+        last_done_us, running = self._observer.last_done_us, self._group.running
         return all(any(last_done_us(number, name) > at_us for name in running) for number in partitions)
 
-    def _holders(self) -> list[str]:
+    def _owners(self) -> list[str]:
         return sorted(set(self._group.assignment.values()))
 
 
 class UnplannedSteps:
-    """For a group that takes no plan: the oldest replica is stopped, then one started; owners show what moved."""
+    """For a group that does not follow plans: stop the oldest replica, start another; moves follow from the owners."""
 
     def __init__(self, group: ServedGroup) -> None:
-        self._group, self._seen = group, group.seen
+        self._group, self._observer = group, group.observer
 
     def mixed(self) -> Iterator[None]:
-        """Wait until the replicas have equal shares, then take one step after the other, for ever."""
+        """Wait until the replicas have equal shares, then take one step after the other, without end."""
         self._group.wait_for(self._is_balanced, "every replica serves its share", SETTLE_DEADLINE_S)
-        self._group.pump(SETTLE_S)
+        self._group.read_for(SETTLE_S)
         while True:
             self._terminate(next(iter(self._group.running)))
             yield
@@ -134,20 +134,20 @@ class UnplannedSteps:
             self._group.rest(QUIET_S)
 
     def _start(self) -> None:
-        before, newcomer, first_us = self._seen.owners(), self._group.start(), self._seen.first_us
+        before, newcomer, first_us = self._observer.owners(), self._group.start(), self._observer.first_us
         self._group.wait_for(lambda: newcomer in first_us, f"{newcomer} connects")
         self._carry_out("start", first_us[newcomer], before, self._is_balanced, f"{newcomer} serves its share")
 
     def _terminate(self, name: str) -> None:
-        before, at_us = self._seen.owners(), self._group.end(name)
-        done = lambda: self._group.gone(name) and self._is_balanced()  # noqa: E731
+        before, at_us = self._observer.owners(), self._group.end(name)
+        done = lambda: self._group.has_ended(name) and self._is_balanced()  # noqa: E731
         self._carry_out(SIGTERM, at_us, before, done, f"others serve the partitions of {name}, and it ends")
 
     def _carry_out(self, kind: str, at_us: int, before: dict[int, str], done: Callable[[], bool], what: str) -> None:
         self._group.carry_out(kind, at_us, done, what)
-        self._group.handovers += sum(before.get(number) != owner for number, owner in self._seen.owners().items())
+        self._group.handovers += sum(before.get(number) != owner for number, owner in self._observer.owners().items())
 
     def _is_balanced(self) -> bool:
-        running, counts = self._group.running, Counter(self._seen.owners().values())
+        running, counts = self._group.running, Counter(self._observer.owners().values())
         share = self._group.setup.partitions // len(running)
         return set(counts) <= set(running) and all(counts[one] >= share for one in running)

@@ -1,4 +1,4 @@
-"""Which events a step may have touched: its window, and the partitions that changed their owner in it."""
+"""Find the events that a step may have affected: its window, and the partitions that changed owner in it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,36 +9,36 @@ import numpy as np
 from bench.handover.evidence import Events, Evidence, Mask, Step, first_completions
 
 SERVICE_TIME_S: Final = 0.005
-"""Time that one event takes."""
+"""Time to serve one event."""
 TAIL_US: Final = 1_000_000
-"""A window goes on for this long after the last first event."""
+"""Length of a window after the first events at all new owners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """One partition that changed its owner."""
+    """One partition that changed owner."""
 
     partition: int
     plan_to_first_event_us: int
-    """From the plan's record to the first event finished at the new owner."""
+    """Time from the record of the plan to the first event finished at the new owner."""
     pause_us: int
     """Time in which an event was waiting and no replica served the partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One step with its consequences."""
+    """A step with its handovers."""
 
     step: Step
     ended_us: int
-    """One second after the last first event; `until_us` of the step where one never came."""
+    """One second after the last of the first events at new owners; `until_us` of the step if one is missing."""
     handovers: tuple[Handover, ...]
     missing: tuple[int, ...] = ()
-    """Partitions whose planned owner was never seen."""
+    """Partitions whose planned owner finished no event."""
 
     @property
     def moved(self) -> set[int]:
-        """Partitions that this step moved, or meant to."""
+        """Partitions that this step moved or should have moved."""
         return {*(one.partition for one in self.handovers), *self.missing}
 
 
@@ -50,9 +50,9 @@ def find_windows(evidence: Evidence) -> tuple[Window, ...]:
 
 
 def under_way(served: Events, windows: Iterable[Window], *, moved: bool = False) -> Mask:
-    """Return which events were waiting or being served at any time in the windows.
+    """Return a mask of the events that were waiting or being served at any time in the windows.
 
-    moved: only those of the partitions that moved in the same window.
+    moved: only events of partitions that moved in the same window.
     """
     chosen = np.zeros(len(served), dtype=bool)
     for window in windows:
@@ -62,7 +62,7 @@ def under_way(served: Events, windows: Iterable[Window], *, moved: bool = False)
 
 
 def stall_us(served: Events, from_us: int, to_us: int) -> int:
-    """Return the longest time within [from_us, to_us] in which no event was finished although one was waiting."""
+    """Return the longest time within [from_us, to_us] without a finished event while at least one was waiting."""
     oldest_waiting = np.minimum.accumulate(served["intended_us"][::-1])[::-1]
     begins = np.maximum(np.concatenate(([from_us], served["done_us"][:-1])), oldest_waiting)
     length = np.minimum(served["done_us"], to_us) - np.maximum(begins, from_us)
@@ -70,7 +70,7 @@ def stall_us(served: Events, from_us: int, to_us: int) -> int:
 
 
 def _window(step: Step, parts: Mapping[int, Events]) -> Window:
-    """Return a step's window: each planned move with its first event, or every change of owner that is seen."""
+    """Return a step's window, with each planned move, or without a plan each observed change of owner."""
     found, missing = list[Handover](), list[int]()
     for number in parts if step.moves is None else step.moves:
         mine = parts[number] if number in parts else next(iter(parts.values()))[:0]
@@ -87,7 +87,6 @@ def _window(step: Step, parts: Mapping[int, Events]) -> Window:
 
 
 def _handover(step: Step, mine: Events, hit: int) -> Handover:
-    """Return the handover of the partition whose events are `mine`, by the first event at its new owner."""
     done_us = int(mine["done_us"][hit])
     left_us = max(step.at_us, int(mine["done_us"][hit - 1]) if hit else 0)
     pause_us = done_us - round(SERVICE_TIME_S * 1e6) - max(left_us, int(mine["intended_us"][hit]))

@@ -1,1 +1,1 @@
-"""Scenarios in the simulated world: built, run, and measured as live runs are."""
+"""Run scenarios in the simulator, and measure them as live runs are measured."""

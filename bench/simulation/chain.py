@@ -1,4 +1,4 @@
-"""A scenario with stages, simulated: each stage after the one before it, and measured from end to end."""
+"""Simulate a scenario with stages, one stage after the other, and measure each stage and the whole chain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,20 +12,20 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.chain import end_to_end_us, next_workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.run import RANKS, asked_of, percentile_s
-from bench.simulation.sent import Sent, sent_by, settings_of
+from bench.simulation.run import RANKS, percentile_s, policy_config_of
+from bench.simulation.sent_events import SentEvents, build_events, settings_of
 from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
 from report.measures import in_sla_share, replica_minutes
 
 
 class StageResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One stage by itself: latencies from an event's arrival there, in seconds, nearest rank; None without events."""
+    """Figures of one stage. Latencies from an event's arrival at the stage, in s, nearest rank; None: no events."""
 
     stage: str
     events: int
     in_sla: float
-    """Share of events that took no longer here than the stage's own share of W."""
+    """Share of events with a latency within the stage's share of the latency target (W)."""
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
@@ -34,14 +34,14 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole chain. An event is done when all that it caused is done; latencies as in StageResult."""
+    """Figures of a chain. An event is done when all events that it caused are done; latencies as in StageResult."""
 
     scenario: str
     coordinated: bool
     seed: int
     events: int
     in_sla: float
-    """Share of events that were done within W."""
+    """Share of events that were done within the latency target (W)."""
     p99_s: float | None
     p999_s: float | None
     max_s: float | None
@@ -50,27 +50,26 @@ class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[StageResult, ...]
 
 
-def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], ChainResult]:
-    """Simulate every stage; return the run of each, and the figures.
+def run_chain(scenario: Scenario, sent: SentEvents | None = None) -> tuple[list[Run], ChainResult]:
+    """Simulate every stage; return the run of each stage, and the figures.
 
-    sent: the events, where they are not simply the scenario's. Raises InvalidSettingsError for what cannot be
-    simulated.
+    sent: events that replace the scenario's. Raises InvalidSettingsError if the scenario cannot be simulated.
     """
-    load_compiler()  # before the first run, which would pay for it
-    sent = sent_by(scenario) if sent is None else sent
-    questions = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
+    load_compiler()  # now, so that the time of the first run does not include it
+    sent = build_events(scenario) if sent is None else sent
+    scenarios = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
     names = ["payment", *(stage.name for stage in scenario.stages)]
     workload, cause = sent.workload(), np.arange(sent.events)
     runs: list[Run] = []
     causes = [cause]
-    for number, (question, policy) in enumerate(zip(questions, _policies(questions), strict=True)):
+    for number, (stage_scenario, policy) in enumerate(zip(scenarios, _policies(scenarios), strict=True)):
         if number:
             stage = scenario.stages[number - 1]
             workload, cause = next_workload(
-                runs[-1], cause, branching=stage.branching, partitions=stage.partitions, seed=question.seed
+                runs[-1], cause, branching=stage.branching, partitions=stage.partitions, seed=stage_scenario.seed
             )
             causes.append(cause)
-        runs.append(simulate(workload, policy, settings_of(question)))
+        runs.append(simulate(workload, policy, settings_of(stage_scenario)))
     took_us = end_to_end_us(runs, causes)
     stages = [
         StageResult(
@@ -98,21 +97,18 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
     return runs, found
 
 
-def _policies(questions: Sequence[Scenario]) -> list[Policy]:
-    """Return the policy of each stage: its share of W and an n-th of the late events are its own, or add up as one.
-
-    Raises InvalidSettingsError.
-    """
-    whole = questions[0]
-    late = (1 - whole.target.percentile) / len(questions)
-    asked = [
+def _policies(scenarios: Sequence[Scenario]) -> list[Policy]:
+    """Return the policy of each stage, with its share of W and of late events, or coordinated as a chain."""
+    whole = scenarios[0]
+    late = (1 - whole.target.percentile) / len(scenarios)
+    configs = [
         replace(
-            asked_of(one, one.policy),
+            policy_config_of(one, one.policy),
             target=Target(latency_target_s=share * whole.target.latency_target_s, percentile=1 - late),
         )
-        for one, share in zip(questions, whole.shares(), strict=True)
+        for one, share in zip(scenarios, whole.shares(), strict=True)
     ]
     try:
-        return chained_policies(asked) if whole.chain.coordinated else [one.policy() for one in asked]
-    except ValueError as wrong:
-        raise InvalidSettingsError([f"{whole.name}: {wrong}"]) from wrong
+        return chained_policies(configs) if whole.chain.coordinated else [one.policy() for one in configs]
+    except ValueError as error:
+        raise InvalidSettingsError([f"{whole.name}: {error}"]) from error

@@ -1,6 +1,6 @@
-"""A simulated run on disk, as a live one leaves its own: run.json, every event, the journal of every decision.
+"""Write the files of a simulated run as a live run has them: run.json, all events, and the journal.
 
-The report reads both alike. Parquet folders have the columns and types that Spark writes.
+The report reads both in the same way. Parquet folders have the columns and types that Spark writes.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.stored import BOOLEAN_COLUMNS, INTEGER_COLUMNS, SUCCESS_FILE, TEXT_COLUMNS
 
 BLOCK: Final = 5_000
-"""Entries of the journal that are text at once: with many partitions each has kilobytes."""
+"""Entries of the journal in memory as text; with many partitions each entry has kilobytes."""
 
 EVENT_TYPES: Final = {
     **dict.fromkeys(INTEGER_COLUMNS, "int64"),
@@ -34,31 +34,31 @@ JOURNAL_TYPES: Final = {
     **{"reason": "string", "ready_replicas": "int32", "requested_replicas": "int32", "epoch": "int64"},
     **{"moved": "int32", "replica": "string", "change": "string", "entry": "string"},
 }
-"""Columns of journal.parquet, as `report.spark.events` makes them of the journal topic."""
+"""Columns of journal.parquet, as `report.spark.events` writes them from the journal topic."""
 
 
 def write_run(folder: Path, run: Run, info: RunInfo) -> Path:
-    """Write run.json, events and journal into `folder`, which holds no run; return it.
+    """Write run.json, events and journal into `folder`, which has no run yet; return it.
 
-    Raises InvalidSettingsError if files cannot be written, or pyarrow is missing.
+    Raises InvalidSettingsError if files cannot be written, or if pyarrow is missing.
     """
     if find_spec("pyarrow") is None:
-        raise InvalidSettingsError(["keeping a run takes pyarrow: pip install '.[bench]'"])
+        raise InvalidSettingsError(["--out needs pyarrow: pip install '.[bench]'"])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / EVENTS, EVENT_TYPES, [timeline(run)])
         _write(folder / JOURNAL, JOURNAL_TYPES, _journal_blocks(map(_before_the_start, run.entries())))
         info.save(folder)
-    except OSError as refused:
-        why = refused.strerror or refused
-        raise InvalidSettingsError([f"{folder} cannot take the run's files: {why}"]) from refused
+    except OSError as error:
+        why = error.strerror or error
+        raise InvalidSettingsError([f"{folder}: the files of the run cannot be written: {why}"]) from error
     return folder
 
 
 def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, Any]]) -> None:
-    """Write a Parquet folder; readers wait for the file that is written last.
+    """Write a Parquet folder. The file WHOLE is written last and marks it as complete.
 
-    Values are lists with None, or arrays, masked where nothing is known.
+    Values are lists with None, or arrays, masked if unknown.
     """
     import pyarrow  # noqa: PLC0415  only the bench extra brings it
     from pyarrow import parquet  # noqa: PLC0415
@@ -78,13 +78,13 @@ def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, 
 
 
 def _before_the_start(entry: JournalEntry) -> JournalEntry:
-    """Return the entry; the first plan is moved before second 0, where a live run has it."""
+    """Return the entry; move the first plan before second 0, as in a live run."""
     first = isinstance(entry, PlanWritten) and entry.action == "start" and entry.at_us == 0
     return msgspec.structs.replace(entry, at_us=-1) if first else entry
 
 
 def _journal_blocks(entries: Iterator[JournalEntry]) -> Iterator[dict[str, list[Any]]]:
-    """Yield some entries at a time as columns: the fields that people query, and the whole entry as JSON."""
+    """Yield blocks of entries as columns: the fields that are often queried, and the whole entry as JSON."""
     position = count()
     while some := list(islice(entries, BLOCK)):
         yield {name: [getattr(entry, name, None) for entry in some] for name in JOURNAL_TYPES} | {

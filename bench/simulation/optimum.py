@@ -1,4 +1,4 @@
-"""The optimum of a scenario's events, kept on this machine: it follows from load and world, whatever the policy."""
+"""Compute the optimum of a scenario's events, which is cached on disk: it does not depend on the policy."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +19,7 @@ from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, tick_times_us
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.sent import CLAIRVOYANT, Sent, requested_protocol, settings_of
+from bench.simulation.sent_events import CLAIRVOYANT, SentEvents, configured_protocol, settings_of
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.validation import InvalidSettingsError, cache_folder
 from report import replace_file
@@ -27,7 +27,7 @@ from report.measures import replica_minutes
 
 CODE: Final = Path(optimum_module.__file__).parent
 MAX_EVENTS: Final = 20_000_000
-"""They are in memory all at once, 60 bytes each."""
+"""Limit for memory: all events are in memory, with 60 bytes each."""
 
 
 def why_not(scenario: Scenario, sent: Sent) -> str:
@@ -42,14 +42,14 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
         "each change stops the whole group at its members' heartbeats": rebalance_protocol is RebalanceProtocol.EAGER,
         "replicas differ, and each placement would have as many costs as orders of them": not alike,
         "replicas die": bool(settings.failures),
-        "replicas share a limit, and none is served apart from the others": bool(service.shared_limits),
-        f"{sent.events:,} events do not fit into memory, {MAX_EVENTS:,} do": sent.events > MAX_EVENTS,
+        "replicas share a limit, so their queues are not independent": bool(service.shared_limits),
+        f"{sent.events:,} events do not fit into memory (maximum {MAX_EVENTS:,})": sent.events > MAX_EVENTS,
     }
-    return next((why for why, holds in reasons.items() if holds), "")
+    return next((why for why, applies in reasons.items() if applies), "")
 
 
-def _question(scenario: Scenario, sent: Sent) -> OptimumProblem:
-    settings = _world(scenario)
+def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
+    settings = _clairvoyant_settings(scenario)
     chunks = list(sent.chunks())
     times_us = np.concatenate([np.zeros(0, np.int64), *(one.offset_us for one in chunks)])
     partition = np.concatenate([np.zeros(0, np.int64), *(one.partition for one in chunks)])
@@ -74,29 +74,29 @@ def _question(scenario: Scenario, sent: Sent) -> OptimumProblem:
     )
 
 
-def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
-    """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
-    if said := why_not(scenario, sent):
-        raise InvalidSettingsError([f"{scenario.name}: no optimum is known: {said}"])
+def find_optimum(scenario: Scenario, sent: SentEvents) -> tuple[Optimum, Schedule]:
+    """Return the optimum of the events in this scenario. Raises InvalidSettingsError, see `why_not`."""
+    if why := why_not(scenario, sent):
+        raise InvalidSettingsError([f"{scenario.name}: no optimum: {why}"])
     question = _question(scenario, sent)
     path = cache_folder() / "optima" / f"{_key(question)}.json"
     with suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(path.read_bytes(), type=tuple[Optimum, Schedule])
-    found = optimum(question, partial(_carried_out, scenario, sent))
-    with suppress(OSError):  # what cannot be kept is looked for again
+    found = optimum(question, partial(_simulated_cost, scenario, sent))
+    with suppress(OSError):  # without a cache it is computed again
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, msgspec.json.encode(found))
     return found
 
 
-def _world(scenario: Scenario) -> SimulationSettings:
+def _clairvoyant_settings(scenario: Scenario) -> SimulationSettings:
     return settings_of(replace(scenario, autoscaler=replace(scenario.autoscaler, policy=CLAIRVOYANT)))
 
 
-def _carried_out(scenario: Scenario, sent: Sent, schedule: Schedule) -> tuple[int, int]:
-    """Return what a schedule costs in the simulator, replica-µs, and how many events are late."""
+def _simulated_cost(scenario: Scenario, sent: SentEvents, schedule: Schedule) -> tuple[int, int]:
+    """Simulate a schedule; return its cost in replica-µs, and the number of late events."""
     policy = make_policy(CLAIRVOYANT, options={"schedule": schedule})
-    run = simulate(sent.workload(), policy, _world(scenario), keep_events=False)
+    run = simulate(sent.workload(), policy, _clairvoyant_settings(scenario), keep_events=False)
     late = int((run.latency_us > round(scenario.target.latency_target_s * 1e6)).sum())
     minutes = replica_minutes(run.requested, 0, sent.duration_s)
     return round(minutes * 60e6), late + sent.events - len(run.latency_us)

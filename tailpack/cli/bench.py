@@ -18,7 +18,7 @@ from tailpack.cli.options import AsJson, IntoDocs, print_json
 from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 
-Repeat = Annotated[int, typer.Option(min=1, help="Number of times that each case is measured.")]
+Repeat = Annotated[int, typer.Option(min=1, help="How often each case is measured.")]
 COMMON: Final = {
     "repeat": (Repeat, 1),
     "into": (IntoDocs, None),
@@ -27,15 +27,15 @@ COMMON: Final = {
 
 
 def command(kind: type[Benchmark]) -> Callable[..., None]:
-    """Return the function that typer makes a command of."""
+    """Return a function from which typer makes the command of a benchmark."""
 
-    def measure(**given: Any) -> None:
-        common = {name: given.pop(name) for name in COMMON}
+    def measure(**options: Any) -> None:
+        common = {name: options.pop(name) for name in COMMON}
         try:
-            benchmark = kind(**given)
-            benchmark.cases()  # which raises, too
-        except ValueError as wrong:
-            raise TailpackError(str(wrong)) from wrong
+            benchmark = kind(**options)
+            benchmark.cases()  # raises ValueError for invalid options, too
+        except ValueError as error:
+            raise TailpackError(str(error)) from error
         _measure(benchmark, **common)
 
     measure.__doc__ = kind.__doc__
@@ -47,10 +47,10 @@ def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     options = {one.name: (hints[one.name], _default(one)) for one in fields(kind)}
     for name, (hint, default) in (options | COMMON).items():
-        of, told = get_args(hint)
-        if isinstance(told, Option):
-            told = _typed(name, told)
-        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[of, told], default=default)
+        of, option = get_args(hint)
+        if isinstance(option, Option):
+            option = _typer_option(name, option)
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[of, option], default=default)
 
 
 def _default(option: Field[Any]) -> Any:
@@ -58,31 +58,31 @@ def _default(option: Field[Any]) -> Any:
     return inspect.Parameter.empty if default is MISSING else default
 
 
-def _typed(name: str, told: Option) -> Any:
-    if told.positional:
-        return typer.Argument(help=told.help)
+def _typer_option(name: str, option: Option) -> Any:
+    if option.positional:
+        return typer.Argument(help=option.help)
     flag = f"--{name.replace('_', '-')}"
-    if told.time:
-        return typer.Option(flag, help=told.help, metavar="TIME", parser=partial(_seconds, told))
-    return typer.Option(flag, help=told.help, min=told.least, max=told.most)
+    if option.time:
+        return typer.Option(flag, help=option.help, metavar="TIME", parser=partial(_seconds, option))
+    return typer.Option(flag, help=option.help, min=option.least, max=option.most)
 
 
-def _seconds(told: Option, text: str | float) -> float:
+def _seconds(option: Option, text: str | float) -> float:
     seconds = text if isinstance(text, float) else float(text) if text.replace(".", "").isdigit() else duration_s(text)
-    if not (told.least or 0.0) <= seconds <= (told.most or math.inf):
-        raise ValueError(f"{text} is not between {told.least or 0:g} s and {told.most or math.inf:g} s")
+    if not (option.least or 0.0) <= seconds <= (option.most or math.inf):
+        raise ValueError(f"{text} is not between {option.least or 0:g} s and {option.most or math.inf:g} s")
     return seconds
 
 
 def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: bool) -> None:
-    from tailpack.local.topics import own_kafka  # noqa: PLC0415  librdkafka only where something is measured
+    from tailpack.local.topics import temporary_kafka  # noqa: PLC0415  librdkafka only where something is measured
     from tailpack.provenance import origin  # noqa: PLC0415
 
-    came_from = origin()
-    with progress(type(benchmark).__name__.lower()) as tell:
-        outcome = run(benchmark, Tools(own_kafka, tell), repeat=repeat, into=into, origin=came_from)
+    measured_at = origin()
+    with progress(type(benchmark).__name__.lower()) as update:
+        outcome = run(benchmark, Tools(temporary_kafka, update), repeat=repeat, into=into, origin=measured_at)
     if as_json:
-        print_json(outcome.figures | {"rows": outcome.rows, "origin": came_from})
+        print_json(outcome.figures | {"rows": outcome.rows, "origin": measured_at})
     else:
         show(outcome, Console())
     for problem in filter(None, (row.get("problem") for row in outcome.rows)):
@@ -91,7 +91,7 @@ def _measure(benchmark: Benchmark, *, repeat: int, into: Path | None, as_json: b
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """Print one row as lines and several as a table; a list of rows within a row is a table of its own."""
+    """Print a single row as lines, several rows as a table. A list of rows within a row becomes its own table."""
     if len(outcome.rows) == 1:
         (row,) = outcome.rows
         lines = Table(box=None, show_header=False)

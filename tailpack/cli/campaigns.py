@@ -1,4 +1,4 @@
-"""`tailpack compare`: policies against each other, simulated."""
+"""`tailpack compare`: compare policies by simulation."""
 
 import re
 from pathlib import Path
@@ -20,38 +20,38 @@ from tailpack.cli.options import (
     ServiceTime,
     Startup,
     Trace,
+    check_policy,
     complete_scenario,
-    first_class,
-    known,
+    match_name,
     parse_changes,
     print_json,
-    usable_policy,
+    slo_changes,
 )
 from tailpack.cli.progress import finish, matrix_progress, next_step, show
-from tailpack.cli.simulate import say_live_only
+from tailpack.cli.simulate import warn_live_only_faults
 
 MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)
-"""What a matrix file has and a scenario file has not."""
+"""Keys that only a matrix file has; a scenario file lacks them."""
 AXES: Final = "\n\n".join(
     f"{name}: {one.varies} ({', '.join(label for label, _ in one.points())})" for name, one in read_axes().items()
 )
 
 
 def compare(
-    asked: Annotated[
+    names: Annotated[
         list[str],
         typer.Argument(
             metavar="SCENARIO|MATRIX",
-            help=f"Scenarios; or one matrix: {', '.join(matrix_names())}, or the path of a TOML file with `contender`.",
+            help=f"Scenarios; or one matrix: {', '.join(matrix_names())}, or the path of a matrix file (TOML).",
             autocompletion=complete_scenario,
         ),
     ],
     *,
     policies: Annotated[
-        list[str] | None, typer.Option("--policy", help="May be repeated; none: all, or those of the matrix.")
+        list[str] | None, typer.Option("--policy", help="Policy to compare, repeatable; default: all, or the matrix's.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Runs of each where anything is random.  [default: 20]")
+        int | None, typer.Option(min=1, max=10_000, help="Seeds per case with anything random.  [default: 20]")
     ] = None,
     axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
     trace: Trace = None,
@@ -62,24 +62,24 @@ def compare(
     most: Max = None,
     changes: Changes = None,
     best: Annotated[
-        bool, typer.Option("--optimum", help="Also compute the cheapest possible schedule of each case and seed.")
+        bool, typer.Option("--optimum", help="Also compute the cheapest possible schedule for each case and seed.")
     ] = False,
     out: Out = Path("out/compare"),
     processes: Processes = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate every policy in every scenario, and show which differences are more than chance.
+    """Simulate every policy in every scenario, and print which differences are statistically significant.
 
-    Finished runs are kept in --out: after an interruption the same command continues there. Exit status 1 when a run
+    Finished runs are stored in --out: after an interruption the same command continues there. Exit status 1 if a run
     failed.
     """
     from bench.matrix_table import compare as run_matrix  # noqa: PLC0415  numpy only where it is needed
     from bench.matrix_table import draw, page  # noqa: PLC0415
 
-    chosen = _matrix(asked)
+    chosen = _matrix(names)
     if policies:
-        chosen = replace(chosen, contender=[usable_policy(one) for one in dict.fromkeys(policies)], counts=[])
-    settings = parse_changes(changes) | first_class(latency, percentile, service_time, startup, most)
+        chosen = replace(chosen, contender=[check_policy(one) for one in dict.fromkeys(policies)], counts=[])
+    settings = parse_changes(changes) | slo_changes(latency, percentile, service_time, startup, most)
     if trace:
         settings = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} | settings
     chosen = replace(
@@ -89,8 +89,9 @@ def compare(
         optimum=best or chosen.optimum,
         set={**chosen.set, **settings},
     )
-    say_live_only(case.job(chosen.contenders()[0]).question() for case in chosen.swept())
-    typer.echo(f"compare: {len(chosen.swept())} cases, {chosen.seeds} seeds where anything is random", err=True)
+    cases = chosen.cases_at_points()
+    warn_live_only_faults(case.job(chosen.contenders()[0]).read_scenario() for case in cases)
+    typer.echo(f"compare: {len(cases)} cases, {chosen.seeds} seeds for each with anything random", err=True)
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)
@@ -107,18 +108,18 @@ def compare(
     raise typer.Exit(1 if found.missing else 0)
 
 
-def _matrix(asked: list[str]) -> Matrix:
-    """Return the matrix that is named, or that of some scenarios with every policy but `static`."""
+def _matrix(names: list[str]) -> Matrix:
+    """Return the named matrix, or a matrix of the named scenarios with every policy except `static`."""
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.scenario import scenario_names  # noqa: PLC0415
 
-    if len(asked) == 1 and (asked[0] in matrix_names() or _is_matrix(asked[0])):
-        return read_matrix(asked[0])
-    names = scenario_names()
-    found = [one if one.endswith(".toml") else known(one.lower(), names, what="scenario") for one in asked]
+    if len(names) == 1 and (names[0] in matrix_names() or _is_matrix(names[0])):
+        return read_matrix(names[0])
+    known = scenario_names()
+    scenarios = [one if one.endswith(".toml") else match_name(one.lower(), known, what="scenario") for one in names]
     return Matrix(
         title="Policies compared",
-        case=list(dict.fromkeys(found)),
+        case=list(dict.fromkeys(scenarios)),
         contender=[one for one in POLICIES if one != "static"],
     )
 

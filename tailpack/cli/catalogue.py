@@ -1,4 +1,4 @@
-"""`tailpack list` and `tailpack show`: scenarios, policies and settings."""
+"""`tailpack list` and `tailpack show`: print scenarios, policies and settings."""
 
 import ast
 import inspect
@@ -16,17 +16,17 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.settings import DAY_S, Setting, setting_of, words_of
-from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
+from tailpack.cli.options import AsJson, check_policy, complete_policy, complete_scenario, lowercase, print_json
 from tailpack.errors import TailpackError
 
 
 def is_required(one: "Field[Any]") -> bool:
-    """Tell whether a setting has no default."""
+    """Return whether a setting has no default."""
     return one.default is one.default_factory is MISSING
 
 
 def sentences(record: type) -> dict[str, str]:
-    """Return name → the text below each setting, in one line; of inherited ones too."""
+    """Return name → docstring of each setting in one line, inherited settings included."""
     found: dict[str, str] = {}
     for base in reversed([one for one in record.__mro__ if "__annotations__" in vars(one)]):
         (of_class,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
@@ -38,7 +38,7 @@ def sentences(record: type) -> dict[str, str]:
 
 
 def described(record: type) -> Iterator[tuple[str, str, str]]:
-    """Yield (name, default with its range, meaning) of each setting of a record. Raises KeyError without a meaning."""
+    """Yield (name, default with its range, meaning) of each setting. Raises KeyError if one has no docstring."""
     texts, types = sentences(record), get_type_hints(record)
     for one in fields(record):
         declared = setting_of(one)
@@ -64,7 +64,7 @@ def _default(value: object) -> str:
 
 
 def _range(declared: Setting) -> str:
-    """Return the limits in signs; those that every length of time has are left out."""
+    """Return the limits as symbols, without those that every duration has."""
     most = declared.below if declared.most == DAY_S else min(declared.most, declared.below)
     if declared.least >= 0 and isfinite(declared.most) and most == declared.most:
         return f"{declared.least:.10g}–{most:.10g}"
@@ -75,7 +75,7 @@ def _range(declared: Setting) -> str:
 
 
 def list_scenarios(as_json: AsJson = False) -> None:
-    """List the scenarios with their length, partitions and policy; stress scenarios have a section of their own."""
+    """List the scenarios with duration, partitions and policy; stress scenarios form the last section."""
     from bench.scenario import load_scenario, scenario_names, stress_names  # noqa: PLC0415
 
     found = [load_scenario(name) for name in scenario_names()]
@@ -93,7 +93,7 @@ def list_scenarios(as_json: AsJson = False) -> None:
 
 
 def list_policies(as_json: AsJson = False) -> None:
-    """List the policies and how they decide."""
+    """List the policies, and how each one decides."""
     from autoscaler.policies.registry import all_policies  # noqa: PLC0415
 
     usable, refused = all_policies()
@@ -114,14 +114,14 @@ def show_policy(
     """Show the options of a policy and their defaults, for --set policy.OPTION=VALUE."""
     from autoscaler.policies.registry import policy_factory  # noqa: PLC0415
 
-    factory = policy_factory(usable_policy(name))
+    factory = policy_factory(check_policy(name))
     record = factory.options
     defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
     if as_json:
         print_json(defaults)
         return
     table = Table(box=None, title=factory.description)
-    for heading in ("option", "default", "unit", "what it is"):
+    for heading in ("option", "default", "unit", "meaning"):
         table.add_column(heading, overflow="fold")
     texts = sentences(record)
     for one in fields(record):
@@ -134,10 +134,10 @@ def show_policy(
 def show_scenario(
     name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_scenario)], *, as_json: AsJson = False
 ) -> None:
-    """Show every value of a scenario."""
+    """Show all values of a scenario."""
     from bench.scenario import load_scenario  # noqa: PLC0415
 
-    scenario = load_scenario(plain(name))
+    scenario = load_scenario(lowercase(name))
     if as_json:
         print_json(scenario)
         return
@@ -146,7 +146,7 @@ def show_scenario(
             typer.echo(f"{'.'.join(filter(None, (key, field)))} = {msgspec.json.encode(one).decode()}")
 
 
-def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="All of a name, or a part of it.")]) -> None:
+def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="Name, or a part of it.")]) -> None:
     """Show the settings whose names contain NAME, with default, range and meaning."""
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
     from bench.sections import SECTIONS  # noqa: PLC0415
@@ -156,7 +156,7 @@ def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="All o
     rows = [(f"{prefix}{one}", *words) for prefix, record in records.items() for one, *words in described(record)]
     if not (found := [row for row in rows if name.lower() in row[0]]):
         raise TailpackError(f"no setting contains {name!r}; docs/reference/settings.md lists all of them")
-    table = Table("setting", "default (range)", "what it is", box=None)
+    table = Table("setting", "default (range)", "meaning", box=None)
     for row in found:
         table.add_row(*row)
     Console().print(table)

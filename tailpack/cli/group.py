@@ -8,7 +8,7 @@ import typer
 from tailpack.errors import TailpackError
 
 Config = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG.toml]", help="Settings; the environment overrides them.")
+    Path | None, typer.Argument(metavar="[CONFIG.toml]", help="File of settings; TAILPACK_… variables override it.")
 ]
 
 
@@ -17,19 +17,18 @@ def autoscale(
         list[Path] | None,
         typer.Argument(
             metavar="[CONFIG.toml …]",
-            help="Settings; the environment overrides them. One file for each group of a chain.",
+            help="File of settings; TAILPACK_… variables override it. For a chain, one file per group.",
         ),
     ] = None,
     *,
     stop_replicas: Annotated[
-        bool, typer.Option("--stop-replicas", help="Stop the replicas that an earlier autoscaler left, and end.")
+        bool, typer.Option("--stop-replicas", help="Stop the replicas of an earlier autoscaler, and exit.")
     ] = False,
 ) -> None:
-    """Scale the group of your own service, or a chain of groups as one, until Ctrl-C, which stops the replicas too.
+    """Scale the consumer group of your service, or a chain of groups, until Ctrl-C.
 
-    SIGTERM leaves them serving.
-    Exit status 2: wrong settings, 3: another autoscaler has taken the group over, 4: Kafka or a topic is not there,
-    5: replicas cannot be started or looked after.
+    Ctrl-C stops the replicas too; SIGTERM leaves them running. Exit status 2: invalid settings, 3: another autoscaler
+    took over the group, 4: Kafka is not reachable or a topic is missing, 5: replicas cannot be started or observed.
     """
     from autoscaler.live.start import autoscale as run  # noqa: PLC0415  numpy and clients only where they are needed
 
@@ -37,10 +36,10 @@ def autoscale(
 
 
 def shadow(config: Config = None) -> None:
-    """Watch a group that others scale, and report what the autoscaler would do, until Ctrl-C.
+    """Watch a group that another scaler manages, and report what the autoscaler would do, until Ctrl-C.
 
-    It reads offsets and members only: it joins no group, commits nothing and writes no record. The last line on
-    standard output summarises what would have been saved. Exit status 2: wrong settings.
+    It only reads offsets and members: it joins no group, commits nothing and writes no record. The last line on
+    standard output summarises the savings. Exit status 2: invalid settings.
     """
     from autoscaler.shadow.__main__ import main  # noqa: PLC0415  numpy and clients only where they are needed
 
@@ -48,10 +47,10 @@ def shadow(config: Config = None) -> None:
 
 
 def scaler(config: Config = None) -> None:
-    """Answer KEDA with the replica count of the newest plan, until Ctrl-C.
+    """Serve the replica count of the newest plan to KEDA, until Ctrl-C.
 
-    It is KEDA's external scaler, by gRPC on `grpc_port`. It reads the plan topic of the autoscaler and nothing else.
-    Exit status 2: wrong settings.
+    It is an external scaler of KEDA, with gRPC on `grpc_port`. It only reads the plan topic of the autoscaler.
+    Exit status 2: invalid settings.
     """
     try:
         from autoscaler.keda.__main__ import main  # noqa: PLC0415  gRPC comes with an extra

@@ -1,4 +1,4 @@
-"""`tailpack kafka`: an embedded broker; `tailpack topics create`: topics and rights of a run or of a group."""
+"""`tailpack kafka`: an embedded broker. `tailpack topics create`: topics and rights of a run or of a group."""
 
 import os
 import subprocess
@@ -11,25 +11,25 @@ from rich.console import Console
 
 from contracts.connection import Connection
 from contracts.topics import CONTROL, ScaledGroup, qualified
-from tailpack.cli.options import PipelinePartitions, Properties, Servers, checked_name, complete_scenario, plain
+from tailpack.cli.options import PipelinePartitions, Properties, Servers, checked_name, complete_scenario, lowercase
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure, java
 
-Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, configuration and log live.")]
+Folder = Annotated[Path | None, typer.Option("--folder", help="Folder of its data, configuration and log.")]
 
 
 def start(
     folder: Folder = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the first broker; 0: the last one, or a free one.")
+        int, typer.Option(min=0, max=65535, help="Port of the first broker; 0: as at the last start, or a free one.")
     ] = 0,
     brokers: Annotated[
         int | None,
-        typer.Option(min=1, max=9, help="How many; with 3, each event has 3 copies.", show_default="1, or as before"),
+        typer.Option(min=1, max=9, help="Brokers; with 3, each event has 3 copies.", show_default="1, or as before"),
     ] = None,
 ) -> None:
-    """Start brokers (KRaft nodes) that stay until `tailpack kafka stop`; print their addresses."""
+    """Start brokers (KRaft nodes) that run until `tailpack kafka stop`; print their addresses."""
     console = Console()
     kafka = Broker(folder, brokers)
     ensure("kafka", lambda sentence: console.print(sentence, highlight=False))
@@ -39,7 +39,7 @@ def start(
 
 
 def stop(folder: Folder = None) -> None:
-    """Stop every broker cleanly; their data stay."""
+    """Stop every broker cleanly; the data remain."""
     kafka = Broker(folder)
     if kafka.address() is None:
         Console().print(f"no broker runs from {kafka.folder}", highlight=False)
@@ -63,10 +63,10 @@ def status(folder: Folder = None) -> None:
 
 
 def groups(context: typer.Context, bootstrap_servers: Servers = "") -> None:
-    """Run Kafka's own kafka-consumer-groups; its options follow, such as --describe --all-groups --members."""
+    """Run Kafka's kafka-consumer-groups with its own options, such as --describe --all-groups --members."""
     address = bootstrap_servers or Broker().address()
     if not address:
-        raise TailpackError("no broker runs; name one with --bootstrap-servers, or start one: tailpack kafka start")
+        raise TailpackError("no broker runs; pass --bootstrap-servers, or start one: tailpack kafka start")
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     command = [java(), "-cp", str(ensure("kafka") / "*"), tool, "--bootstrap-server", address, *context.args]
     raise typer.Exit(subprocess.run(command, check=False).returncode)
@@ -74,44 +74,44 @@ def groups(context: typer.Context, bootstrap_servers: Servers = "") -> None:
 
 def create(
     scenario: Annotated[
-        str, typer.Argument(metavar="[SCENARIO]", help="Scenario.", callback=plain, autocompletion=complete_scenario)
+        str, typer.Argument(metavar="[SCENARIO]", help="Name.", callback=lowercase, autocompletion=complete_scenario)
     ] = "",
     *,
     config: Annotated[
-        Path | None, typer.Option(help="File of `tailpack autoscale`: the control topics of its group.")
+        Path | None, typer.Option(help="File of `tailpack autoscale`: create the control topics of its group.")
     ] = None,
     bootstrap_servers: Servers = "",
-    namespace: Annotated[str, typer.Option(help="Prefix of the run's topics and groups. A new one for each run.")] = "",
+    namespace: Annotated[str, typer.Option(help="Prefix of the run's topics and groups, new for each run.")] = "",
     client_properties: Properties = "",
     partitions: Annotated[
-        int, typer.Option(min=0, help="With --config: create the topic that the group reads, with so many.")
+        int, typer.Option(min=0, help="With --config: also create the group's topic, with this many partitions.")
     ] = 0,
     pipeline_partitions: PipelinePartitions = None,
     outputs: Annotated[
-        list[str] | None, typer.Option("--output", help="With --config: a topic that replicas write, for the rights.")
+        list[str] | None, typer.Option("--output", help="With --config: topic that replicas write. Repeatable.")
     ] = None,
     users: Annotated[
-        list[str] | None, typer.Option("--user", metavar="ROLE=NAME", help="Principal of a role, where not its name.")
+        list[str] | None, typer.Option("--user", metavar="ROLE=NAME", help="Principal of a role; default: its name.")
     ] = None,
     apply_acls: Annotated[
-        bool, typer.Option("--apply-acls", help="Create the rights too, not only print them.")
+        bool, typer.Option("--apply-acls", help="Create the rights, instead of only printing them.")
     ] = False,
 ) -> None:
-    """Create topics, and print the rights that each service needs on them; topics that exist stay as they are.
+    """Create topics, and print the rights (ACLs) that each service needs. Existing topics remain unchanged.
 
-    Rights are printed as commands of Kafka's own tool, one principal for each service.
+    Rights are printed as commands of kafka-acls, with one principal for each service.
     """
     from tailpack.local import acls, topics  # noqa: PLC0415
 
     if bool(scenario) == bool(config):
-        raise TailpackError("name either a scenario or a --config")
+        raise TailpackError("pass either a scenario or --config, not both")
     if config:
         from autoscaler.live.start import read  # noqa: PLC0415
 
         configured = read(config, os.environ)
         connection, scaled = configured.connection, configured.settings
         topics.create_control_topics(connection, scaled, partitions)
-        there = ", ".join(qualified(connection.namespace, one) for one in CONTROL)
+        created = ", ".join(qualified(connection.namespace, one) for one in CONTROL)
         rights = acls.of_group(connection.namespace, scaled, outputs or ())
     else:
         from bench.scenario import load_scenario  # noqa: PLC0415
@@ -123,13 +123,13 @@ def create(
         run = load_scenario(scenario, {"pipeline_partitions": pipeline_partitions})
         count = run.payment.partitions
         topics.create_topics(connection, count, run.pipeline_partitions)
-        there = f"{ScaledGroup().topic_in(namespace)} with {count} partitions, and all others of {namespace}.*"
+        created = f"{ScaledGroup().topic_in(namespace)} with {count} partitions, and all others of {namespace}.*"
         rights = acls.of_run(namespace)
     named = dict(_pair(text, rights) for text in users or ())
-    typer.echo(f"# topics are there: {there}", err=True)
+    typer.echo(f"# topics exist: {created}", err=True)
     if apply_acls:
         acls.create(connection, rights, named)
-        typer.echo("# these rights are there, too:", err=True)
+        typer.echo("# these rights exist, too:", err=True)
     for line in acls.commands(rights, named):
         typer.echo(line)
 

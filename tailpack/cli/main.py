@@ -24,22 +24,22 @@ from contracts.children import STOP_SIGNALS
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
-FINALISED_S: Final = 0.05
+INTERRUPT_DELAY_S: Final = 0.05
 _interrupted: Final = threading.Event()
 
 START, OWN, DECIDE, RUN, LIST, KAFKA = "Start", "Your group", "Decide", "Run", "List", "Kafka"
 DEV: Final = ""
-"""The panel of what only maintainers use."""
-REACH: Final = "--bootstrap-servers kafka:9092"
+"""Panel of the maintainers' commands, which the top-level help hides."""
+SERVER_OPTION: Final = "--bootstrap-servers kafka:9092"
 
 COMMANDS: Final = (
-    # command, where it is defined ("module:function"), example, panel
+    # command, definition as "module:function", example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
-    ("topics create", "tailpack.cli.kafka:create", f"topics create demo {REACH} --namespace mine", OWN),
-    ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
+    ("topics create", "tailpack.cli.kafka:create", f"topics create demo {SERVER_OPTION} --namespace mine", OWN),
+    ("record", "tailpack.cli.run:record", f"record {SERVER_OPTION} --topic orders --out orders.parquet", OWN),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
     ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),
     ("optimum", "tailpack.cli.simulate:optimum", "optimum w1", DECIDE),
@@ -56,22 +56,22 @@ COMMANDS: Final = (
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
-    ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
+    ("dev load", "tailpack.cli.run:load", f"dev load demo {SERVER_OPTION} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     *((f"dev bench {name}", target, f"dev bench {name} {words}", DEV) for name, (target, words) in BENCHMARKS.items()),
 )
 GROUPS: Final = {
     # group: (panel, help)
-    "topics": (OWN, "Create topics, and print or set the rights on them."),
+    "topics": (OWN, "Create topics, and print or create the rights (ACLs) on them."),
     "report": (RUN, "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run`."),
     "list": (LIST, "List scenarios or policies."),
     "show": (LIST, "Show one policy, scenario or setting."),
-    "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses one that runs."),
-    "dev": (DEV, "Benchmarks, published tables, and the steps of a run, for maintainers."),
+    "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses it while it runs."),
+    "dev": (DEV, "Run benchmarks, reproduce published tables, and run single steps of a run (for maintainers)."),
     "dev bench": (DEV, "Measure this machine."),
 }
-MOVED: Final = {
-    # what people type: the command now; "NAME" means that an argument follows
+RENAMED: Final = {
+    # former name: present command; "NAME" means that an argument follows
     "scenarios": "list scenarios",
     "scenarios NAME": "show scenario",
     "policies": "list policies",
@@ -83,34 +83,34 @@ MOVED: Final = {
     "jars": "dev jars",
     "kafka consumer-groups": "kafka groups",
 }
-"""Former names, which still work for one release."""
-LEFT: Final = {
+"""Former names, which work for one more release."""
+REMOVED: Final = {
     "chaos": "make chaos SEEDS=5",
     "grouping": "tailpack paper consistent-grouping",
     "metrics": "docs/reference/metrics.md",
     "packing": "tailpack paper landau",
     "settings": "tailpack show setting NAME; docs/reference/settings.md lists all",
-    "sla": "tailpack report RUN_DIR; a run's live view and /metrics show the share in time meanwhile",
+    "sla": "tailpack report RUN_DIR; during a run, its live view and /metrics show the share in time",
     "sweep": "tailpack compare SCENARIO --axis NAME",
     "taxi": "docs/examples/taxi.py",
 }
-"""Commands that are gone, and what to use."""
+"""Removed commands, and what to use instead."""
 PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Context settings of `kafka groups`, whose options are Kafka's own."""
 
 
 class Command(TyperCommand):
-    """A command of which only the first sentence is known until it is used."""
+    """A command whose module is imported only when it runs or prints its help."""
 
     def __init__(self, path: str, target: str, example: str, panel: str) -> None:
-        """target: `module:function`. The sentence is read from the source, so that nothing is imported."""
+        """target: `module:function`. The summary is read from the source text, so nothing is imported."""
         self.target = target
         hidden = not (panel or path.startswith("dev "))
         summary, example = _summary(*target.split(":")), f"Example: tailpack {example}"
-        super().__init__(_last(path), help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None)
+        super().__init__(_last_word(path), help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Return the context of the real command."""
+        """Return the context of the imported command."""
         return self.load().make_context(info_name, args, parent, **extra)
 
     @cache  # noqa: B019  commands live as long as the process
@@ -125,40 +125,40 @@ class Command(TyperCommand):
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
 
 
-class Moved(TyperCommand):
+class RenamedCommand(TyperCommand):
     """A former name of a command or group."""
 
     def __init__(self, path: str, root: "Group") -> None:
-        super().__init__(_last(path), hidden=True)
+        super().__init__(_last_word(path), hidden=True)
         self.path, self.root = path, root
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Print the new name, and return the context of the command that has it."""
-        named = MOVED.get(f"{self.path} NAME") if args and not args[0].startswith("-") else None
-        path = named or MOVED[self.path]
+        """Print the new name, and return the context of the command with that name."""
+        named = RENAMED.get(f"{self.path} NAME") if args and not args[0].startswith("-") else None
+        path = named or RENAMED[self.path]
         if not extra.get("resilient_parsing"):
             sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
         command: Any = self.root
         words = path.split()
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
-        given = args if {"-h", "--help"} & set(args) else [*words, *args]  # `--from` and its folder
+        arguments = args if {"-h", "--help"} & set(args) else [*words, *args]  # words may be `--from`, then its folder
         root = self.root.make_context("tailpack", [], resilient_parsing=True)
-        return command.make_context(path, given, root, **extra)
+        return command.make_context(path, arguments, root, **extra)
 
 
 class Group(TyperGroup):
-    """A group that suggests visible commands, also those of other groups."""
+    """A group that suggests similar visible commands of any group if the name is unknown."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is named. Raises click's error for another, with what may have been meant."""
+        """Return the named command. Raises click's error with similar names if it does not exist."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             here = {name: name for name, one in self.commands.items() if not one.hidden}
             elsewhere = {
                 path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
             }
-            if args[0] in LEFT and ctx.parent is None:
-                ctx.fail(f"`{args[0]}` is gone; use: {LEFT[args[0]]}")
+            if args[0] in REMOVED and ctx.parent is None:
+                ctx.fail(f"`{args[0]}` was removed; use: {REMOVED[args[0]]}")
             near = get_close_matches(args[0], here) or get_close_matches(args[0], elsewhere)
             meant = ", ".join(f"'{(here if one in here else elsewhere)[one]}'" for one in near)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if meant else ""))
@@ -169,16 +169,16 @@ class Report(Group):
     """`tailpack report [RUN_DIR]` is `tailpack report run [RUN_DIR]`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command in where none is named."""
+        """Insert `run` if the first argument is not a command."""
         named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if named else ["run", *args])
 
 
 class Root(Group):
-    """`tailpack`."""
+    """The top-level command."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         groups: dict[str, Any] = {"": self}
         for path, target, example, panel in COMMANDS:
             above = path.split()[:-1]
@@ -191,9 +191,9 @@ class Root(Group):
                     )  # fmt: skip
                     groups[" ".join(above[:depth])].add_command(groups[group])
             groups[" ".join(above)].add_command(Command(path, target, example, panel))
-        for path in MOVED:
+        for path in RENAMED:
             if not path.endswith(" NAME"):
-                groups[path.rpartition(" ")[0]].add_command(Moved(path, self))
+                groups[path.rpartition(" ")[0]].add_command(RenamedCommand(path, self))
 
 
 app = typer.Typer(
@@ -202,9 +202,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="Event-driven services on Kafka, an autoscaler that decides [b]how many[/b] Payment replicas run and "
-    "[b]which partition each one owns[/b], and the measurements that show what that is worth.\n\n"
-    "Start with [b]tailpack demo[/b]: two minutes, nothing to set up but Java.",
+    help="Run event-driven services on Kafka with an autoscaler that decides [b]how many[/b] Payment replicas run and "
+    "[b]which partitions each one owns[/b], and measure the latency and cost that result.\n\n"
+    "Start with [b]tailpack demo[/b]: it takes two minutes and needs only Java.",
 )
 
 
@@ -224,7 +224,7 @@ def _about(
 ) -> None: ...
 
 
-def _last(path: str) -> str:
+def _last_word(path: str) -> str:
     return path.rpartition(" ")[2]
 
 
@@ -242,35 +242,35 @@ def _summary(module: str, function: str) -> str:
 
 
 def main() -> None:
-    """Run the command line. An error that the user can fix is one line and exit status 2; Ctrl-C is status 130."""
+    """Run the command line. Errors that the user can fix print one line and exit with 2; Ctrl-C exits with 130."""
     for stop in STOP_SIGNALS:
         signal.signal(stop, _interrupt)
-    sys.unraisablehook = _dropped
+    sys.unraisablehook = _interrupt_again
     _interrupted.clear()
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its warnings are not ours
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its warnings concern nothing that the user can change
     try:
-        status = app(standalone_mode=False)  # without its standalone mode, typer returns a command's exit status
-        if status == INTERRUPTED:  # typer has made that of a KeyboardInterrupt, or a command that kept its result has
+        status = app(standalone_mode=False)  # else typer itself exits, and prints errors its own way
+        if status == INTERRUPTED:  # from typer after Ctrl-C, or from a command that saved its partial result
             raise KeyboardInterrupt
         sys.exit(status)
-    except (TailpackError, BenchError, InvalidSettingsError) as wrong:
-        problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
+    except (TailpackError, BenchError, InvalidSettingsError) as error:
+        problems = error.problems if isinstance(error, InvalidSettingsError) else [str(error)]
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
-    except OSError as refused:
-        _fail(f"tailpack: {explain(refused)}", 2)
+    except OSError as error:
+        _fail(f"tailpack: {explain(error)}", 2)
     except typer.Exit as done:
         sys.exit(done.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _fail(STOPPED, INTERRUPTED)
-    except Exception as wrong:
-        if _interrupted.is_set():  # the compiler raises another error then
+    except Exception as error:
+        if _interrupted.is_set():  # Ctrl-C during compilation surfaces as a compiler error
             _fail(STOPPED, INTERRUPTED)
-        if (kafka := sys.modules.get("confluent_kafka")) and isinstance(wrong, kafka.KafkaException):
-            _fail(f"tailpack: Kafka: {wrong.args[0].str()}", 2)
-        if not hasattr(wrong, "format_message"):
+        if (kafka := sys.modules.get("confluent_kafka")) and isinstance(error, kafka.KafkaException):
+            _fail(f"tailpack: Kafka: {error.args[0].str()}", 2)
+        if not hasattr(error, "format_message"):
             raise
-        # click's own: a wrong option or argument; empty after the help; with pydantic's words before what is wrong
-        message = wrong.format_message().replace("Value error, ", "")
+        # click's own error for an option or argument: empty after the help; pydantic adds a prefix
+        message = error.format_message().replace("Value error, ", "")
         if message.startswith("Missing argument 'SCENARIO"):
             message = f"{message.rstrip('.')}: for example w1, taxi; `tailpack list scenarios` lists all"
         _fail(f"tailpack: {message}" if message else "", 2)
@@ -287,11 +287,11 @@ def _interrupt(*_: object) -> Never:
     raise KeyboardInterrupt
 
 
-def _dropped(what: "sys.UnraisableHookArgs") -> None:
-    """Interrupt once more, a moment later, where Python drops the error: in finalisers and in the compiler."""
-    if issubclass(what.exc_type, KeyboardInterrupt):
-        again = threading.Timer(FINALISED_S, os.kill, (os.getpid(), signal.SIGINT))
+def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Repeat SIGINT shortly after Python dropped a KeyboardInterrupt, as in finalisers and in the compiler."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        again = threading.Timer(INTERRUPT_DELAY_S, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True
         again.start()
     else:
-        sys.__unraisablehook__(what)
+        sys.__unraisablehook__(unraisable)

@@ -1,4 +1,4 @@
-"""Progress of commands that take long, their last lines, and the next step."""
+"""Progress display of long commands, their last lines, and the hint for the next step."""
 
 import sys
 import time
@@ -14,17 +14,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 if TYPE_CHECKING:
     from bench.matrix import Announce
 
-LINE_S: Final = 30.0
-"""A log, where no bar moves, gets a line so often."""
-SHOWN: Final = 5
-"""Failed runs that are named; they mostly fail for the same reason."""
+LINE_INTERVAL_S: Final = 30.0
+"""Interval of the progress lines if standard error is not a terminal."""
+MAX_FAILURES_SHOWN: Final = 5
+"""Number of failed runs that are listed; they mostly fail for the same reason."""
 
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Show progress on standard error; yield the function that reports it: `completed=…, total=…, said=…`, `advance=…`.
+    """Show progress on standard error; yield the function that updates it: `completed=, total=, advance=, status=`.
 
-    A bar on a terminal, a line now and then in a log.
+    A terminal gets a bar, a log one line every 30 s.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -32,47 +32,47 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[said]}"),
+        TextColumn("{task.fields[status]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=total, said="")
+        task = shown.add_task(what, total=total, status="")
         started_s = line_s = time.monotonic()
 
-        def tell(**told: Any) -> None:
+        def update(**fields: Any) -> None:
             nonlocal line_s
-            shown.update(task, **told)
-            if not sys.stderr.isatty() and (now_s := time.monotonic()) - line_s > LINE_S:
+            shown.update(task, **fields)
+            if not sys.stderr.isatty() and (now_s := time.monotonic()) - line_s > LINE_INTERVAL_S:
                 line_s, (at,) = now_s, shown.tasks
                 done = f"{at.completed:,.0f}" + ("" if at.total is None else f" of {at.total:,.0f}")
                 left = "" if at.time_remaining is None else f", about {at.time_remaining:.0f} s left"
                 typer.echo(f"{what}: {done} after {now_s - started_s:.0f} s{left}", err=True)
 
-        yield tell
+        yield update
 
 
 @contextmanager
 def matrix_progress(what: str, folder: Path) -> "Iterator[Announce]":
-    """Yield what a matrix calls after each run, and show on standard error how far it is.
+    """Show the progress of a matrix on standard error; yield the function that the matrix calls after each run.
 
-    When interrupted, it prints where finished runs are kept.
+    After Ctrl-C it prints where finished runs are stored.
     """
-    known = 0
+    finished = 0
     try:
-        with progress(what) as tell:
+        with progress(what) as update:
 
-            def announce(now: int, total: int, said: str) -> None:
-                nonlocal known
-                known = now
-                tell(completed=now, total=total, said=said)
+            def announce(completed: int, total: int, status: str) -> None:
+                nonlocal finished
+                finished = completed
+                update(completed=completed, total=total, status=status)
 
             yield announce
     except KeyboardInterrupt:
-        Console(stderr=True).print(f"{known} finished runs are kept in {folder}; the same command goes on")
+        Console(stderr=True).print(f"{finished} finished runs are stored in {folder}; the same command continues there")
         raise
 
 
 def show(markdown: str) -> None:
-    """Print a page: rendered on a terminal, as it is elsewhere."""
+    """Print a page of Markdown: rendered on a terminal, as plain text elsewhere."""
     console = Console()
     if console.is_terminal:
         from rich.markdown import Markdown  # noqa: PLC0415  only for a terminal
@@ -83,18 +83,18 @@ def show(markdown: str) -> None:
 
 
 def next_step(*commands: str, as_json: bool = False) -> None:
-    """Print on standard error what to do next; not with --json, and not without a terminal."""
+    """Print on standard error what to do next, only on a terminal and without --json."""
     if sys.stderr.isatty() and not as_json:
-        also = "".join(f"\n      {one}" for one in commands[1:])
+        also = "".join(f"\n      {command}" for command in commands[1:])
         console = Console(stderr=True)
         console.print(f"next: {commands[0]}{also}", style="dim", highlight=False, soft_wrap=True, markup=False)
 
 
 def finish(failed: Sequence[tuple[str, str]], folder: Path) -> None:
-    """Name on standard error the runs that failed, with the reason, and the folder with all results."""
+    """List on standard error the runs that failed, with the reasons, and the folder with all results."""
     console = Console(stderr=True)
-    for run, why in failed[:SHOWN]:
+    for run, why in failed[:MAX_FAILURES_SHOWN]:
         console.print(f"tailpack: {run}: {why}", highlight=False, soft_wrap=True, markup=False)
-    if len(failed) > SHOWN:
-        console.print(f"tailpack: … and {len(failed) - SHOWN} more runs without a result", highlight=False)
+    if len(failed) > MAX_FAILURES_SHOWN:
+        console.print(f"tailpack: … and {len(failed) - MAX_FAILURES_SHOWN} more runs without a result", highlight=False)
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)

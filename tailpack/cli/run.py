@@ -1,4 +1,4 @@
-"""`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `record`."""
+"""`tailpack demo`, `run` and `record`, and the single steps of a run: `dev load` and `dev jars`."""
 
 import shlex
 import tempfile
@@ -31,10 +31,10 @@ from tailpack.cli.options import (
     WebUi,
     check_folder,
     checked_name,
-    first_class,
-    load_scenario_with,
+    load_with_trace,
     parse_changes,
     print_json,
+    slo_changes,
 )
 from tailpack.cli.progress import next_step, progress
 from tailpack.errors import INTERRUPTED, TailpackError
@@ -45,7 +45,7 @@ Namespace = Annotated[
     typer.Option(
         "--namespace",
         callback=checked_name,
-        help="Name of the run: prefix of its topics and groups. A new one for each run.",
+        help="Name of the run and prefix of its topics and groups; use a new one for each run.",
     ),
 ]
 
@@ -59,12 +59,12 @@ def demo(
     web_ui: WebUi = None,
     seed: Seed = None,
 ) -> None:
-    """Run the whole pipeline for two minutes under a skewed, surging load, scaled live; then report.
+    """Run the whole pipeline for two minutes under a skewed load with bursts, scale it live, then report.
 
     Exit status 0 only if every order had each of its effects exactly once.
     """
-    asked = parse_changes((), policy=policy, seed=seed)
-    _run("demo", trace, asked, out, as_json=as_json, web_port=web_ui, fit_load=True)
+    changes = parse_changes((), policy=policy, seed=seed)
+    _run("demo", trace, changes, out, as_json=as_json, web_port=web_ui, fit_load=True)
 
 
 def run(
@@ -89,30 +89,30 @@ def run(
 ) -> None:
     """Run a scenario live and report on it.
 
-    A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
-    for each run. Exit status 0 only if every event had each of its effects exactly once.
+    It uses the broker of `tailpack kafka start` if that runs, else starts one for this run alone. Each run has its own
+    topics. Exit status 0 only if every event had each of its effects exactly once.
     """
-    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
-    asked |= first_class(latency, percentile, service_time, startup, most)
+    overrides = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
+    overrides |= slo_changes(latency, percentile, service_time, startup, most)
     _run(
-        scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
+        scenario, trace, overrides, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
         client_properties=client_properties, web_port=web_ui, load_workers=load_workers,
     )  # fmt: skip
 
 
-def _run(name: str, trace: Path | None, asked: dict[str, Any], out: Path, *, as_json: bool, **how: Any) -> NoReturn:
+def _run(name: str, trace: Path | None, changes: Any, out: Path, *, as_json: bool, **options: Any) -> NoReturn:
     from report.result import Result  # noqa: PLC0415  modules that measure only where they are needed
-    from tailpack.reporting import show, whole  # noqa: PLC0415
+    from tailpack.reporting import exit_status, show  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    chosen, _ = load_scenario_with(name, trace, asked)
+    chosen, _ = load_with_trace(name, trace, changes)
     console = Console(stderr=as_json)
-    folder = Run(chosen, console, out, **how).execute()
+    folder = Run(chosen, console, out, **options).execute()
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
     other = "linear" if result.policy != "linear" else "tail-aware"
     next_step(f"tailpack report {shlex.quote(str(folder))}", f"tailpack run {name} --policy {other}", as_json=as_json)
-    raise typer.Exit(whole(result))
+    raise typer.Exit(exit_status(result))
 
 
 def load(
@@ -121,7 +121,7 @@ def load(
     bootstrap_servers: Address,
     namespace: Namespace,
     client_properties: Properties = "",
-    out: Annotated[Path, typer.Option("--out", help="Folder that takes the run's folder, OUT/NAMESPACE.")] = Path(
+    out: Annotated[Path, typer.Option("--out", help="Folder in which the run gets the folder NAMESPACE.")] = Path(
         "out"
     ),
     policy: Annotated[str | None, typer.Option(help="Policy of the autoscaler; default: the scenario's.")] = None,
@@ -131,75 +131,75 @@ def load(
     seed: Seed = None,
     duration: Duration = None,
 ) -> None:
-    """Send a scenario's load to services that run already, and wait until all of it is finished.
+    """Send a scenario's load to running services, and wait until every event is finished.
 
-    Then `tailpack report OUT/NAMESPACE` reports on the run.
+    `tailpack report OUT/NAMESPACE` then reports on the run.
     """
     from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    asked = {"policy": policy, "seed": seed, "duration_s": duration, "pipeline_partitions": pipeline_partitions}
-    chosen = load_scenario(scenario, parse_changes((), **asked))
+    changes = {"policy": policy, "seed": seed, "duration_s": duration, "pipeline_partitions": pipeline_partitions}
+    chosen = load_scenario(scenario, parse_changes((), **changes))
     console = Console()
     folder = Run(
         chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties,
         web_port=web_ui, load_workers=load_workers, name=namespace,
     ).replay()  # fmt: skip
-    console.print(f"its report: tailpack report {folder}", highlight=False, soft_wrap=True)
+    console.print(f"report: tailpack report {folder}", highlight=False, soft_wrap=True)
 
 
 def record(
     *,
     bootstrap_servers: Address,
-    topic: Annotated[str, typer.Option(help="Any topic; it is only read.")],
-    out: Annotated[Path, typer.Option("--out", help="New Parquet file that takes the trace.")],
-    group: Annotated[str, typer.Option(help="Begin where this consumer group has committed, not at the start.")] = "",
+    topic: Annotated[str, typer.Option(help="Topic to record; it is only read.")],
+    out: Annotated[Path, typer.Option("--out", help="New Parquet file for the trace.")],
+    group: Annotated[str, typer.Option(help="Begin at this group's commits; default: the first record.")] = "",
     seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="Record new events this long; default: up to the present end.")
+        float | None, typer.Option(min=0.1, help="Record new events for this long; default: the existing events.")
     ] = None,
     client_properties: Properties = "",
     as_json: AsJson = False,
 ) -> None:
-    """Record a topic's events: time, partition, size and a hash of the key, but no content.
+    """Record a topic's events as a trace: time, partition, size and a hash of the key, but no content.
 
-    Nothing is changed there. Ctrl-C ends the recording and keeps it.
+    The topic remains unchanged. Ctrl-C ends the recording and saves it.
     """
     from loadgen.event_writer import EventWriter  # noqa: PLC0415  numpy only where it is needed
     from loadgen.recording import Recording, RecordingError  # noqa: PLC0415
 
     if out.exists():
-        raise TailpackError(f"{out}: exists; choose another name")
+        raise TailpackError(f"{out} exists; choose another name")
     check_folder(out.parent)
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     interrupted = False
-    disk = next(place for place in out.absolute().parents if place.exists())
-    with tempfile.TemporaryDirectory(prefix=".tailpack-record-", dir=disk) as folder:
+    existing = next(folder for folder in out.absolute().parents if folder.exists())  # on the disk of `out`
+    with tempfile.TemporaryDirectory(prefix=".tailpack-record-", dir=existing) as folder:
         into = EventWriter(Path(folder))
         try:
             recording = Recording(connection, topic, group)
-            with progress(f"recording {topic}", None if seconds else recording.expected_records) as tell:
-                recording.run(into, seconds=seconds, on_progress=lambda rows: tell(completed=rows))
-        except RecordingError as wrong:
-            raise TailpackError(str(wrong)) from wrong
+            with progress(f"recording {topic}", None if seconds else recording.expected_records) as update:
+                recording.run(into, seconds=seconds, on_progress=lambda rows: update(completed=rows))
+        except RecordingError as error:
+            raise TailpackError(str(error)) from error
         except KeyboardInterrupt:
             if not into.rows:
                 raise
             interrupted = True
         if not into.rows:
-            raise TailpackError(f"topic {topic} at {bootstrap_servers}: there was no record to be recorded")
+            raise TailpackError(f"topic {topic} at {bootstrap_servers}: no record to save")
         out.parent.mkdir(parents=True, exist_ok=True)
         duration_s = into.write(out, recording.partitions)
-    said = f"{into.rows:,} events of {recording.partitions} partitions in {duration_s:,.1f} s: {out}"
-    Console(stderr=True).print(said, highlight=False, soft_wrap=True, markup=False)
+    summary = f"{into.rows:,} events of {recording.partitions} partitions in {duration_s:,.1f} s: {out}"
+    Console(stderr=True).print(summary, highlight=False, soft_wrap=True, markup=False)
     if as_json:
-        found = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
-        print_json(found | {"interrupted": interrupted})
+        result = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
+        print_json(result | {"interrupted": interrupted})
     next_step(f"tailpack simulate w1 --trace {shlex.quote(str(out))}", as_json=as_json)
     raise typer.Exit(INTERRUPTED if interrupted else 0)
 
 
-def jars(bundle: Annotated[Bundle, typer.Argument(help="Program that needs them.")]) -> None:
-    """Fetch and verify the jars of Kafka or of Spark's connector, so that later starts need no network."""
+def jars(bundle: Annotated[Bundle, typer.Argument(help="Program whose jars are fetched.")]) -> None:
+    """Download and verify the jars of Kafka or of Spark's connector; later starts then need no network."""
     console = Console()
-    folder = ensure(bundle, lambda said: console.print(said, highlight=False))
+    folder = ensure(bundle, lambda message: console.print(message, highlight=False))
     console.print(str(folder), highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`tailpack simulate` and `optimum`: a scenario, a trace or a finished run in the simulator; nothing is started."""
+"""`tailpack simulate` and `optimum`: run a scenario, a trace or a finished run in the simulator."""
 
 import shlex
 from collections.abc import Iterable
@@ -25,24 +25,24 @@ from tailpack.cli.options import (
     ServiceTime,
     Startup,
     Trace,
-    first_class,
-    load_scenario_with,
+    load_with_trace,
     parse_changes,
     print_json,
+    slo_changes,
 )
 from tailpack.cli.progress import next_step
 from tailpack.errors import TailpackError
-from tailpack.provenance import free_for_run
+from tailpack.provenance import check_no_run
 
 if TYPE_CHECKING:
-    from bench.replay import Measured, Replayed
-    from bench.scenario import Scenario as Question
+    from bench.replay import MeasuredTimes, ReplayResult
+    from bench.scenario import Scenario as ScenarioFile
     from bench.simulation.chain import ChainResult, StageResult
     from bench.simulation.run import SimulationResult
-    from bench.simulation.sent import Sent
+    from bench.simulation.sent_events import SentEvents
 
 COMPILING_S: Final = 20
-"""Typical time of compiling what one run needs, on two cores."""
+"""Typical compile time of the code that one run needs, on two cores."""
 TRACES: Final = (".csv", ".parquet")
 LATENCIES: Final = {"p50": "p50_s", "p99": "p99_s", "p99.9": "p999_s", "worst": "max_s"}
 COUNTS: Final = {
@@ -68,66 +68,64 @@ def simulate(
     seed: Seed = None,
     changes: Changes = None,
     best: Annotated[
-        bool,
-        typer.Option("--optimum", help="Also compute the cheapest possible schedule (at most 2 min, cached)."),
+        bool, typer.Option("--optimum", help="Also compute the cheapest possible schedule (at most 2 min, cached).")
     ] = False,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for the run: every event, and the journal."),
+        Path | None, typer.Option("--out", help="Folder to which the run is written: every event, and the journal.")
     ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
             metavar="RUN_DIR",
-            help="Instead of a scenario: the events of a finished run and the times that it shows, next to what "
-            "happened live.",
+            help="Simulate the events of a finished run with the times measured in it, and compare the result with the "
+            "live figures; instead of SCENARIO.",
         ),
     ] = None,
 ) -> None:
-    """Simulate a scenario, or the events of a finished run, and show the figures: seconds instead of minutes."""
-    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
-    asked |= first_class(latency, percentile, service_time, startup, most)
+    """Simulate a scenario, or the events of a finished run, within seconds, and print the figures."""
+    overrides = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
+    overrides |= slo_changes(latency, percentile, service_time, startup, most)
     _announce_compiler()
     if source is not None:
         if scenario or trace or out or best:
-            raise TailpackError("--from RUN_DIR takes the run's own events: leave out scenario, trace, out and optimum")
-        _simulate_run(source, asked, as_json=as_json)
+            raise TailpackError("--from RUN_DIR cannot be combined with SCENARIO, --trace, --out or --optimum")
+        _simulate_run(source, overrides, as_json=as_json)
         return
     if not scenario:
         raise TailpackError("Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all")
-    chosen, played = load_scenario_with(scenario, trace, asked)
-    _simulate(chosen, played, out, best=best, as_json=as_json)
+    chosen, loaded_trace = load_with_trace(scenario, trace, overrides)
+    _simulate(chosen, loaded_trace, out, best=best, as_json=as_json)
 
 
-def _simulate(chosen: "Question", played: Any, out: Path | None, *, best: bool, as_json: bool) -> None:
+def _simulate(chosen: "ScenarioFile", trace: Any, out: Path | None, *, best: bool, as_json: bool) -> None:
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
-    say_live_only([chosen])
+    warn_live_only_faults([chosen])
     if chosen.stages:
-        _simulate_chain(chosen, sent_by(chosen, played), out, as_json=as_json)
+        _simulate_chain(chosen, build_events(chosen, trace), out, as_json=as_json)
         return
     if out is not None:
-        free_for_run(out)
-    sent = sent_by(chosen, played)
+        check_no_run(out)
+    sent = build_events(chosen, trace)
     with Console(stderr=True).status(f"simulating {count(sent.events)} events"):
         run, result = run_scenario(chosen, sent, keep_events=out is not None)
     if best:
         result = _with_optimum(result, chosen, sent)
-    if played is not None:
-        result = msgspec.structs.replace(result, scenario=played.name)
-        note = f"{played.name}: events {chosen.load.spacing} within each second; --set spacing=… changes that"
+    if trace is not None:
+        result = msgspec.structs.replace(result, scenario=trace.name)
+        note = f"{trace.name}: spacing of events within each second: {chosen.load.spacing}; --set spacing=… changes it"
         if sent.trace is not None:
-            note = f"{played.name}: {sent.events:,} events at times of their own, {sent.partitions} partitions"
+            note = f"{trace.name}: {sent.events:,} events at their recorded times, {sent.partitions} partitions"
         _note(note)
     if out is not None:
         from bench.simulation.folder import write_run  # noqa: PLC0415
         from tailpack.provenance import describe_simulated  # noqa: PLC0415
 
         written = write_run(out, run, describe_simulated(chosen, sent, run.drained_us, out))
-        _note(f"written: {written}; its report: tailpack report {shlex.quote(str(written))}")
+        _note(f"written: {written}; report: tailpack report {shlex.quote(str(written))}")
     if as_json:
         more = {"regret": result.regret, "plan_changes": result.plan_changes, "moved": result.moved_partitions}
         print_json({**msgspec.to_builtins(result), **more})
@@ -139,7 +137,7 @@ def _simulate(chosen: "Question", played: Any, out: Path | None, *, best: bool, 
 
 def optimum(
     scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO|TRACE", help="A scenario; or a trace, in the scenario w1.")
+        str, typer.Argument(metavar="SCENARIO|TRACE", help="A scenario, or a trace that replaces the load of w1.")
     ],
     *,
     trace: Trace = None,
@@ -147,38 +145,38 @@ def optimum(
     changes: Changes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the cheapest possible schedule of counts and owners for a scenario's events, and a proven lower bound.
+    """Compute the cheapest schedule of replica counts and owners for a scenario's events, and a proven lower bound.
 
-    The simulator carries the schedule out and measures it. Beyond five partitions only the lower bound is computed.
+    The simulator executes and measures the schedule. With more than five partitions only the lower bound is computed.
     """
     from bench.simulation.optimum import find_optimum  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from bench.simulation.sent_events import build_events  # noqa: PLC0415
 
     _announce_compiler()
     if Path(scenario).suffix in TRACES and trace is None:
         scenario, trace = "w1", Path(scenario)
-    chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
-    sent = sent_by(chosen, played)
-    say_live_only([chosen])
+    chosen, loaded_trace = load_with_trace(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
+    sent = build_events(chosen, loaded_trace)
+    warn_live_only_faults([chosen])
     with _searching(sent.events):
         found, schedule = find_optimum(chosen, sent)
-    judged = run_scenario(chosen, sent, keep_events=False)[1] if schedule else None
+    simulated = run_scenario(chosen, sent, keep_events=False)[1] if schedule else None
     best = found.optimum_replica_minutes
     result = msgspec.to_builtins(found) | {
         "gap": best / found.lower - 1 if best and found.lower else None,
         "scenario": chosen.name,
         "seed": chosen.seed,
         "events": sent.events,
-        "simulated_replica_minutes": judged.replica_minutes if judged else None,
-        "simulated_in_sla": judged.in_sla if judged else None,
+        "simulated_replica_minutes": simulated.replica_minutes if simulated else None,
+        "simulated_in_sla": simulated.in_sla if simulated else None,
     }
     if as_json:
         print_json(result)
         return
     rows = {
         "optimum": found.why or f"{minutes(best)} replica-minutes, {count(found.late)} events late",
-        "simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time" if judged else "no schedule",
+        "simulated": f"{minutes(simulated.replica_minutes)}, {share(simulated.in_sla)} in time" if simulated else "–",
         "lower bound": minutes(found.lower),
         "lower bound if no event is late": minutes(found.lower_none_late),
         "method": found.method,
@@ -187,8 +185,8 @@ def optimum(
     Console().print(_pairs(rows, f"{scenario}, seed {chosen.seed}: {count(sent.events)} events"))
 
 
-def say_live_only(scenarios: "Iterable[Question]") -> None:
-    """Name on standard error the faults of each scenario that change nothing in a simulation."""
+def warn_live_only_faults(scenarios: "Iterable[ScenarioFile]") -> None:
+    """Warn on standard error about faults of each scenario that a simulation ignores."""
     from loadgen.faults import live_only_faults  # noqa: PLC0415
 
     for one in scenarios:
@@ -199,19 +197,19 @@ def say_live_only(scenarios: "Iterable[Question]") -> None:
 def _announce_compiler() -> None:
     from autoscaler.jit import load_compiler  # noqa: PLC0415
 
-    load_compiler(lambda: _note(f"compiling once, about {COMPILING_S} s"))
+    load_compiler(lambda: _note(f"compiling, once, for about {COMPILING_S} s"))
 
 
 def _note(text: str) -> None:
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
-def _with_optimum(result: "SimulationResult", scenario: "Question", sent: "Sent") -> "SimulationResult":
-    """Return the result with the optimum of its events, if that can be computed; else print why not."""
+def _with_optimum(result: "SimulationResult", scenario: "ScenarioFile", sent: "SentEvents") -> "SimulationResult":
+    """Return the result with the optimum of its events; if it cannot be computed, print why and return it unchanged."""
     from bench.simulation.optimum import find_optimum, why_not  # noqa: PLC0415  as above
 
     if why := why_not(scenario, sent):
-        _note(f"no optimum is known: {why}")
+        _note(f"no optimum: {why}")
         return result
     with _searching(sent.events):
         found, _ = find_optimum(scenario, sent)
@@ -232,8 +230,8 @@ def _simulate_run(folder: Path, changes: dict[str, Any], *, as_json: bool) -> No
     Console().print(measured_in(found.measured), style="dim", highlight=False, soft_wrap=True)
 
 
-def side_by_side(found: "Replayed") -> Table:
-    """Return live, simulated, difference and verdict of each figure."""
+def side_by_side(found: "ReplayResult") -> Table:
+    """Return a table with live value, simulated value, difference and verdict of each figure."""
     same = found.policy == found.live_policy
     title = f"{found.run}, " + (found.policy if same else f"live {found.live_policy}, simulated {found.policy}")
     table = Table("", "live", "simulated", "difference", "", box=None, title=title)
@@ -246,26 +244,26 @@ def side_by_side(found: "Replayed") -> Table:
         **{name: (key, count, key, "{:+d}", "") for name, key in COUNTS.items()},
     }
     for name, (key, words, difference, how, limit) in rows.items():
-        apart = found.differences[difference]
+        delta = found.differences[difference]
         verdict = f"{'within' if found.within[key] else 'more than'} {limit}" if same and limit else ""
         sides = [words(side[key]) for side in (found.live, found.simulated)]
-        table.add_row(name, *sides, UNKNOWN if apart is None else how.format(apart), verdict)
+        table.add_row(name, *sides, UNKNOWN if delta is None else how.format(delta), verdict)
     return table
 
 
-def measured_in(measured: "Measured") -> str:
-    """Return the times that the simulator takes from the run."""
-    known = {
+def measured_in(measured: "MeasuredTimes") -> str:
+    """Return the times that the simulator takes from the run, in one line."""
+    times = {
         "μ": f"{measured.service_rate:.1f} events/s",
-        "pause of a moved partition": f"{duration(measured.pause_s)} (seen {measured.pauses} times)",
+        "pause of a moved partition": f"{duration(measured.pause_s)} ({measured.pauses} observations)",
         "start-up": duration(measured.startup_s),
         "replicas at the start": f"{measured.initial_replicas}",
     }
-    return "measured in the run: " + ", ".join(f"{name} {value}" for name, value in known.items())
+    return "measured in the run: " + ", ".join(f"{name} {value}" for name, value in times.items())
 
 
-def figures_of(result: "SimulationResult", scenario: "Question") -> Table:
-    """Return the figures, one a line."""
+def figures_of(result: "SimulationResult", scenario: "ScenarioFile") -> Table:
+    """Return a table with one figure per line."""
     best, least = result.optimum_replica_minutes, result.optimum_lower
     rows = {
         "events": count(result.events),
@@ -273,10 +271,10 @@ def figures_of(result: "SimulationResult", scenario: "Question") -> Table:
         **{name: duration(getattr(result, key)) for name, key in LATENCIES.items()},
         "replica-minutes": minutes(result.replica_minutes),
         "per-second packing": minutes(result.packing_replica_minutes),
-        **({} if least is None else {"optimum": f"{minutes(best)}, none below {minutes(least)}"}),
+        **({} if least is None else {"optimum": f"{minutes(best)}, lower bound {minutes(least)}"}),
         **({} if result.regret is None else {"regret": over(result.regret)}),
         **{name: count(getattr(result, key)) for name, key in COUNTS.items()},
-        "simulated in": f"{duration(result.wall_s)}, {duration(result.policy_s)} of it the policy",
+        "simulated in": f"{duration(result.wall_s)}, of which policy {duration(result.policy_s)}",
     }
     if result.lost or result.duplicates:
         rows["lost, duplicates"] = f"{result.lost}, {result.duplicates}"
@@ -292,18 +290,18 @@ def _pairs(rows: dict[str, str], title: str) -> Table:
     return table
 
 
-def _simulate_chain(scenario: "Question", sent: "Sent", out: Path | None, *, as_json: bool) -> None:
-    """Simulate a scenario with stages, and show each stage and the whole."""
+def _simulate_chain(scenario: "ScenarioFile", sent: "SentEvents", out: Path | None, *, as_json: bool) -> None:
+    """Simulate a scenario with stages, and print the figures of each stage and of the whole chain."""
     from bench.simulation.chain import run_chain  # noqa: PLC0415  as above
 
     if out is not None:
-        raise TailpackError(f"--out: {scenario.name} has stages, and a folder takes the run of one group")
+        raise TailpackError(f"--out: {scenario.name} has stages, but a run folder holds one group; leave out --out")
     found = run_chain(scenario, sent)[1]
     if as_json:
         print_json(found)
         return
-    way = "as one" if found.coordinated else "each stage by itself"
-    title = f"{found.scenario}, {way}, seed {found.seed}: {share(found.in_sla)} in time from end to end"
+    how = "stages coordinated" if found.coordinated else "each stage alone"
+    title = f"{found.scenario}, {how}, seed {found.seed}: {share(found.in_sla)} in time end to end"
     table = Table("", "events", "in W", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title)
     for column in table.columns[1:]:
         column.justify = "right"
@@ -318,4 +316,4 @@ def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
 
 
 def _searching(events: int) -> Status:
-    return Console(stderr=True).status(f"searching the optimum of {count(events)} events; the result is cached")
+    return Console(stderr=True).status(f"searching for the optimum of {count(events)} events; the result is cached")

@@ -1,4 +1,4 @@
-"""`tailpack dev paper`: published statements next to ours."""
+"""`tailpack dev paper`: reproduce the tables of published papers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from tailpack.cli.options import AsJson, Out, Processes, known, print_json
+from tailpack.cli.options import AsJson, Out, Processes, match_name, print_json
 from tailpack.cli.progress import finish, matrix_progress, show
 
 if TYPE_CHECKING:
@@ -20,28 +20,28 @@ NAMES: Final = ("ezzeddine", "landau", "consistent-grouping")
 
 def paper(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(NAMES)}; none: all of them.")
+        str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(NAMES)}; default: all.")
     ] = None,
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Few seeds and short streams: a look, not a result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use few seeds and short streams, for a preview.")] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=1_000, help="Runs of each; 5, of landau 20 streams; quick 2 and 3.")
+        int | None, typer.Option(min=1, max=1_000, help="Seeds, default 5 (--quick: 2); landau: streams, 20 (3).")
     ] = None,
     out: Out = Path("out/paper"),
     processes: Processes = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce published tables, and compare each statement by one rule.
+    """Reproduce the tables of published papers, and print which statements hold.
 
     ezzeddine: two autoscaling papers; landau: packing heuristics; consistent-grouping: partitioners. Finished runs are
-    kept in --out: after an interruption the same command continues there. Exit status 1 when a run failed; a statement
-    that differs is a result.
+    stored in --out: after an interruption the same command continues there. Exit status 1 if a run failed, 0 if a
+    statement differs.
     """
     from studies.verdict import Found, page  # noqa: PLC0415  numpy only where it is needed
 
     rows: list[Statement] = []
     missing: list[Missing] = []
-    for one in [known(name.lower(), NAMES, what="paper")] if name else NAMES:
+    for one in [match_name(name.lower(), NAMES, what="paper")] if name else NAMES:
         with matrix_progress(one, out) as announce:
             found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)
         rows += found.rows
@@ -59,7 +59,7 @@ def paper(
 
 
 def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., Found]":
-    """Return what reproduces a paper, with as many seeds, and in the quick form as short, as requested."""
+    """Return the function that reproduces a paper, with the requested seeds, shortened if `quick`."""
     from functools import partial  # noqa: PLC0415
 
     from studies import consistent_grouping, ezzeddine, landau  # noqa: PLC0415  compiled code only where it is needed

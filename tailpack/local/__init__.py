@@ -1,1 +1,1 @@
-"""A run on one machine: Java, Kafka and its jars, the processes and their topics."""
+"""Everything that a run on one machine needs: Java, Kafka and its jars, processes, topics."""

@@ -1,4 +1,4 @@
-"""The rights that each service needs on Kafka and no more, printed for Kafka's own tool or created here."""
+"""The minimal rights (ACLs) of each service: printed as commands of kafka-acls, or created."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ from tailpack.errors import TailpackError
 READ: Final = ("Read",)
 WRITE: Final = ("Write",)
 BOTH: Final = ("Read", "Write")
-"""Each of them implies Describe."""
+"""Both operations imply Describe."""
 DEADLINE_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """The operations that a principal may do on one resource."""
+    """The operations that a principal may perform on one resource."""
 
     kind: ResourceType
     name: str
@@ -42,17 +42,17 @@ Rights = dict[str, list[Right]]
 
 
 def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -> Rights:
-    """Return the rights of an autoscaler, of the replicas that it scales, of KEDA's scaler, and of a shadow.
+    """Return the rights of an autoscaler, the replicas that it scales, KEDA's scaler, and a shadow.
 
-    outputs: topics that replicas write.
+    outputs: topics that the replicas write.
     """
     group, events = scaled.group_in(namespace), scaled.topic_in(namespace)
     plans, journal, progress = (_topic(namespace, one) for one in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
-    seen = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
+    observed = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
     reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
     return {
         "autoscaler": [
-            *(*seen, plans(BOTH), journal(WRITE), progress(READ), reader),
+            *(*observed, plans(BOTH), journal(WRITE), progress(READ), reader),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],
         "replica": [
@@ -63,18 +63,18 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}.", WRITE, is_prefix=True),
         ],
         "keda": [plans(READ), reader],
-        "shadow": seen,
+        "shadow": observed,
     }
 
 
 def of_run(namespace: str) -> Rights:
-    """Return the rights of the pipeline's services, of the load, and of the live view and the report."""
+    """Return the rights of the pipeline's services, the load, the live view and the report."""
     named = {topic: _topic(namespace, topic) for topic in Topic}
     outputs = [qualified(namespace, one) for one in (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS)]
     scaled = of_group(namespace, ScaledGroup(), outputs)
 
     def service(group: Group, reads: Sequence[Topic], *writes: Topic) -> list[Right]:
-        """A stage reads its own outputs back when it starts, its dead letters too."""
+        """Return the rights of a stage, which at its start reads back its own outputs and dead letters."""
         rights = [named[one](READ) for one in reads] + [named[one](BOTH) for one in (*writes, Topic.DEAD_LETTERS)]
         return [*rights, Right(ResourceType.GROUP, qualified(namespace, group), READ)]
 
@@ -93,7 +93,7 @@ def of_run(namespace: str) -> Rights:
 
 
 def commands(rights: Rights, users: Mapping[str, str]) -> list[str]:
-    """Return a line for `kafka-acls` for each right. users: role → principal's name, where it is not the role's."""
+    """Return a `kafka-acls` command for each right. users: role → name of its principal; default: the role."""
     lines = []
     for role, right in ((role, right) for role, ones in rights.items() for right in ones):
         kind = right.kind.name.lower().replace("_", "-")
@@ -105,22 +105,24 @@ def commands(rights: Rights, users: Mapping[str, str]) -> list[str]:
 
 
 def create(connection: Connection, rights: Rights, users: Mapping[str, str]) -> None:
-    """Create them on the brokers; one that exists stays. Raises TailpackError."""
+    """Create the rights on the brokers; existing ones remain. Raises TailpackError."""
     bindings = []
     for role, right in ((role, right) for role, ones in rights.items() for right in ones):
         pattern = ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL
-        who = (f"User:{users.get(role, role)}", "*")
+        user = (f"User:{users.get(role, role)}", "*")
         allowed = [AclOperation[one.upper()] for one in right.operations]
-        bindings += [AclBinding(right.kind, right.name, pattern, *who, one, AclPermissionType.ALLOW) for one in allowed]
+        bindings += [
+            AclBinding(right.kind, right.name, pattern, *user, one, AclPermissionType.ALLOW) for one in allowed
+        ]
     try:
-        admin = AdminClient(connection.librdkafka())  # named: without it, requests under way would end
+        admin = AdminClient(connection.librdkafka())  # a variable keeps it alive until the requests are answered
         for done in admin.create_acls(bindings).values():
             done.result(DEADLINE_S)
-    except (KafkaException, TimeoutError) as refused:
-        why = refused.args[0].str() if isinstance(refused, KafkaException) else "no answer"
+    except (KafkaException, TimeoutError) as error:
+        why = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         needs = "the user who creates them needs Alter on the cluster, and the brokers need an authorizer"
         where = connection.bootstrap_servers
-        raise TailpackError(f"rights could not be created on {where}: {why}; {needs}") from refused
+        raise TailpackError(f"rights could not be created on {where}: {why}; {needs}") from error
 
 
 def _topic(namespace: str, topic: Topic) -> Callable[[tuple[str, ...]], Right]:

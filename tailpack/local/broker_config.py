@@ -1,4 +1,4 @@
-"""Configuration of an embedded Kafka node: where it and the other controllers listen, and its server.properties."""
+"""Configuration of an embedded Kafka node: its ports, those of the other controllers, and server.properties."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import msgspec
 from tailpack.local.ports import LOOPBACK, free_ports
 
 REPLICATION: Final = 3
-"""Copies of each partition, where there are as many nodes."""
+"""Copies of each partition, if the cluster has as many nodes."""
 
 PROPERTIES: Final = """\
 process.roles=broker,controller
@@ -17,7 +17,7 @@ node.id={node}
 controller.quorum.voters={voters}
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{door}
+advertised.listeners=PLAINTEXT://127.0.0.1:{advertised_port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={logs}
 auto.create.topics.enable=false
@@ -31,25 +31,25 @@ offsets.topic.replication.factor={replication}
 transaction.state.log.num.partitions=4
 transaction.state.log.replication.factor={replication}
 transaction.state.log.min.isr={in_sync}
-# a transaction that a dead replica left open is ended when its time is out, not up to 10 s later
+# abort the open transaction of a dead replica at its timeout, not up to 10 s later
 transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 share.coordinator.state.topic.num.partitions=4
 share.coordinator.state.topic.replication.factor={replication}
 share.coordinator.state.topic.min.isr={in_sync}
-# a dead node is noticed after 3 s, not 9: experiments last minutes
+# detect a dead node after 3 s instead of 9: experiments last minutes
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=3000
-# all nodes stop together: no node is left to take a leadership over
+# all nodes stop together, so no node remains that could take over leadership
 controlled.shutdown.enable=false
 group.initial.rebalance.delay.ms=0
-# each kind of group may be as quick to notice a change as the others
+# equal lower limits for all group types, so that each may detect a change equally fast
 group.min.session.timeout.ms=1000
 group.consumer.min.heartbeat.interval.ms=100
 group.consumer.min.session.timeout.ms=1000
 group.share.min.heartbeat.interval.ms=100
 group.share.min.session.timeout.ms=1000
 log.cleaner.dedupe.buffer.size=4194304
-# a partition's first index entry faults its file in: 15 ms for each of two of 10 MB, where the system's pages are large
+# small index files: on systems with large pages, the first entry of a 10 MB file costs 15 ms
 log.index.size.max.bytes=65536
 """
 
@@ -63,54 +63,54 @@ appender.out.layout.pattern = %d %-5p %c{1}: %m%n
 """
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
-    """A node's place in its cluster. All ports are on loopback."""
+class NodeState(msgspec.Struct, frozen=True, kw_only=True, rename={"advertised_port": "door", "identity": "who"}):
+    """Ports and process of a node. All ports are on loopback."""
 
     port: int
-    """Where it listens for clients."""
-    door: int = 0
-    """The port that it advertises, as a proxy's; 0: the one on which it listens."""
+    """Port on which it listens for clients."""
+    advertised_port: int = 0
+    """Port that it advertises, for example that of a proxy; 0: `port`."""
     node: int = 1
     quorum: dict[int, int] = {}
-    """Every node of the cluster → the port of its controller."""
+    """Node → port of its controller, for every node of the cluster."""
     pid: int = 0
-    """0: not started yet."""
-    who: str = ""
-    """Identity of its process, see contracts.children: a later process may get the same pid."""
+    """Process id; 0: not started yet."""
+    identity: str = ""
+    """Identity of the process, see contracts.children: a later process may get the same pid."""
 
     @property
     def address(self) -> str:
-        """Where clients find it, host:port."""
-        return f"{LOOPBACK}:{self.door or self.port}"
+        """Address for clients, host:port."""
+        return f"{LOOPBACK}:{self.advertised_port or self.port}"
 
     @property
     def heap(self) -> str:
-        """Java's limit: three small nodes fit where one ample node does not thrice."""
+        """Java's heap limit, smaller in a cluster: three large heaps would not fit."""
         return "-Xmx384m" if len(self.quorum) == 1 else "-Xmx256m"
 
 
-def assign_seats(before: Sequence[Seat | None], port: int) -> list[Seat]:
-    """Return seats for the nodes of a cluster that does not run, numbered from 1.
+def assign_ports(before: Sequence[NodeState | None], port: int) -> list[NodeState]:
+    """Return the ports for the nodes of a stopped cluster, numbered from 1.
 
-    before: each node's seat of last time, whose port it keeps. port: wanted for the first node; the others take the
-    ports that follow. 0: that of last time, or a free one. Raises TailpackError when a port is taken.
+    before: each node's state of its last start. port: port of the first node; the others use the following ports. 0:
+    the ports of the last start, or free ones. Raises TailpackError if a port is taken.
     """
-    last = [seat.port if seat else 0 for seat in before]
+    last = [state.port if state else 0 for state in before]
     wanted = [port + offset for offset in range(len(before))] if port else last
-    ports = free_ports([*wanted, *(0 for _ in before)])  # the controllers' ports need not be known outside
+    ports = free_ports([*wanted, *(0 for _ in before)])  # controllers: any free ports
     quorum = dict(enumerate(ports[len(before) :], start=1))
-    return [Seat(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
+    return [NodeState(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
 
 
-def write_configuration(folder: Path, seat: Seat, properties: str) -> None:
-    """Write server.properties and log4j2.properties. `properties`: as PROPERTIES, with the same places."""
-    replication = min(REPLICATION, len(seat.quorum))
+def write_configuration(folder: Path, state: NodeState, properties: str) -> None:
+    """Write server.properties and log4j2.properties. properties: template with the placeholders of PROPERTIES."""
+    replication = min(REPLICATION, len(state.quorum))
     text = properties.format(
-        node=seat.node,
-        voters=",".join(f"{node}@{LOOPBACK}:{port}" for node, port in seat.quorum.items()),
-        port=seat.port,
-        door=seat.door or seat.port,
-        controller_port=seat.quorum[seat.node],
+        node=state.node,
+        voters=",".join(f"{node}@{LOOPBACK}:{port}" for node, port in state.quorum.items()),
+        port=state.port,
+        advertised_port=state.advertised_port or state.port,
+        controller_port=state.quorum[state.node],
         logs=folder.resolve() / "data",
         replication=replication,
         in_sync=max(1, replication - 1),

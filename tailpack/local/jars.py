@@ -1,6 +1,6 @@
-"""A Java for Kafka and Spark, and their jars from Maven Central: fetched once, verified, outside the checkout.
+"""Find Java for Kafka and Spark, and download their jars from Maven Central: once, verified, outside the checkout.
 
-A lock file names every jar with its SHA-256, so nothing is resolved that was not chosen, and a later start is offline.
+A lock file lists every jar with its SHA-256, so only these jars are used, and later starts need no network.
 """
 
 import fcntl
@@ -23,11 +23,11 @@ from tailpack.errors import TailpackError
 
 Bundle = Literal["kafka", "spark"]
 TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spark": "Spark's Kafka connector (10 MB)"}
-CONNECTIONS: Final = 8
-ANSWER_S: Final = 60
-"""How long a repository may be silent."""
-MINIMUM: Final = 17
-INSTALL: Final = (
+MAX_CONNECTIONS: Final = 8
+ANSWER_TIMEOUT_S: Final = 60
+"""Longest time that a repository may take to answer."""
+MIN_JAVA: Final = 17
+INSTALL_HINT: Final = (
     "install one: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17` (macOS)"
 )
 
@@ -42,39 +42,39 @@ class Jar(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Name of the file in the bundle's folder."""
+        """File name in the folder of the bundle."""
         return f"{self.artifact}-{self.version}.jar"
 
 
 def locked(bundle: Bundle) -> list[Jar]:
-    """Return the jars that the lock file of `bundle` names."""
+    """Return the jars in the lock file of `bundle`."""
     lines = (Path(__file__).parent / "locks" / f"{bundle}.lock").read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines if line and not line.startswith("#"))
     return [Jar(*coordinates.split(":"), sha256=sha256) for coordinates, sha256 in rows]  # type: ignore[misc]
 
 
 def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> Path:
-    """Return the folder that holds every jar of `bundle`, fetching it when it is not there or not whole.
+    """Return the folder with every jar of `bundle`; download them if any is missing or differs from the lock file.
 
-    announce: called once, before a download. Raises TailpackError for a jar that is missing or not the locked one.
+    announce: called once, before a download. Raises TailpackError if a jar cannot be downloaded or verified.
     """
     jars = locked(bundle)
     folder = cache_folder() / bundle
-    if not _wrong(jars, folder):
+    if not _invalid_jars(jars, folder):
         return folder
     cache_folder().mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         handle = os.open(cache_folder(), os.O_RDONLY)
         stack.callback(os.close, handle)
-        fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder: no lock file, and free again when we are killed
-        if not _wrong(jars, folder):  # another process fetched it while we waited
+        fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder itself: no lock file remains, and SIGKILL releases it
+        if not _invalid_jars(jars, folder):  # another process fetched it while we waited
             return folder
-        announce(f"fetching {TITLES[bundle]} from Maven Central, once, into {folder}")
+        announce(f"downloading {TITLES[bundle]} from Maven Central, once, into {folder}")
         fresh = Path(tempfile.mkdtemp(prefix=f"{bundle}-", dir=cache_folder()))
         try:
             _fetch(jars, fresh)
-            if wrong := _wrong(jars, fresh):
-                raise TailpackError(f"{wrong[0]}: the checksum is not the locked one; nothing was installed, try again")
+            if invalid := _invalid_jars(jars, fresh):
+                raise TailpackError(f"{invalid[0]}: checksum differs from the lock file; nothing installed, try again")
             fresh.chmod(0o755)  # an image is built as root and run as another user
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
@@ -85,29 +85,29 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
 
 @functools.cache
 def java() -> str:
-    """Return the path of a Java ≥ 17: $JAVA_HOME first, then the search path.
+    """Return the path of Java ≥ 17, from $JAVA_HOME if it is set, else from PATH.
 
-    Raises TailpackError when there is none, or only an older one.
+    Raises TailpackError if Java is missing or too old.
     """
     home = os.environ.get("JAVA_HOME")
     candidate = str(Path(home) / "bin" / "java") if home else "java"
     found = shutil.which(candidate)
     if not found:
-        where = f"JAVA_HOME={home} holds no bin/java" if home else "java is not on the PATH"
-        raise TailpackError(f"Java {MINIMUM} or newer is needed, {where}; {INSTALL}")
+        where = f"JAVA_HOME={home} has no bin/java" if home else "java is not on the PATH"
+        raise TailpackError(f"Java {MIN_JAVA} or newer is required, but {where}; {INSTALL_HINT}")
     try:
-        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
-    except (OSError, subprocess.TimeoutExpired) as broken:
-        raise TailpackError(f"{found} does not run ({broken}); {INSTALL}") from broken
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
-    if version is None:  # macOS ships a stub that only names a download
-        raise TailpackError(f"{found} is not a working Java; {INSTALL}")
-    if int(version.group(1)) < MINIMUM:
-        raise TailpackError(f"Java {MINIMUM} or newer is needed, {found} is version {version.group(1)}; {INSTALL}")
+        output = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TailpackError(f"{found} does not run ({error}); {INSTALL_HINT}") from error
+    version = re.search(r'version "(?:1\.)?(\d+)', output)
+    if version is None:  # macOS ships a stub that only prints a download link
+        raise TailpackError(f"{found} is not a working Java; {INSTALL_HINT}")
+    if int(version[1]) < MIN_JAVA:
+        raise TailpackError(f"Java {MIN_JAVA} or newer is required, {found} is version {version[1]}; {INSTALL_HINT}")
     return found
 
 
-def _wrong(jars: list[Jar], folder: Path) -> list[str]:
+def _invalid_jars(jars: list[Jar], folder: Path) -> list[str]:
     return [jar.file for jar in jars if not (folder / jar.file).is_file() or _sha256(folder / jar.file) != jar.sha256]
 
 
@@ -117,29 +117,29 @@ def _sha256(path: Path) -> str:
 
 
 def _fetch(jars: list[Jar], folder: Path) -> None:
-    """Download the jars, several at a time, from Maven Central or the repositories of the user's jgo settings."""
+    """Download the jars in parallel from Maven Central, or from the repositories of the user's jgo settings."""
     import truststore  # noqa: PLC0415
-    from jgo.config import GlobalSettings  # noqa: PLC0415  half a second, for a download alone
+    from jgo.config import GlobalSettings  # noqa: PLC0415  half a second, needed only here
     from jgo.maven import MavenContext  # noqa: PLC0415
 
-    truststore.inject_into_ssl()  # as pip does: a network's own authority is in the machine's store alone
+    truststore.inject_into_ssl()  # as pip does: trust the certificates of the system
     with tempfile.TemporaryDirectory(dir=folder) as repository:
         repositories = GlobalSettings.load().repositories or None
-        maven = MavenContext(repo_cache=Path(repository), remote_repos=repositories, timeout=ANSWER_S)
+        maven = MavenContext(repo_cache=Path(repository), remote_repos=repositories, timeout=ANSWER_TIMEOUT_S)
 
         def download(jar: Jar) -> None:
             artifact = maven.project(jar.group, jar.artifact).at_version(jar.version).artifact()
             artifact.resolve().replace(folder / jar.file)
 
-        pool = ThreadPoolExecutor(CONNECTIONS)
+        pool = ThreadPoolExecutor(MAX_CONNECTIONS)
         try:
             list(pool.map(download, jars))
-        except (OSError, RuntimeError, ValueError) as wrong:  # jgo's own errors are all of these
-            why = f"Maven Central could not be reached or lacks a jar ({wrong}); check the network, try again"
-            raise TailpackError(why) from wrong
+        except (OSError, RuntimeError, ValueError) as error:  # jgo's errors are subclasses
+            why = f"a jar could not be downloaded from Maven Central ({error}); check the network, try again"
+            raise TailpackError(why) from error
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-if __name__ == "__main__":  # as set-up calls it, while tailpack itself is still being installed
-    ensure(cast(Bundle, sys.argv[1]), lambda said: print(f"tailpack: {said}"))  # noqa: T201
+if __name__ == "__main__":  # called by set-up, before tailpack itself is installed
+    ensure(cast(Bundle, sys.argv[1]), lambda message: print(f"tailpack: {message}"))  # noqa: T201

@@ -1,4 +1,4 @@
-"""Free ports of loopback, for what is started now, or stopped and started again."""
+"""Find free ports on loopback for processes that start now and may restart."""
 
 import random
 import socket
@@ -10,11 +10,11 @@ from typing import Final
 from tailpack.errors import TailpackError
 
 LOOPBACK: Final = "127.0.0.1"
-LOWEST: Final = 10_000
-HIGHEST: Final = 65535
-FEWEST: Final = 1_000
+LOWEST_PORT: Final = 10_000
+HIGHEST_PORT: Final = 65535
+MIN_RESERVED_PORTS: Final = 1_000
 EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""First and last port that the system takes for connections to elsewhere."""
+"""File with the first and last port that the system assigns to outgoing connections."""
 
 
 def free_port() -> int:
@@ -23,39 +23,39 @@ def free_port() -> int:
 
 
 def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
-    """Return these ports of loopback, a free one for each 0. Raises TailpackError when one is taken, or is none.
+    """Return these ports, with a free port for each 0. Raises TailpackError if one is taken or invalid.
 
-    option: in which they were named.
+    option: command-line option to name in the error.
     """
-    if max(wanted, default=0) > HIGHEST:
-        raise TailpackError(f"{max(wanted)} is not a valid port (maximum {HIGHEST}); name another with {option}")
-    with ExitStack() as held:  # all at once, so that no free port is given out twice
+    if max(wanted, default=0) > HIGHEST_PORT:
+        raise TailpackError(f"{max(wanted)} is not a valid port (maximum {HIGHEST_PORT}); choose another with {option}")
+    with ExitStack() as stack:  # keep all sockets open, so that no free port is returned twice
         ports = []
         for port in wanted:
-            probe = held.enter_context(socket.socket())
+            probe = stack.enter_context(socket.socket())
             if port:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: TIME_WAIT is no obstacle
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: ignore TIME_WAIT
                 try:
                     probe.bind((LOOPBACK, port))
                 except OSError as taken:
-                    raise TailpackError(f"port {port} on {LOOPBACK} is taken; name another with {option}") from taken
+                    raise TailpackError(f"port {port} on {LOOPBACK} is taken; choose another with {option}") from taken
             else:
-                _bind_to_a_free_one(probe)
+                _bind_free_port(probe)
             ports.append(int(probe.getsockname()[1]))
         return ports
 
 
-def _bind_to_a_free_one(probe: socket.socket) -> None:
-    """Bind to a random port that the system gives to no connection; at last to one that the system chooses.
+def _bind_free_port(probe: socket.socket) -> None:
+    """Bind to a random port outside the ephemeral range; if none is free, to one that the system chooses.
 
-    A port that the system may give away can be taken by any connection while its process starts or restarts; even by a
-    client that tries to reach it there, and is then connected to itself.
+    While a process starts or restarts, an outgoing connection may take its port if that is ephemeral, even the client
+    that tries to reach the process: it is then connected to itself.
     """
-    first = HIGHEST + 1
+    first = HIGHEST_PORT + 1
     with suppress(OSError, ValueError):
         first = int(EPHEMERAL.read_text().split()[0])
-    reserved = range(LOWEST, first) if HIGHEST >= first >= LOWEST + FEWEST else range(0)
-    for port in (*random.SystemRandom().sample(reserved, min(FEWEST, len(reserved))), 0):
+    reserved = range(LOWEST_PORT, first) if HIGHEST_PORT >= first >= LOWEST_PORT + MIN_RESERVED_PORTS else range(0)
+    for port in (*random.SystemRandom().sample(reserved, min(MIN_RESERVED_PORTS, len(reserved))), 0):
         with suppress(OSError):
             probe.bind((LOOPBACK, port))
             return

@@ -1,4 +1,4 @@
-"""CPU and memory of every process of a run, and whether the machine had any left."""
+"""Measure CPU and memory of every process of a run, and how long all cores were busy."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Final
 import msgspec
 import psutil
 
-FULL: Final = 0.95
-"""Busy share of all cores' time above which the machine counts as full."""
+FULL_CPU_SHARE: Final = 0.95
+"""Busy share of the time of all cores above which the machine counts as saturated."""
 
 
 class Usage(msgspec.Struct, kw_only=True):
-    """One process over a run. Memory is PSS where the system knows it (Linux), else the unshared part."""
+    """CPU and memory of one process over a run. Memory is PSS on Linux, elsewhere the unshared part (USS)."""
 
     name: str
     cpu_s: float = 0.0
@@ -21,26 +21,26 @@ class Usage(msgspec.Struct, kw_only=True):
 
     @property
     def cores(self) -> float:
-        """CPU seconds per second while it was watched."""
+        """Mean number of busy cores while it was observed."""
         return self.cpu_s / self.watched_s if self.watched_s else 0.0
 
 
 class ResourceMeter:
-    """Sample it every few seconds; totals are kept by name, so a replica that was started again counts as one."""
+    """Sums up samples, taken every few seconds, by process name; a restarted replica counts as the same process."""
 
     def __init__(self) -> None:
         self.usages: dict[str, Usage] = {}
         self.peak_mib = 0.0
         self.full_s = 0.0
-        """Seconds in which all cores of this machine were busy; set it to 0 to start again."""
+        """Seconds in which all cores of this machine were busy. The owner may reset it to 0."""
         self._cores: tuple[float, float] | None = None
         """Busy and idle seconds of all cores at the last sample."""
         self._last: dict[tuple[str, int], tuple[float, float]] = {}
 
     def sample(self, processes: Mapping[str, int], now: float) -> float:
-        """Read the named processes (name → pid); return their memory in MiB.
+        """Measure the processes (name → pid); return their memory in MiB.
 
-        now: monotonic seconds. Processes that are gone are left out.
+        now: monotonic seconds. Processes that have ended are left out.
         """
         total = 0.0
         for name, pid in processes.items():
@@ -61,20 +61,20 @@ class ResourceMeter:
                 usage.watched_s += now - before[1]
             self._last[name, pid] = (cpu, now)
         self.peak_mib = max(self.peak_mib, total)
-        self._look_at_cores()
+        self._measure_cores()
         return total
 
-    def _look_at_cores(self) -> None:
+    def _measure_cores(self) -> None:
         times = psutil.cpu_times()
         idle_s = times.idle + getattr(times, "iowait", 0.0)
         cores = (sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0) - idle_s, idle_s)
         if self._cores is not None:
             busy_s, idle_s = (now - before for now, before in zip(cores, self._cores, strict=True))
-            if busy_s > FULL * (busy_s + idle_s):
+            if busy_s > FULL_CPU_SHARE * (busy_s + idle_s):
                 self.full_s += (busy_s + idle_s) / (psutil.cpu_count() or 1)
         self._cores = cores
 
     def save(self, path: Path) -> None:
-        """Write the usages as JSON, largest consumer of CPU first."""
+        """Write the usages as JSON, in descending order of CPU time."""
         rows = sorted(self.usages.values(), key=lambda usage: -usage.cpu_s)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))

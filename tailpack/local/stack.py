@@ -31,13 +31,13 @@ FAUST_SERVICES: Final = ("order", "shipment", "notification")
 
 @dataclass(slots=True)
 class Supervised(Child):
-    """A process that is started again when it has ended."""
+    """A process that is restarted after it has ended."""
 
     restarts: int = 0
     _restart_at: float | None = None
 
     def supervise(self, now: float) -> str | None:
-        """Start it again, with growing pauses, when it has ended. Return a sentence when something happened.
+        """Restart it after it has ended, with growing delays. Return a sentence if something happened, else None.
 
         now: monotonic seconds.
         """
@@ -46,48 +46,48 @@ class Supervised(Child):
         if self._restart_at is None:
             pause = RESTART_BACKOFF_S[min(self.restarts, len(RESTART_BACKOFF_S) - 1)]
             self._restart_at = now + pause
-            return f"{self.name} ended ({self.ending()}); starting it again in {pause:g} s"
+            return f"{self.name} ended ({self.ending()}); restarting in {pause:g} s"
         if now < self._restart_at:
             return None
         self._restart_at = None
         self.restarts += 1
         self.start()
-        return f"{self.name} started again ({self.restarts})"
+        return f"{self.name} restarted (restart {self.restarts})"
 
 
 @dataclass(slots=True)
 class Stack:
-    """Start, watch and stop every process but the broker. Files go to `folder`."""
+    """Starts, supervises and stops every process except the broker. Files are written to `folder`."""
 
     scenario: Scenario
     connection: Connection
     folder: Path
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Environment of every process, before its settings."""
+    """Environment of every process, to which its settings are added."""
     children: list[Supervised] = field(default_factory=list)
-    """In the order in which they were started."""
+    """Processes in the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
     load_parts: list[Supervised] = field(default_factory=list)
     """The processes of the load generator."""
 
     @property
     def replica_folder(self) -> Path:
-        """Where the autoscaler keeps pid files and logs of Payment replicas."""
+        """Folder in which the autoscaler stores pid files and logs of Payment replicas."""
         return self.folder / "replicas"
 
     @property
     def start_file(self) -> Path:
-        """The generator waits for it; it holds the time of second 0 in epoch microseconds."""
+        """File that the generator waits for. It contains the time of second 0, µs since 1970."""
         return self.folder / "start_at"
 
     def start(
         self, spec: LoadSpec, *, web_port: int | None = None, load_workers: int = 1, only_load: bool = False
     ) -> None:
-        """Start every process of the scenario's topology. Returns at once; see `unhealthy`.
+        """Start every process of the scenario's topology. Returns before they are ready; see `unhealthy`.
 
         web_port: port of Locust's web UI; None runs it headless.
-        load_workers: processes that share the load.
-        only_load: services and autoscaler run elsewhere.
+        load_workers: number of generator processes.
+        only_load: start the generator alone; services and autoscaler run elsewhere.
         """
         if not only_load:
             self.start_services()
@@ -106,12 +106,12 @@ class Stack:
             self.load_parts.append(self._start(name, "loadgen.drivers", settings | by | page | {"PART": str(part)}))
 
     def _order_url(self) -> str:
-        """Return the address of our own Order, or the one that the environment has."""
+        """Return the address of the local Order service, or the one in the environment."""
         if "order" in self.ports:
             return f"http://127.0.0.1:{self.ports['order']}"
         if elsewhere := self.environ.get("TAILPACK_ORDER_URL", ""):
             return elsewhere
-        raise TailpackError("load.entry = 'http': Order runs elsewhere; set TAILPACK_ORDER_URL")
+        raise TailpackError("load.entry = 'http': the Order service runs elsewhere; set TAILPACK_ORDER_URL")
 
     def start_services(self) -> None:
         """Start every service of the topology, and the autoscaler, which starts the replicas."""
@@ -124,38 +124,38 @@ class Stack:
         self._start("autoscaler", "autoscaler.live", self._autoscaler_settings(), signal.SIGINT)
 
     def unhealthy(self) -> list[str]:
-        """Return the names of the processes that do not (yet) report that they are healthy."""
+        """Return the names of the processes that do not report healthy (yet)."""
         return [name for name, port in self.ports.items() if not _is_healthy(port)]
 
     def failed(self) -> Supervised | None:
-        """Return a process that starting again does not help, None where there is none."""
+        """Return a process that must not restart or has reached the limit of restarts; None if there is none."""
         ended = [child for child in self.children if child.exit_status is not None]
-        return next((child for child in ended if self._once(child) or child.restarts >= START_ATTEMPTS), None)
+        return next((child for child in ended if self._runs_once(child) or child.restarts >= START_ATTEMPTS), None)
 
     def supervise(self, now: float) -> list[str]:
-        """Start services and autoscaler again when they have ended; return what happened, in sentences."""
-        return [event for one in self.children if not self._once(one) and (event := one.supervise(now))]
+        """Restart services and autoscaler that have ended; return a sentence for each event."""
+        return [event for one in self.children if not self._runs_once(one) and (event := one.supervise(now))]
 
-    def _once(self, child: Supervised) -> bool:
+    def _runs_once(self, child: Supervised) -> bool:
         return any(child is one for one in self.load_parts)
 
     def processes(self) -> dict[str, int]:
-        """Return name → pid of all that run, Payment replicas included."""
+        """Return name → pid of all running processes, Payment replicas included."""
         replicas = {name: process.pid for name, _, process in read_pid_files(self.replica_folder) if process}
         return {child.name: child.pid for child in self.children if child.pid} | replicas
 
     def stop(self) -> None:
-        """Stop everything: the generator first (it saves its counts), then all others at once."""
+        """Stop all processes: first the generator, so that it saves its counts, then all others in parallel."""
         for part in self.load_parts:
             part.terminate()
         for part in self.load_parts:
             part.wait()
-        for child in self.children:  # the autoscaler drains its replicas: its signal is the one that stops them, too
+        for child in self.children:  # the autoscaler gets SIGINT, after which it also stops its replicas
             child.terminate()
         until_s = time.monotonic() + STOP_DEADLINE_S
         for child in self.children:
             child.wait(until_s - time.monotonic())
-        # Replicas outlive an autoscaler that was killed.
+        # an autoscaler that was killed leaves its replicas running
         stop_orphans(ProcessLauncher(self.replica_folder), REPLICA_DEADLINE_S)
 
     def _start(
@@ -182,7 +182,7 @@ class Stack:
                 "PARTITIONER": self.scenario.load.partitioner,
                 "LATENCY_TARGET_S": str(self.scenario.target.latency_target_s),
                 "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
-                "DEMO": "true",  # the generator's cards are made up
+                "DEMO": "true",  # accept the invented card numbers of the generator
             }
         return settings
 

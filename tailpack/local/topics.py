@@ -1,4 +1,4 @@
-"""Create topics. A run does this first, so a Kafka that cannot be used is reported here."""
+"""Create topics. This is the first step of a run, so errors of the connection to Kafka appear here."""
 
 import tempfile
 import uuid
@@ -17,8 +17,8 @@ from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
 DEADLINE_S: Final = 30.0
-AT_ONCE: Final = 5_000
-"""Partitions: brokers refuse a request that would create more than 10,000."""
+MAX_PARTITIONS_PER_REQUEST: Final = 5_000
+"""Brokers reject a request that would create more than 10,000 partitions."""
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
     Topic.PROGRESS: {"retention.ms": "600000"},
@@ -28,14 +28,14 @@ ADVICE: Final[dict[int, str]] = {
     KafkaError._AUTHENTICATION: "correct sasl.mechanism, sasl.username or sasl.password",
     KafkaError._SSL: "correct security.protocol or ssl.ca.location",
 }
-"""Errors that waiting does not fix; librdkafka itself would go on trying."""
+"""Error → remedy, for errors that librdkafka would retry forever."""
 
 
 @contextmanager
-def own_kafka(
+def temporary_kafka(
     purpose: str, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS
 ) -> Iterator[Connection]:
-    """Yield the way to a broker that lives as long as the block, with every topic of a run."""
+    """Run a broker with every topic of a run during the block; yield the connection to it."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         broker = Broker(Path(folder))
         try:
@@ -49,21 +49,22 @@ def own_kafka(
 def create_topics(
     connection: Connection, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS
 ) -> None:
-    """Create every topic of a run under the connection's namespace; one that exists already is left as it is.
+    """Create every topic of a run under the connection's namespace; existing topics remain unchanged.
 
-    Raises TailpackError when the broker refuses or does not answer.
+    Raises TailpackError if the broker rejects a request or does not answer.
     """
     topics = [
         _new(connection.namespace, topic, partitions_of(topic, payment_partitions, pipeline_partitions))
         for topic in Topic
     ]
-    _grow(_create(connection, topics), qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
+    admin = _create(connection, topics)
+    _add_partitions(admin, qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
 
 
 def create_control_topics(connection: Connection, scaled: ScaledGroup, partitions: int) -> None:
-    """Create the topics between an autoscaler and the group that it scales, as `create_topics`.
+    """Create the control topics between an autoscaler and its group, as `create_topics` does.
 
-    partitions: of the topic that the group reads, where that shall be created, too; 0: it is left alone.
+    partitions: also create the topic that the group reads, with this many partitions; 0: do not create it.
     """
     topics = [_new(connection.namespace, topic, 1) for topic in CONTROL]
     if partitions:
@@ -72,7 +73,7 @@ def create_control_topics(connection: Connection, scaled: ScaledGroup, partition
 
 
 def _new(namespace: str, topic: Topic, partitions: int) -> NewTopic:
-    name, count = qualified(namespace, topic), min(AT_ONCE, partitions)  # -1: the broker's default
+    name, count = qualified(namespace, topic), min(MAX_PARTITIONS_PER_REQUEST, partitions)  # -1: the broker's default
     return NewTopic(name, num_partitions=count, replication_factor=-1, config=SETTINGS.get(topic, {}))
 
 
@@ -82,10 +83,10 @@ def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
     creations = admin.create_topics(topics, request_timeout=DEADLINE_S)
 
     def answered() -> bool:
-        admin.poll(0)  # errors are reported in here
+        admin.poll(0)  # calls error_cb
         for error in errors:
             if advice := ADVICE.get(error.code()):
-                why = f"cannot be entered ({error.str()}); {advice} in {_source(connection)}"
+                why = f"rejects the client ({error.str()}); {advice} in {_source(connection)}"
                 raise TailpackError(f"Kafka at {connection.bootstrap_servers} {why}")
         return all(creation.done() for creation in creations.values())
 
@@ -94,43 +95,43 @@ def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
     for name, creation in creations.items():
         try:
             creation.result(0)
-        except TimeoutError as silent:
-            raise TailpackError(_silent(connection, errors)) from silent
-        except KafkaException as refused:
-            reason = refused.args[0]
+        except TimeoutError as error:
+            raise TailpackError(_no_answer(connection, errors)) from error
+        except KafkaException as error:
+            reason = error.args[0]
             if reason.code() == KafkaError._TIMED_OUT:
-                raise TailpackError(_silent(connection, errors)) from refused
+                raise TailpackError(_no_answer(connection, errors)) from error
             if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 text = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
-                raise TailpackError(text) from refused
+                raise TailpackError(text) from error
     return admin
 
 
-def _grow(admin: AdminClient, topic: str, partitions: int) -> None:
-    """Let `topic` have as many partitions; one that has them, or more, is left as it is. Raises TailpackError."""
+def _add_partitions(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Increase the partitions of `topic` to `partitions`; never reduce them. Raises TailpackError."""
     try:
-        for there in range(AT_ONCE, partitions, AT_ONCE):
-            if len(admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions) <= there:
-                larger = NewPartitions(topic, min(there + AT_ONCE, partitions))
+        for count in range(MAX_PARTITIONS_PER_REQUEST, partitions, MAX_PARTITIONS_PER_REQUEST):
+            if len(admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions) <= count:
+                larger = NewPartitions(topic, min(count + MAX_PARTITIONS_PER_REQUEST, partitions))
                 admin.create_partitions([larger], request_timeout=DEADLINE_S)[topic].result(DEADLINE_S)
-    except KafkaException as refused:
-        why = refused.args[0].str()
-        raise TailpackError(f"topic {topic} could not get {partitions} partitions: {why}") from refused
+    except KafkaException as error:
+        why = error.args[0].str()
+        raise TailpackError(f"topic {topic} could not be extended to {partitions} partitions: {why}") from error
 
 
 def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:
     try:
         return AdminClient(connection.librdkafka() | {"log_level": "0", "error_cb": errors.append})
-    except KafkaException as unusable:
-        why = unusable.args[0].str()
-        raise TailpackError(f"{_source(connection)} cannot be used ({why}); correct what it names") from unusable
+    except KafkaException as error:
+        why = error.args[0].str()
+        raise TailpackError(f"{_source(connection)}: invalid ({why}); correct the property") from error
 
 
-def _silent(connection: Connection, errors: list[KafkaError]) -> str:
-    telling = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # that one gives no reason
-    reason = f" ({telling[-1].str()})" if telling else ""
+def _no_answer(connection: Connection, errors: list[KafkaError]) -> str:
+    reasons = [error.str() for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # this has no reason
+    reason = f" ({reasons[-1]})" if reasons else ""
     remedy = "start it, or correct --bootstrap-servers and --client-properties"
-    return f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s{reason}; {remedy}"
+    return f"Kafka at {connection.bootstrap_servers} did not answer within {DEADLINE_S:.0f} s{reason}; {remedy}"
 
 
 def _source(connection: Connection) -> str:

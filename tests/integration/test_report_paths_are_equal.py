@@ -13,7 +13,7 @@ from spark_helpers import SPARK, spark
 from bench.scenario import load_scenario
 from bench.simulation.folder import write_run
 from bench.simulation.run import run_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
@@ -54,7 +54,7 @@ def simulated(folder: Path) -> None:
     told = {"policy": "algorithm-2", "duration_s": 120, "split": "random", "startup_s": 8, "failures_s": (60.0,)}
     scenario = load_scenario("w1", {**told, "failures_known": False})
     run, _ = run_scenario(scenario)
-    write_run(folder, run, describe_simulated(scenario, sent_by(scenario), run.drained_us, folder))
+    write_run(folder, run, describe_simulated(scenario, build_events(scenario), run.drained_us, folder))
 
 
 @pytest.mark.parametrize("kind", ["live", "simulated"])

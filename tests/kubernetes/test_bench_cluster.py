@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bench import BenchError, cluster
-from bench.cluster import MANIFESTS, Cluster, namespace, run_there
+from bench.cluster import MANIFESTS, Cluster, namespace, run_on_cluster
 from bench.scenario import load_scenario
 from report.result import Result
 
@@ -51,9 +51,9 @@ def script(there: dict[str, str], *words: str) -> str:
 
 
 def test_an_image_that_is_not_there_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "STUCK_S", 2.0)
+    monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 2.0)
     with pytest.raises(BenchError, match=r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"):
-        run_there(
+        run_on_cluster(
             load_scenario("w1"), Cluster(images={"tailpack": "tailpack:nowhere"}), tmp_path / "run", lambda _: None
         )
 
@@ -66,7 +66,7 @@ def test_a_context_that_is_not_there_is_named(kubernetes: str) -> None:
 def test_without_a_kubeconfig_it_is_one_line(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
     with pytest.raises(BenchError, match=r"^no kubeconfig leads to a cluster \(/nowhere/config\)"):
-        run_there(load_scenario("w1"), Cluster(images={"tailpack": kubernetes}), tmp_path / "run", lambda _: None)
+        run_on_cluster(load_scenario("w1"), Cluster(images={"tailpack": kubernetes}), tmp_path / "run", lambda _: None)
 
 
 def overlay(folder: Path, *resources: dict, **settings: str) -> Path:
@@ -90,7 +90,7 @@ def test_brokers_that_do_not_answer_are_named(kubernetes: str, tmp_path: Path) -
     silent = overlay(tmp_path, bootstrap_servers="10.255.255.1:9092")
     said = r"not ready after .*topics.*; pod topics-\S+ ended with exit status 2: .*Kafka at 10.255.255.1:9092 did not"
     with pytest.raises(BenchError, match=said):
-        run_there(
+        run_on_cluster(
             load_scenario("w1"),
             Cluster(overlay=silent, images={"tailpack": kubernetes}),
             tmp_path / "run",
@@ -99,7 +99,7 @@ def test_brokers_that_do_not_answer_are_named(kubernetes: str, tmp_path: Path) -
 
 
 def test_a_quota_that_is_used_up_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "STUCK_S", 1.0)
+    monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 1.0)
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -107,7 +107,7 @@ def test_a_quota_that_is_used_up_is_named(kubernetes: str, tmp_path: Path, monke
         "spec": {"hard": {"pods": "0"}},
     }
     with pytest.raises(BenchError, match=r"not ready .*; Error creating: pods .* is forbidden: exceeded quota"):
-        run_there(
+        run_on_cluster(
             load_scenario("w1"),
             Cluster(overlay=overlay(tmp_path, quota), images={"tailpack": kubernetes}),
             tmp_path / "run",

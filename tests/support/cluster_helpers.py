@@ -16,7 +16,7 @@ class ProxiedCluster:
 
     def __init__(self, folder: Path) -> None:
         self.proxies = Proxies()
-        self.broker = Broker(folder, brokers=3, properties=BEHIND_PROXIES, door=self.proxies.door)
+        self.broker = Broker(folder, brokers=3, properties=BEHIND_PROXIES, advertised_port=self.proxies.advertised_port)
 
     def vanish(self, node: int) -> None:
         """From now on nothing comes from the node's host, and nothing gets there; nobody is told."""
@@ -32,9 +32,9 @@ class ProxiedCluster:
 
     def switch(self, node: int, mode: Mode) -> None:
         """What becomes of what clients say to this node, and it to them; the other nodes are not concerned."""
-        seat = self.broker.nodes[node].seat
-        assert seat, "it was started"
-        self.proxies.switch(seat.port, mode)
+        state = self.broker.nodes[node].state
+        assert state, "it was started"
+        self.proxies.switch(state.port, mode)
 
 
 @contextmanager

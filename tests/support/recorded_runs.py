@@ -11,7 +11,7 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.run import policy_of
-from bench.simulation.sent import sent_by, settings_of
+from bench.simulation.sent_events import build_events, settings_of
 from contracts.journal import PlanWritten
 from report.measures import in_sla_share, replica_minutes
 from report.run_info import RunInfo
@@ -26,7 +26,7 @@ def known_world(**changes: object) -> tuple[Scenario, Run]:
     """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start."""
     known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": PAUSE_US / 1e6}
     scenario = load_scenario("w1", {"policy": "algorithm-2", **known, **changes})
-    sent = sent_by(scenario)
+    sent = build_events(scenario)
     chunks = [
         Arrivals(_one_by_one(chunk.offset_us) + 7_000, chunk.partition[np.lexsort((chunk.partition, chunk.offset_us))])
         for chunk in sent.chunks()

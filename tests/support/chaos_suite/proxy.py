@@ -18,7 +18,7 @@ BEHIND_PROXIES: Final = (
     PROPERTIES.replace(
         "CONTROLLER://127.0.0.1:{controller_port}", "BETWEEN://127.0.0.1:0,CONTROLLER://127.0.0.1:{controller_port}"
     )
-    .replace("{door}", "{door},BETWEEN://127.0.0.1:0\ninter.broker.listener.name=BETWEEN")
+    .replace("{advertised_port}", "{advertised_port},BETWEEN://127.0.0.1:0\ninter.broker.listener.name=BETWEEN")
     .replace("PLAINTEXT:PLAINTEXT,", "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT,")
 )
 """Properties of nodes whose clients connect through proxies; the nodes reach each other directly."""
@@ -126,12 +126,12 @@ class Proxy:
 
 
 class Proxies:
-    """One proxy for each broker of a cluster: `Broker(…, door=proxies.door)`."""
+    """One proxy for each broker of a cluster: `Broker(…, advertised_port=proxies.advertised_port)`."""
 
     def __init__(self) -> None:
         self._by_target: dict[int, Proxy] = {}
 
-    def door(self, target: int) -> int:
+    def advertised_port(self, target: int) -> int:
         """Return the port that stands for `target`."""
         if target not in self._by_target:
             self._by_target[target] = Proxy(target)

@@ -43,7 +43,9 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.proxies = Proxies()
-        self.broker = Broker(folder / "kafka", brokers=BROKERS, properties=BEHIND_PROXIES, door=self.proxies.door)
+        self.broker = Broker(
+            folder / "kafka", brokers=BROKERS, properties=BEHIND_PROXIES, advertised_port=self.proxies.advertised_port
+        )
         self.disk: Path | None = None
         self.left_out: dict[Kind, str] = {}
         """Kinds of faults that this machine does not support, and why."""
@@ -150,12 +152,12 @@ class World:
     def start_broker(self, node: int) -> None:
         """Return at once; the broker serves later."""
         found = self._cluster.broker.nodes[node]
-        if found.seat:
-            found.launch(ensure("kafka"), found.seat)
+        if found.state:
+            found.launch(ensure("kafka"), found.state)
 
     def switch(self, node: int, mode: Mode) -> None:
-        if seat := self._cluster.broker.nodes[node].seat:
-            self._cluster.proxies.switch(seat.port, mode)
+        if state := self._cluster.broker.nodes[node].state:
+            self._cluster.proxies.switch(state.port, mode)
 
     @contextmanager
     def rival(self) -> Iterator[None]:

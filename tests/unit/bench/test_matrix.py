@@ -11,26 +11,26 @@ import psutil
 import pytest
 
 from bench.matrix import (
-    DECIDING,
     FAILED,
     FILE,
     ROOT,
+    ROW_SOURCES,
     Case,
     Contender,
     Job,
-    axis_called,
-    finished,
+    find_axis,
     matrix_names,
     random_parts,
     read_axes,
     read_matrix,
     run,
+    run_jobs,
     sorted_changes,
 )
 from bench.random_scenarios import random_case
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.run import run_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.validation import InvalidSettingsError
 
 JOBS = [Job(scenario="w1", policy="linear", seed=seed) for seed in range(1, 8)]
@@ -54,15 +54,15 @@ def test_a_key_stands_for_scenario_policy_seed_settings_and_files(tmp_path: Path
 
 def test_the_version_covers_every_file_from_which_a_row_follows() -> None:
     script = (
-        "import sys; from bench.matrix import Job, simulated\n"
-        "simulated(Job(scenario='w1', policy='tail-aware', changes=(('duration_s', 2),)))\n"
+        "import sys; from bench.matrix import Job, simulate_job\n"
+        "simulate_job(Job(scenario='w1', policy='tail-aware', changes=(('duration_s', 2),)))\n"
         "print(*(m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)))"
     )
     said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     rooms = [ROOT / name for name in ("autoscaler", "bench/simulation", "contracts", "loadgen", "report/measures.py")]
     inside = {path for path in map(Path, said.stdout.split()) if any(path.is_relative_to(room) for room in rooms)}
     assert len(inside) > 30
-    assert inside <= {path for pattern in DECIDING for path in ROOT.glob(pattern)}
+    assert inside <= {path for pattern in ROW_SOURCES for path in ROOT.glob(pattern)}
 
 
 def test_a_matrix_continues_where_it_stopped(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_job_that_fails_or_ends_its_process_is_a_failed_row_and_the_others_are
 
 
 def test_a_matrix_that_is_stopped_leaves_no_process_behind() -> None:
-    with closing(finished(JOBS, comparison_work.endless, 2)) as found:
+    with closing(run_jobs(JOBS, comparison_work.endless, 2)) as found:
         assert next(found) == (JOBS[0], comparison_work.told(JOBS[0]))
         started = [one.pid for one in multiprocessing.active_children()]
         assert len(started) == 2
@@ -94,7 +94,7 @@ def test_a_matrix_that_is_stopped_leaves_no_process_behind() -> None:
     assert not any(psutil.pid_exists(pid) for pid in started if pid)
 
 
-def question(changes: dict[str, object]) -> Scenario:
+def scenario_with(changes: dict[str, object]) -> Scenario:
     return load_scenario("w1", {"split": "even", "policy": "linear", **changes})
 
 
@@ -112,10 +112,11 @@ def question(changes: dict[str, object]) -> Scenario:
 )
 def test_seeds_make_a_difference_exactly_where_something_is_random(changes: dict[str, object]) -> None:
     runs = (
-        run_scenario(question({**changes, "duration_s": 200, "seed": seed}), keep_events=False)[1] for seed in (1, 2)
+        run_scenario(scenario_with({**changes, "duration_s": 200, "seed": seed}), keep_events=False)[1]
+        for seed in (1, 2)
     )
     one, other = ((run.in_sla, run.p50_s, run.max_s, run.replica_minutes, run.moved_partitions) for run in runs)
-    assert (one == other) == (not random_parts(question(changes)))
+    assert (one == other) == (not random_parts(scenario_with(changes)))
 
 
 def test_a_few_seeds_cover_all_phases() -> None:
@@ -131,15 +132,15 @@ def test_a_few_seeds_cover_all_phases() -> None:
 @pytest.mark.parametrize("name", [name for name in matrix_names() if name != "random"])
 def test_each_matrix_can_be_run(name: str) -> None:
     matrix = read_matrix(name)
-    for case in matrix.swept():
-        for contender in matrix.playing(case) if case == matrix.swept()[0] else matrix.contenders()[:1]:
-            case.job(contender).question()
+    for case in matrix.cases_at_points():
+        for contender in matrix.contenders_of(case) if case == matrix.cases_at_points()[0] else matrix.contenders()[:1]:
+            case.job(contender).read_scenario()
 
 
 @pytest.mark.parametrize("name", read_axes())
 def test_each_axis_can_be_swept(name: str) -> None:
-    for _, changes in axis_called(name).points():
-        Case(scenario="w1", set=changes).job(LINEAR).question()
+    for _, changes in find_axis(name).points():
+        Case(scenario="w1", set=changes).job(LINEAR).read_scenario()
 
 
 def test_a_mistake_in_a_matrix_is_named_with_its_place(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_a_mistake_in_a_matrix_is_named_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match=r"mine.toml: .*scenari.*case"):
         read_matrix(str(path))
     with pytest.raises(InvalidSettingsError, match="did you mean startup"):
-        axis_called("start-up")
+        find_axis("start-up")
 
 
 def test_a_random_scenario_follows_from_its_number_and_leaves_something_to_decide() -> None:
@@ -156,7 +157,7 @@ def test_a_random_scenario_follows_from_its_number_and_leaves_something_to_decid
     assert random_case(5) == cases[4]
     assert len({case.job(LINEAR) for case in cases}) == 12
     for case in cases:
-        asked = case.jobs(LINEAR, 1)[0][0].question()
-        busy_s = sent_by(asked).table() * asked.payment.service_time_s
+        asked = case.jobs(LINEAR, 1)[0][0].read_scenario()
+        busy_s = build_events(asked).table() * asked.payment.service_time_s
         assert busy_s.max() < min(1, asked.target.latency_target_s)
         assert busy_s.sum(axis=1).max() > 1

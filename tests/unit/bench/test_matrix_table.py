@@ -9,7 +9,7 @@ import pytest
 
 from bench import matrix_table
 from bench.matrix import FAILED, OPTIMUM, Axis, Case, Job, Matrix, Row
-from bench.matrix_table import Compared, Line, compare, draw, page
+from bench.matrix_table import Comparison, Line, compare, draw, page
 
 HARDNESS = np.random.default_rng(1).normal(0, 1, 100)
 """How hard each seed is, for every policy alike."""
@@ -32,13 +32,13 @@ def _nothing_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix_table, "run", lambda jobs, *_, **__: {job: told(job) for job in jobs})
 
 
-def compared(*policies: str, split: str = "random", **how: Any) -> Compared:
+def compared(*policies: str, split: str = "random", **how: Any) -> Comparison:
     names = policies or ("linear", "algorithm-2", "algorithm-1", "static")
     case = Case(scenario="w1", set={"split": split})
     return compare(Matrix(title="t", case=[case], contender=list(names), **how), Path())
 
 
-def lines(found: Compared) -> dict[str, Line]:
+def lines(found: Comparison) -> dict[str, Line]:
     return {line.policy: line for line in found.rows}
 
 
@@ -53,7 +53,7 @@ def test_differences_are_taken_seed_by_seed() -> None:
     assert lines(compared("linear", "tail-aware", "algorithm-2"))["linear"].reference == "tail-aware"
 
 
-def test_the_front_leaves_out_policies_that_are_beaten_or_know_the_future() -> None:
+def test_the_pareto_front_excludes_dominated_policies_and_those_that_know_the_future() -> None:
     found = compared("linear", "algorithm-2", "algorithm-1", "clairvoyant")
     assert {row.policy for row in found.rows if row.on_front} == {"linear", "algorithm-2"}
     assert "knows the future" in page(found)
@@ -61,11 +61,11 @@ def test_the_front_leaves_out_policies_that_are_beaten_or_know_the_future() -> N
 
 def test_the_page_has_every_contender_and_the_plot_is_drawn(tmp_path: Path) -> None:
     found = compared()
-    assert "At random: split; 20 seeds" in page(found)
+    assert "Random: split; 20 seeds" in page(found)
     assert all(f"| `{line.policy}` |" in page(found) for line in found.rows)
     axis = Axis(varies="seconds until a replica serves", key="startup_s", values=[0, 5, "gke"])
-    swept = compared("linear", "algorithm-2", axis=axis)
-    assert page(swept).count("99 %") == 0 < page(swept).count("\n| gke |")
-    for name, one in (("cases", found), ("axis", swept)):
+    over_axis = compared("linear", "algorithm-2", axis=axis)
+    assert page(over_axis).count("99 %") == 0 < page(over_axis).count("\n| gke |")
+    for name, one in (("cases", found), ("axis", over_axis)):
         draw(one, tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").stat().st_size > 5_000

@@ -1,4 +1,4 @@
-"""A world whose times are known leaves the folder of a live run: measuring finds the times, replaying finds the run."""
+"""A simulated environment with known times writes the folder of a live run; replay measures these times again."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ import recorded_runs
 from small_report import small_run
 
 from bench import BenchError
-from bench.replay import OTHERS, measure, otherwise, read_run, replay, scenario_of, simulate_again
+from bench.replay import OTHER_POLICIES, measure, read_run, replay, scenario_of, simulate_again, simulate_other_policies
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
 
@@ -63,12 +63,12 @@ def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:
 @pytest.mark.parametrize(
     ("spoil", "problem"),
     [
-        (lambda folder: (folder / "run.json").unlink(), "holds no run.json; not the folder of a run"),
-        (lambda folder: change(folder, interrupted=True), "the run was interrupted"),
+        (lambda folder: (folder / "run.json").unlink(), "run.json is missing"),
+        (lambda folder: change(folder, interrupted=True), "interrupted"),
         (lambda folder: recorded_runs.write_columns(folder / "journal.parquet", {"other": ["x"]}), "entry"),
     ],
 )
-def test_a_run_that_cannot_be_replayed_is_one_line(folder, tmp_path, spoil, problem) -> None:
+def test_a_run_that_cannot_be_simulated_again_raises_one_line(folder, tmp_path, spoil, problem) -> None:
     broken = shutil.copytree(folder, tmp_path / "run")
     spoil(broken)
     with pytest.raises(InvalidSettingsError, match=problem) as wrong:
@@ -81,16 +81,16 @@ def change(folder, **values):
     msgspec.structs.replace(RunInfo.load(folder), **values).save(folder)
 
 
-def test_other_policies_are_tried_on_the_events_of_a_live_or_a_simulated_run(folder: Path, tmp_path: Path) -> None:
-    found = otherwise(folder)
-    assert [one.policy for one in found] == [policy for policy in OTHERS if policy != "algorithm-2"]
+def test_other_policies_are_simulated_on_the_events_of_a_live_or_simulated_run(folder: Path, tmp_path: Path) -> None:
+    found = simulate_other_policies(folder)
+    assert [one.policy for one in found] == [policy for policy in OTHER_POLICIES if policy != "algorithm-2"]
     assert found[0].replica_minutes == max(one.replica_minutes for one in found), "overprovisioned"
     info = msgspec.structs.replace(RunInfo.load(folder), world="simulated")
     info.save(tmp_path)
-    assert len(otherwise(tmp_path)) == 2
+    assert len(simulate_other_policies(tmp_path)) == 2
     msgspec.structs.replace(info, events_scheduled=7).save(tmp_path)
     for unknown, why in ((tmp_path, "are from a trace"), (tmp_path / "nowhere", "nowhere")):
         with pytest.raises(BenchError, match=why):
-            otherwise(unknown)
+            simulate_other_policies(unknown)
     with pytest.raises(BenchError):
-        otherwise(small_run(tmp_path / "half"))
+        simulate_other_policies(small_run(tmp_path / "half"))

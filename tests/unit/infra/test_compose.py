@@ -141,7 +141,7 @@ def test_no_process_of_the_demo_is_missing(on_one_machine):
 
 
 def test_the_broker_is_set_up_as_the_embedded_one():
-    places = {"voters": "", "port": 9092, "door": 9092, "controller_port": 9093, "logs": ""}
+    places = {"voters": "", "port": 9092, "advertised_port": 9092, "controller_port": 9093, "logs": ""}
     one_node = PROPERTIES.format(node=1, replication=1, in_sync=1, **places)
     embedded = dict(line.split("=", 1) for line in one_node.splitlines() if not line.startswith("#"))
     variables = in_a_container("kafka")

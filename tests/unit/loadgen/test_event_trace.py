@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from bench.scenario import load_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.validation import InvalidSettingsError
 from loadgen import trace_file
 from loadgen.schedule import NO_KEY
@@ -78,16 +78,16 @@ def test_chunks_have_every_event_once_and_keep_events_of_the_same_time_together(
 
 def test_a_trace_with_more_partitions_than_the_scenario_sets_their_number(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, "at_s,partition\n0.1,0\n0.2,11\n"), 5)
-    assert load_scenario("w1").playing(trace).payment.partitions == trace.partitions == 12
+    assert load_scenario("w1").with_trace(trace).payment.partitions == trace.partitions == 12
 
 
 def test_events_keep_their_own_times_live_and_simulated(tmp_path: Path) -> None:
     path = written(tmp_path, "at_s,partition,key\n0.1,1,a\n0.5,4,b\n2.25,1,a\n")
     scenario = load_scenario("w1", {"load.trace": str(path), "load.spacing": "smooth"})
     trace = read_trace(path, scenario.payment.partitions)
-    sent = sent_by(scenario, trace)
+    sent = build_events(scenario, trace)
     assert (sent.events, sent.duration_s, sent.partitions) == (3, 3, 5)
-    live = scenario.playing(trace).for_live().load_spec().schedule()
+    live = scenario.with_trace(trace).for_live().load_spec().schedule()
     (chunk,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
     assert chunk.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
     assert live.partition.tolist() == [1, 4, 1]
@@ -99,9 +99,9 @@ def test_events_keep_their_own_times_live_and_simulated(tmp_path: Path) -> None:
 def test_events_per_second_are_sent_live_as_they_are_simulated(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, text)
     changes = {"load.trace": str(path), "spacing": "poisson", "split": "random", "max_replicas": 2}
-    scenario = load_scenario("w1", changes).playing(read_trace(path))
+    scenario = load_scenario("w1", changes).with_trace(read_trace(path))
     live = scenario.for_live().load_spec().schedule()
-    (simulated,) = sent_by(scenario).workload()
+    (simulated,) = build_events(scenario).workload()
     assert np.array_equal(simulated.intended_us, live.offset_us)
     assert np.array_equal(simulated.partition, live.partition)
     assert len(live) == read_trace(path).counts.sum()
@@ -114,8 +114,8 @@ def test_a_partitioner_moves_events_by_their_keys(tmp_path: Path, columns: str) 
     path = written(tmp_path, columns.format(rows))
     scenario = load_scenario("w1-skew9", {"load.trace": str(path), "partitioner": "kg", "max_replicas": 5})
     trace = read_trace(path, 9)
-    live = scenario.playing(trace).for_live().load_spec().schedule()
-    simulated = join_schedules(list(sent_by(scenario).chunks()))
+    live = scenario.with_trace(trace).for_live().load_spec().schedule()
+    simulated = join_schedules(list(build_events(scenario).chunks()))
     assert live.partition.tolist() == simulated.partition.tolist()
     owners = {}
     for key, partition in zip(live.key.tolist(), live.partition.tolist(), strict=True):

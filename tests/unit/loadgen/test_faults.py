@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.scenario import load_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.events import INTENDED_AT_HEADER
 from contracts.validation import InvalidSettingsError
 from loadgen.faults import UNREADABLE, affected_events, due_us
@@ -19,7 +19,7 @@ def scenario_with(*faults: str):
 
 def test_a_burst_multiplies_its_seconds_live_and_simulated() -> None:
     plain, burst = scenario_with(), scenario_with("burst 3-5 10")
-    before, after = sent_by(plain).table().sum(axis=1), sent_by(burst).table().sum(axis=1)
+    before, after = build_events(plain).table().sum(axis=1), build_events(burst).table().sum(axis=1)
     assert (after == np.where((np.arange(15) >= 3) & (np.arange(15) < 5), 10 * before, before)).all()
     assert len(burst.load_spec().schedule()) == after.sum()
 
@@ -34,7 +34,7 @@ def test_a_hot_key_has_its_share_in_one_partition_live_and_simulated() -> None:
     hottest = values[counts.argmax()]
     assert len(set(schedule.partition[schedule.key == hottest][:50].tolist())) == 1
     assert np.mean(schedule.key[~inside] == hottest) < 0.05
-    (simulated,) = sent_by(scenario).chunks()
+    (simulated,) = build_events(scenario).chunks()
     assert (simulated.partition == schedule.partition).all()
 
 
@@ -96,6 +96,6 @@ def test_a_fault_that_contradicts_the_trace_is_refused_live_and_simulated(
 ) -> None:
     (tmp_path / "mine.csv").write_text(columns)
     scenario = load_scenario("w1", {"faults": [fault], "load.trace": str(tmp_path / "mine.csv")})
-    for send in (sent_by, lambda scenario: scenario.load_spec().schedule()):
+    for send in (build_events, lambda scenario: scenario.load_spec().schedule()):
         with pytest.raises(InvalidSettingsError, match=f"mine.csv: (load.)?faults: {problem}"):
             send(scenario)

@@ -99,7 +99,7 @@ def test_every_run_of_every_interpretation_makes_sense_and_is_the_same_for_all_r
     set_by: dict[str, set[frozenset[tuple[str, Any]]]] = {}
     for one in (one for runs in RUNS for one in runs):
         for reading, (job,) in zip(one.readings, one.jobs(1).values(), strict=True):
-            assert job.question().autoscaler.policy == reading.policy
+            assert job.read_scenario().autoscaler.policy == reading.policy
             row_s = {"heartbeat_s", "rebalance_time_s", "decision_interval_s", "split", "autoscaler.initial_replicas"}
             own = {pair for pair in job.changes if pair[0] not in row_s} - set(reading.apart)
             set_by.setdefault(reading.name, set()).add(frozenset(own))

@@ -1,4 +1,4 @@
-"""Seats, server.properties and folders of embedded nodes, without starting any."""
+"""Ports, server.properties and folders of embedded nodes, without starting any."""
 
 import socket
 from pathlib import Path
@@ -9,44 +9,46 @@ import pytest
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import STATE_FILE, Broker
-from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
+from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.ports import EPHEMERAL, free_ports
-from tailpack.provenance import free_for_run
+from tailpack.provenance import check_no_run
 
 
-def properties(folder: Path, seat: Seat) -> dict[str, str]:
-    write_configuration(folder, seat, PROPERTIES)
+def properties(folder: Path, state: NodeState) -> dict[str, str]:
+    write_configuration(folder, state, PROPERTIES)
     lines = (folder / "server.properties").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
-    seats = assign_seats([None, None, None], 0)
-    assert [seat.node for seat in seats] == [1, 2, 3]
-    assert all(seat.quorum == seats[0].quorum for seat in seats)
-    assert len({seat.port for seat in seats} | set(seats[0].quorum.values())) == 6
+def test_three_new_nodes_get_six_different_ports_and_the_same_quorum() -> None:
+    states = assign_ports([None, None, None], 0)
+    assert [state.node for state in states] == [1, 2, 3]
+    assert all(state.quorum == states[0].quorum for state in states)
+    assert len({state.port for state in states} | set(states[0].quorum.values())) == 6
 
 
 @pytest.mark.skipif(not EPHEMERAL.exists(), reason="this system does not tell which ports it gives away")
-def test_a_free_port_is_none_that_a_connection_of_somebody_may_get_meanwhile() -> None:
+def test_a_free_port_is_outside_the_ephemeral_range() -> None:
     first = int(EPHEMERAL.read_text().split()[0])
     ports = free_ports([0] * 50)
     assert len(set(ports)) == 50
     assert max(ports) < first or first < 11_000
 
 
-def test_a_taken_port_is_told() -> None:
+def test_a_taken_port_is_rejected_with_the_option() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(TailpackError, match=f"port {port} on 127.0.0.1 is taken; name another with --port"):
-            assign_seats([Seat(port=port)], 0)
+        with pytest.raises(TailpackError, match=f"port {port} on 127.0.0.1 is taken; .*--port"):
+            assign_ports([NodeState(port=port)], 0)
 
 
 @pytest.mark.parametrize(("nodes", "copies", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
-def test_copies_as_many_as_nodes_up_to_three(tmp_path: Path, nodes: int, copies: int, in_sync: int) -> None:
-    found = properties(tmp_path, Seat(port=1, quorum={node: 100 + node for node in range(1, nodes + 1)}))
+def test_a_partition_has_as_many_copies_as_nodes_but_at_most_three(
+    tmp_path: Path, nodes: int, copies: int, in_sync: int
+) -> None:
+    found = properties(tmp_path, NodeState(port=1, quorum={node: 100 + node for node in range(1, nodes + 1)}))
     assert {found[key] for key in found if key.endswith("replication.factor")} == {str(copies)}
     assert {found[key] for key in found if "min.isr" in key or key.startswith("min.insync")} == {str(in_sync)}
     assert found["controller.quorum.voters"].split(",")[-1] == f"{nodes}@127.0.0.1:{100 + nodes}"
@@ -61,11 +63,11 @@ def three(tmp_path: Path) -> Path:
     for node in QUORUM:
         folder = tmp_path / f"node-{node}"
         folder.mkdir()
-        (folder / STATE_FILE).write_bytes(msgspec.json.encode(Seat(port=100 + node, node=node, quorum=QUORUM)))
+        (folder / STATE_FILE).write_bytes(msgspec.json.encode(NodeState(port=100 + node, node=node, quorum=QUORUM)))
     return tmp_path
 
 
-def test_a_folder_of_three_is_found_again(three: Path) -> None:
+def test_the_addresses_of_three_nodes_are_read_from_their_folder(three: Path) -> None:
     cluster = Broker(three)
     assert cluster.addresses == {1: "127.0.0.1:101", 2: "127.0.0.1:102", 3: "127.0.0.1:103"}
     assert cluster.address() is None, "none of them runs"
@@ -73,14 +75,14 @@ def test_a_folder_of_three_is_found_again(three: Path) -> None:
 
 
 @pytest.mark.parametrize("brokers", [1, 5])
-def test_another_number_is_refused_before_anything_starts(three: Path, brokers: int) -> None:
-    with pytest.raises(TailpackError, match=f"{three} holds a Kafka of 3 brokers, not {brokers}; leave --brokers out"):
+def test_a_different_number_of_brokers_is_rejected_before_anything_starts(three: Path, brokers: int) -> None:
+    with pytest.raises(TailpackError, match=f"{three} holds a Kafka of 3 brokers, not {brokers}; leave out --brokers"):
         Broker(three, brokers)
 
 
-def test_a_folder_may_be_there_but_must_hold_no_run(tmp_path: Path) -> None:
+def test_an_existing_folder_is_accepted_unless_it_holds_a_run(tmp_path: Path) -> None:
     (tmp_path / "mine" / "logs").mkdir(parents=True)
-    assert free_for_run(tmp_path / "mine") == tmp_path / "mine"
+    assert check_no_run(tmp_path / "mine") == tmp_path / "mine"
     (tmp_path / "mine" / RUN_FILE).write_text("{}")
-    with pytest.raises(TailpackError, match="mine holds a run already; choose another name, or move it away"):
-        free_for_run(tmp_path / "mine")
+    with pytest.raises(TailpackError, match="mine already holds a run"):
+        check_no_run(tmp_path / "mine")

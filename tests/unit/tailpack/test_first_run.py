@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from contracts.waiting import until
-from tailpack.first_run import carried_share, loops_per_s, paused
+from tailpack.first_run import loops_per_s, pause_group, sustainable_share
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from tailpack.first_run import carried_share, loops_per_s, paused
 def test_a_slow_machine_gets_the_share_of_the_load_that_it_carries_and_a_fast_one_never_more(
     loops: float, share: float
 ) -> None:
-    assert carried_share(loops, peak=112) == share
+    assert sustainable_share(loops, peak=112) == share
 
 
 def test_the_measure_is_a_rate() -> None:
@@ -28,9 +28,9 @@ def test_set_up_is_stopped_while_the_load_is_on() -> None:
     command = [sys.executable, "-c", "input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as setup:
         process = psutil.Process(setup.pid)
-        with paused(os.getpgid(setup.pid)):
+        with pause_group(os.getpgid(setup.pid)):
             until(lambda: process.status() == psutil.STATUS_STOPPED, 5, "it is stopped")
         until(lambda: process.status() != psutil.STATUS_STOPPED, 5, "it goes on")
         setup.communicate(b"\n")
-    with paused(setup.pid), paused(None):
+    with pause_group(setup.pid), pause_group(None):
         pass

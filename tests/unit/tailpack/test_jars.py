@@ -33,24 +33,24 @@ def deliver(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[Path]:
     return asked
 
 
-def test_the_second_time_nothing_is_fetched(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_start_downloads_nothing(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = deliver(monkeypatch, b"good")
-    said: list[str] = []
-    assert jars.ensure("kafka", said.append) == one_jar / "kafka"
-    assert jars.ensure("kafka", said.append) == one_jar / "kafka"
-    assert len(asked) == len(said) == 1
+    messages: list[str] = []
+    assert jars.ensure("kafka", messages.append) == one_jar / "kafka"
+    assert jars.ensure("kafka", messages.append) == one_jar / "kafka"
+    assert len(asked) == len(messages) == 1
     assert [path.name for path in one_jar.iterdir()] == ["kafka"], "no temporary folder, no lock file"
-    assert (one_jar / "kafka").stat().st_mode & 0o777 == 0o755, "an image is built as root and run as somebody else"
+    assert (one_jar / "kafka").stat().st_mode & 0o777 == 0o755, "an image is built as root and run as another user"
 
 
-def test_a_wrong_checksum_installs_nothing(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jar_with_a_wrong_checksum_is_not_installed(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deliver(monkeypatch, b"tampered")
-    with pytest.raises(TailpackError, match=r"thing-1\.jar: the checksum is not the locked one"):
+    with pytest.raises(TailpackError, match=r"thing-1\.jar: checksum"):
         jars.ensure("kafka")
     assert list(one_jar.iterdir()) == []
 
 
-def test_a_jar_damaged_later_is_fetched_again(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_jar_is_downloaded_again(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = deliver(monkeypatch, b"good")
     jars.ensure("kafka")
     (one_jar / "kafka" / "thing-1.jar").write_bytes(b"bit rot")
@@ -73,17 +73,17 @@ def _forget() -> Iterator[None]:
     java.cache_clear()
 
 
-def pretend_java(home: Path, said: str) -> None:
+def pretend_java(home: Path, version_text: str) -> None:
     binary = home / "bin" / "java"
     binary.parent.mkdir()
-    binary.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    binary.write_text(f"#!/bin/sh\necho '{version_text}' >&2\n")
     binary.chmod(0o755)
 
 
 @pytest.mark.parametrize(
     ("version", "refused"), [("17.0.15", ""), ("21", ""), ("11.0.2", "version 11"), ("1.8.0_412", "version 8")]
 )
-def test_java_17_is_accepted_and_an_older_one_refused_with_its_version(
+def test_java_17_is_accepted_and_an_older_version_is_rejected_by_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, refused: str
 ) -> None:
     pretend_java(tmp_path, f'openjdk version "{version}"')
@@ -91,5 +91,5 @@ def test_java_17_is_accepted_and_an_older_one_refused_with_its_version(
     if not refused:
         assert java() == str(tmp_path / "bin" / "java")
         return
-    with pytest.raises(TailpackError, match=rf"Java 17 or newer is needed, .* is {refused}; install one: .*apt-get"):
+    with pytest.raises(TailpackError, match=rf"Java 17 .* is {refused}; .*apt-get"):
         java()

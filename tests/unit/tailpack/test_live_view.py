@@ -7,7 +7,7 @@ from rich.console import Console
 
 from contracts.events import Timeline
 from contracts.journal import PartitionState, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from tailpack.live_view import Moment, line, render
+from tailpack.live_view import RunStatus, line, render
 from tailpack.watch import LiveState
 
 
@@ -28,7 +28,7 @@ def tick(**changes: object) -> TickRecord:
     return TickRecord(**(fields | changes))  # type: ignore[arg-type]
 
 
-def drawn(state: LiveState, moment: Moment, width: int) -> list[str]:
+def drawn(state: LiveState, moment: RunStatus, width: int) -> list[str]:
     console = Console(file=StringIO(), width=width, force_terminal=False)
     console.print(render(state, moment))
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -39,24 +39,24 @@ def state() -> LiveState:
     """Two replicas, one plan, three finished events of which one is late."""
     state = LiveState(latency_target_s=0.5)
     for order, latency_s in (("a", 0.02), ("b", 0.03), ("c", 0.7)):
-        state.finish(order, timeline(latency_s), now=10.0)
-    state.note(tick())
-    state.note(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.READY))
+        state.record_finished(order, timeline(latency_s), now=10.0)
+    state.record_entry(tick())
+    state.record_entry(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.READY))
     plan = PlanWritten(at_us=0, epoch=3, action="up", reason="p0 is hot", replicas=("payment-0", "payment-1"),
                        assignment={0: "payment-0", 1: "payment-1"}, moved=1)  # fmt: skip
-    state.note(plan)
+    state.record_entry(plan)
     return state
 
 
 def test_a_replica_that_died_is_an_incident_and_gone(state: LiveState) -> None:
-    state.note(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.DIED, detail="signal 9"))
+    state.record_entry(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.DIED, detail="signal 9"))
     assert "payment-1" not in state.replicas
     assert list(state.incidents) == ["payment-1 died: signal 9"]
 
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int) -> None:
-    rows = drawn(state, Moment("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
+    rows = drawn(state, RunStatus("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
     for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
@@ -67,5 +67,5 @@ def test_what_is_wrong_with_the_autoscaler_is_loud_in_both_views_until_it_is_ove
     state.note(tick(problems=("policy: tail-aware failed: OSError",)))
     assert line(state, moment).endswith("TROUBLE: policy: tail-aware failed: OSError")
     assert any("policy: tail-aware failed: OSError" in one for one in drawn(state, moment, 120))
-    state.note(tick())
-    assert "TROUBLE" not in line(state, moment)
+    state.record_entry(tick())
+    assert "PROBLEM" not in line(state, moment)

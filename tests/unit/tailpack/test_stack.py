@@ -13,7 +13,7 @@ from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment, Simulation
 from contracts.children import Child
 from contracts.connection import Connection
-from contracts.rebalance_protocol import RUNTIMES
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Target
 from contracts.validation import from_environment
 from loadgen.spec import DriverSettings as GeneratorSettings

@@ -39,7 +39,9 @@ def pid_file_of(stack: Stack, name: str, process: "subprocess.Popen[bytes]") -> 
     return path
 
 
-def test_replicas_are_found_by_the_autoscalers_pid_files(stack: Stack, sleeper: "subprocess.Popen[bytes]") -> None:
+def test_replicas_are_found_through_the_pid_files_of_the_autoscaler(
+    stack: Stack, sleeper: "subprocess.Popen[bytes]"
+) -> None:
     path = pid_file_of(stack, "payment-0", sleeper)
     assert stack.processes() == {"payment-0": sleeper.pid}
     older = msgspec.json.decode(path.read_bytes())
@@ -49,14 +51,14 @@ def test_replicas_are_found_by_the_autoscalers_pid_files(stack: Stack, sleeper: 
     assert stack.processes() == {}, "half written"
 
 
-def test_replicas_that_outlived_their_autoscaler_are_stopped(stack: Stack, sleeper: "subprocess.Popen[bytes]") -> None:
+def test_replicas_that_an_autoscaler_left_behind_are_stopped(stack: Stack, sleeper: "subprocess.Popen[bytes]") -> None:
     pid_file_of(stack, "payment-0", sleeper)
     stack.stop()
     wait_for(lambda: sleeper.poll() is not None, "the replica's end")
     assert stack.processes() == {}
 
 
-def test_a_service_that_ends_is_started_again_but_not_the_generator(stack: Stack, tmp_path: Path) -> None:
+def test_a_service_that_ends_is_restarted_but_the_generator_is_not(stack: Stack, tmp_path: Path) -> None:
     (tmp_path / "ends.py").write_text("raise SystemExit(1)")
     environ = os.environ | {"PYTHONPATH": str(tmp_path)}
     for name in ("order", "locust"):
@@ -64,5 +66,7 @@ def test_a_service_that_ends_is_started_again_but_not_the_generator(stack: Stack
         stack.children[-1].start()
     stack.load_parts = stack.children[1:2]
     wait_for(lambda: all(child.exit_status is not None for child in stack.children), "both ends")
-    assert stack.supervise(0.0) == ["order ended (exit status 1: it said nothing); starting it again in 0.5 s"]
+    (event,) = stack.supervise(0.0)
+    assert "order" in event
+    assert "0.5 s" in event
     stack.stop()

@@ -11,7 +11,7 @@ from autoscaler.policies.guards.limits import CountsOnly
 from autoscaler.policies.tail_aware.policy import TailAware
 from bench.scenario import load_scenario
 from bench.simulation.run import policy_of
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.validation import InvalidSettingsError
 
 LIMITS = {"f_up": 0.8, "f_down": 0.3, "min_replicas": 2, "max_replicas": 4, "initial_replicas": 3}

@@ -18,7 +18,7 @@ from autoscaler.simulator.settings import RebalanceSettings, ServiceSettings, Si
 from bench.scenario import load_scenario
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from contracts.validation import InvalidSettingsError
 from report.measures import replica_minutes
 
@@ -72,7 +72,7 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
     st.sampled_from(["deterministic", "exponential"]),
     st.randoms(use_true_random=False),
 )
-def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_for_less(
+def test_no_schedule_in_the_simulator_serves_every_event_in_time_below_the_bound(
     bursts, offset_s, told, distribution, random
 ):
     """Three seconds, three partitions: all placements at each tick under all names, 5 * 18 ** 2 schedules.
@@ -142,9 +142,9 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
         ("w1", {"startup_s": 2.5}),
     ],
 )
-def test_a_schedule_keeps_in_the_simulator_what_it_promises(name, changes):
+def test_the_simulator_confirms_cost_and_late_events_of_a_schedule(name, changes):
     scenario = load_scenario(name, {"policy": "clairvoyant", "duration_s": 40, **changes})
-    found, _ = find_optimum(scenario, sent_by(scenario))
+    found, _ = find_optimum(scenario, build_events(scenario))
     judged = run_scenario(scenario, keep_events=False)[1]
     assert (found.late, judged.in_sla) == (0, 1.0)
     assert judged.replica_minutes == pytest.approx(found.optimum_replica_minutes, abs=0.01)
@@ -153,7 +153,7 @@ def test_a_schedule_keeps_in_the_simulator_what_it_promises(name, changes):
     assert other.in_sla < 0.999 or other.replica_minutes >= found.lower
 
 
-def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
+def test_an_optimum_exists_if_the_slo_allows_the_unavoidable_late_events():
     """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,011 is late."""
     times_us = np.array([0] * 101 + [1_000_000] * 10 + [2_000_000] * 900, np.int64)
     partition = np.array([0] * 51 + [1] * 50 + [1] * 10 + [0, 1, 2] * 300, np.int64)
@@ -167,12 +167,12 @@ def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"startup_s": "gke"}, "start-ups are random"),
-        ({"payment.rebalance_protocol": "share", "policy": "linear"}, "a share group has no owners"),
-        ({"payment.rebalance_protocol": "eager"}, "each change stops the whole group"),
+        ({"startup_s": "gke"}, "start-up"),
+        ({"payment.rebalance_protocol": "share", "policy": "linear"}, "share group"),
+        ({"payment.rebalance_protocol": "eager"}, "heartbeats"),
     ],
 )
-def test_where_no_optimum_is_known_it_is_said(changes, why):
+def test_the_reason_is_given_if_the_optimum_cannot_be_computed(changes, why):
     scenario = load_scenario("w1", changes)
     with pytest.raises(InvalidSettingsError, match=why):
-        find_optimum(scenario, sent_by(scenario))
+        find_optimum(scenario, build_events(scenario))

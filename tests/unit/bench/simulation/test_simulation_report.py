@@ -9,7 +9,7 @@ from pyarrow import parquet
 from bench.scenario import load_scenario
 from bench.simulation.folder import write_run
 from bench.simulation.run import SimulationResult, run_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from report.figures import report_stored
 from report.result import Result
 from report.run_info import EVENTS
@@ -23,7 +23,7 @@ def test_a_simulated_run_is_judged_as_the_simulator_does(tmp_path: Path, policy:
     told = {"policy": policy, "duration_s": SECONDS, "split": "random", "startup_s": 8}
     scenario = load_scenario("w1", told)
     run, figures = run_scenario(scenario)
-    folder = write_run(tmp_path, run, describe_simulated(scenario, sent_by(scenario), run.drained_us, tmp_path))
+    folder = write_run(tmp_path, run, describe_simulated(scenario, build_events(scenario), run.drained_us, tmp_path))
     result = report_stored(folder)
     assert result.valid
     shared = set(SimulationResult.__struct_fields__) & set(Result.__struct_fields__)

@@ -5,13 +5,13 @@ import pytest
 
 from bench.scenario import load_scenario
 from bench.simulation.run import run_scenario
-from bench.simulation.sent import sent_by
+from bench.simulation.sent_events import build_events
 from loadgen.trace import Trace
 
 
 def simulated(name, trace=None, **changes):
     scenario = load_scenario(name, changes)
-    return run_scenario(scenario, sent_by(scenario, trace), keep_events=False)[1]
+    return run_scenario(scenario, build_events(scenario, trace), keep_events=False)[1]
 
 
 def test_two_bursts_on_one_replica_by_hand() -> None:

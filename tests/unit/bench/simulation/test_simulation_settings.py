@@ -1,9 +1,9 @@
-"""A scenario's words become the simulated world's settings."""
+"""The settings of the simulator that follow from a scenario."""
 
 import pytest
 
 from bench.scenario import load_scenario
-from bench.simulation.sent import settings_of
+from bench.simulation.sent_events import settings_of
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.scenario import load_scenario
-from bench.simulation.sent import CHUNK_EVENTS, sent_by
+from bench.simulation.sent_events import CHUNK_EVENTS, build_events
 from loadgen.schedule import Spacing, Split
 from loadgen.trace import Trace
 
@@ -23,7 +23,7 @@ def table_of(chunks, seconds, partitions):
 )
 def test_the_events_are_those_that_a_live_run_would_send(bursts) -> None:
     scenario = load_scenario("w1", {"split": "random", "seed": 3, **bursts})
-    (chunk,) = sent_by(scenario).workload()
+    (chunk,) = build_events(scenario).workload()
     live = scenario.load_spec().schedule()
     assert np.array_equal(chunk.intended_us, live.offset_us)
     assert np.array_equal(chunk.partition, live.partition)
@@ -41,13 +41,13 @@ def test_the_events_are_those_that_a_live_run_would_send(bursts) -> None:
     ],
 )
 def test_the_table_counts_the_events_of_each_second_and_partition(name, changes) -> None:
-    sent = sent_by(load_scenario(name, changes))
+    sent = build_events(load_scenario(name, changes))
     assert np.array_equal(sent.table(), table_of(sent.workload(), sent.duration_s, sent.partitions))
     assert sent.events == sent.table().sum()
 
 
 def test_a_long_run_comes_in_parts() -> None:
-    sent = sent_by(load_scenario("taxi"))
+    sent = build_events(load_scenario("taxi"))
     sizes = [len(chunk) for chunk in sent.workload()]
     assert len(sizes) > 1
     assert max(sizes) < CHUNK_EVENTS + 400
@@ -56,6 +56,6 @@ def test_a_long_run_comes_in_parts() -> None:
 
 
 def test_a_trace_replaces_rate_and_duration_and_nothing_else() -> None:
-    sent = sent_by(load_scenario("w1"), TOTALS)
+    sent = build_events(load_scenario("w1"), TOTALS)
     assert (sent.duration_s, sent.partitions, sent.split, sent.spacing) == (3, 5, Split.EVEN, Spacing.BURST)
     assert sent.table().tolist() == [[2] * 5, [0] * 5, [2, 2, 1, 1, 1]]

@@ -1,4 +1,4 @@
-"""The input of a simulated run: the settings of the simulator, and events in chunks and as a table."""
+"""The input of a simulated run: settings of the simulator, and events in chunks or as a table of counts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,42 +33,42 @@ from report.measures import bin_capacity
 CLAIRVOYANT: Final = "clairvoyant"
 NO_KEYS: Final = Keys(0)
 CHUNK_EVENTS: Final = 200_000
-"""Events that are in memory before their time: a few megabytes, and a hundredth of a second of simulation."""
+"""Events per chunk: a few megabytes, and a hundredth of a second of simulation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sent:
-    """Events of one run, re-created from the seed whenever they are read."""
+class SentEvents:
+    """Events of one run, generated from the seed each time they are read."""
 
     counts: IntArray
-    """Per second, shape (seconds,), or (seconds, partitions) with Split.TABLE."""
+    """Events per second, shape (seconds,), or (seconds, partitions) with Split.TABLE."""
     spacing: Spacing
     split: Split
     partitions: int
     seed: int
     bursts: Bursts = EACH_SECOND
     trace: Callable[[], Iterator[Schedule]] | None = None
-    """Yields single events, in order of time, in place of those that follow from the counts."""
+    """Returns an iterator of single events in order of time, which replace those generated from `counts`."""
     keys: Keys = NO_KEYS
-    """Whose the events are, and the partitioner which that goes by."""
+    """Keys of the events, with the partitioner that uses them."""
 
     @property
     def duration_s(self) -> int:
-        """Seconds in which events are sent."""
+        """Duration of the load in seconds."""
         return len(self.counts)
 
     @property
     def events(self) -> int:
-        """Events in all."""
+        """Total number of events."""
         return int(self.counts.sum())
 
     def workload(self) -> Workload:
-        """Return the events as the simulator takes them."""
+        """Return the events in the format of the simulator."""
         arrivals = (Arrivals(chunk.offset_us, chunk.partition) for chunk in self.chunks())
         return Workload(self.partitions, float(self.duration_s), arrivals)
 
     def chunks(self) -> Iterator[Schedule]:
-        """Yield the events in parts of whole seconds; those of a trace as they are read."""
+        """Yield the events in chunks of whole seconds; those of a trace as they are read."""
         return self.keys.assign_keys(self._own_chunks()) if self.keys.change_partitions else self._own_chunks()
 
     def _own_chunks(self) -> Iterator[Schedule]:
@@ -79,13 +79,13 @@ class Sent:
 
     def table(self) -> IntArray:
         """Return the events of each second and partition, shape (seconds, partitions)."""
-        in_their_second = self.spacing is not Spacing.BURST or self.bursts == EACH_SECOND
-        as_split = in_their_second and not self.keys.change_partitions
-        if self.split is Split.TABLE and as_split:
+        stays_in_second = self.spacing is not Spacing.BURST or self.bursts == EACH_SECOND
+        counts_are_exact = stays_in_second and not self.keys.change_partitions
+        if self.split is Split.TABLE and counts_are_exact:
             return self.counts
-        if self.split is Split.EVEN and as_split:
-            reached = np.concatenate([[0], np.cumsum(self.counts)])[:, None]
-            return np.diff((reached - np.arange(self.partitions) + self.partitions - 1) // self.partitions, axis=0)
+        if self.split is Split.EVEN and counts_are_exact:
+            totals = np.concatenate([[0], np.cumsum(self.counts)])[:, None]
+            return np.diff((totals - np.arange(self.partitions) + self.partitions - 1) // self.partitions, axis=0)
         table = np.zeros((self.duration_s, self.partitions), dtype=np.int64)
         for chunk in self.chunks():
             begin, end = chunk.offset_us[[0, -1]] // SECOND_US if len(chunk) else (0, 0)
@@ -95,15 +95,15 @@ class Sent:
         return table
 
 
-def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent:
-    """Return what the scenario sends; a trace replaces its rate and duration, as `Scenario.playing` says.
+def build_events(scenario: Scenario, trace: Trace | EventTrace | None = None) -> SentEvents:
+    """Return the events of the scenario; a trace replaces rate and duration, see `Scenario.with_trace`.
 
-    Raises InvalidSettingsError where its trace is wrong.
+    Raises InvalidSettingsError if the trace is invalid.
     """
     if trace is None and scenario.load.trace:
         trace = read_trace(Path(scenario.load.trace), scenario.payment.partitions)
     if trace is not None:
-        scenario = scenario.playing(trace)
+        scenario = scenario.with_trace(trace)
     workload = WORKLOADS[scenario.load.workload]
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**shared_fields(scenario.load, Bursts))
@@ -111,25 +111,25 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.partitioner, partitions, hot)
     if isinstance(trace, EventTrace):
         events = partial(trace.chunks, keys=keys.have_effect)
-        return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
+        return SentEvents(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
     counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
     counts = apply_bursts(counts, scenario.load.faults)
-    return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)
+    return SentEvents(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)
 
 
 def protocol_of(scenario: Scenario) -> RebalanceProtocol:
-    """Return how plans are carried out, by either of the two keys; for a clairvoyant it is incremental."""
-    return RebalanceProtocol.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else requested_protocol(scenario)
+    """Return the rebalance protocol of the simulation; for the clairvoyant policy it is incremental."""
+    return RebalanceProtocol.INCREMENTAL if scenario.autoscaler.policy == CLAIRVOYANT else configured_protocol(scenario)
 
 
-def requested_protocol(scenario: Scenario) -> RebalanceProtocol:
-    """Return how plans are carried out under any policy but clairvoyant."""
+def configured_protocol(scenario: Scenario) -> RebalanceProtocol:
+    """Return the configured rebalance protocol: `payment.runtime`, else `payment.rebalance_protocol`."""
     return RebalanceProtocol(scenario.payment.runtime or scenario.payment.rebalance_protocol)
 
 
 def settings_of(scenario: Scenario) -> SimulationSettings:
-    """Return the world that the scenario describes. Raises InvalidSettingsError, also where W is too short to serve."""
-    world, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
+    """Return the settings of the simulator. Raises InvalidSettingsError, also if W is shorter than one service."""
+    simulation, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
     try:
         bin_capacity(
             service_rate=true_service_rate(scenario),
@@ -140,25 +140,25 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
             service=ServiceSettings(**shared_fields(world, ServiceSettings), **shared_fields(payment, EventCost)),
             rebalance_protocol=RebalanceSettings(
                 rebalance_protocol=protocol_of(scenario),
-                pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
+                pause_s=scaling.rebalance_time_s if simulation.pause_s is None else simulation.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,
                 heartbeat_s=payment.heartbeat_s,
             ),
-            **shared_fields(world, ObservationSettings),
-            startup_s=None if world.startup_s == "gke" else world.startup_s,
+            **shared_fields(simulation, ObservationSettings),
+            startup_s=None if simulation.startup_s == "gke" else simulation.startup_s,
             latency_target_s=scenario.target.latency_target_s,
             decision_interval_s=scaling.decision_interval_s,
             tick_offset_s=scaling.tick_offset_s,
             initial_replicas=scaling.initial_replicas,
             planned_rebalance_time_s=None if scaling.learn_rebalance_time else scaling.rebalance_time_s,
-            failures=tuple(Failure(at_s, world.failures_known) for at_s in world.failures_s),
+            failures=tuple(Failure(at_s, simulation.failures_known) for at_s in simulation.failures_s),
             session_s=payment.session_s,
             seed=scenario.seed,
         )
-    except ValueError as wrong:
-        raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
+    except ValueError as error:
+        raise InvalidSettingsError([f"{scenario.name}: {error}"]) from error
 
 
 def true_service_rate(scenario: Scenario) -> float:
-    """Return μ in events/s of a replica of speed 1."""
+    """Return the service rate (μ) of a replica with speed 1, events/s."""
     return 1 / (scenario.payment.service_time_s + scenario.simulation.overhead_s)

@@ -151,7 +151,7 @@ class Action(StrEnum):
     UP = "up"
     DOWN = "down"
     REASSIGN = "reassign"
-    NO_CHANGE = "hold"
+    NO_CHANGE = "no-change"
 
 
 @dataclass(frozen=True, slots=True)

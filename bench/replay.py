@@ -281,11 +281,9 @@ def simulate_again(recorded: RecordedRun, scenario: Scenario) -> tuple[Run, Simu
     arrivals = Arrivals(at_us[order], served["partition"][order].astype(np.int32))
     workload = Workload.whole(arrivals, partitions=partitions, duration_s=float(seconds))
     settings = settings_of(scenario)
-    if protocol_of(scenario) in PLAN_PROTOCOLS:  # replicas read plans themselves: no heartbeat has to bring them
-        pause_s = settings.rebalance_protocol.pause_s
-        settings = replace(
-            settings, rebalance_protocol=replace(settings.rebalance_protocol, heartbeat_s=0.0, rebalance_time_s=pause_s)
-        )
+    if protocol_of(scenario) in PLAN_PROTOCOLS:  # replicas read plans directly, without waiting for a heartbeat
+        pause_s = settings.rebalance.pause_s
+        settings = replace(settings, rebalance=replace(settings.rebalance, heartbeat_s=0.0, rebalance_time_s=pause_s))
     run = simulate(workload, policy_of(scenario, sent), settings, keep_events=True)
     run = replace(run, latency_us=run.latency_us + (at_us - served["intended_us"])[order])
     found = analyse(scenario, sent, run, wall_s=0.0)

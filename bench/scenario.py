@@ -104,9 +104,8 @@ class Scenario(Heading):
         """
         payment = self.payment
         if payment.rebalance_protocol in RUNTIMES:
-            payment = replace(
-                payment, runtime=str(payment.rebalance_protocol), rebalance_protocol=RebalanceProtocol.INCREMENTAL
-            )
+            runtime = str(payment.rebalance_protocol)
+            payment = replace(payment, runtime=runtime, rebalance_protocol=RebalanceProtocol.INCREMENTAL)
         live = replace(self, payment=payment)
         if problems := _contradictions(live._values()) + self._only_simulated():
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])

@@ -86,7 +86,8 @@ class Payment(Membership, EventCost):
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime that serves the events and assigns partitions itself; plans then only set replica counts."""
     key_order: bool = setting(False)
-    """Require that each customer's events stay in order; partitioners that split keys are then refused."""
+    """Require order per customer; partitioners that split keys are then rejected."""
+    REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}
     RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
 
 

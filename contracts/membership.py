@@ -26,7 +26,7 @@ class Membership(Settings):
     """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
     """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
-    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
+    rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL, formerly="delivery")
     """Rebalance protocol of plans, or the name of a runtime."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""

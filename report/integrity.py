@@ -67,11 +67,8 @@ def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_or
     """Return what is wrong. counts: of `totals`. key_order: whether the events of a customer had to stay in order."""
     placed = rows.known.issuperset(PLACED)
     repeated = sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values())
-    by_key = (
-        sum(rows.pieces(_overtaking_customers, by=CUSTOMER_COLUMN))
-        if placed and CUSTOMER_COLUMN in rows.known
-        else None
-    )
+    has_customers = placed and CUSTOMER_COLUMN in rows.known
+    by_key = sum(rows.pieces(_overtaking_customers, by=CUSTOMER_COLUMN)) if has_customers else None
     found: dict[str, Any] = {
         "lost": lost,
         "duplicates": repeated if COUNTED in rows.known else None,

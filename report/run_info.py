@@ -20,6 +20,7 @@ EARLIEST_US: Final = 946_684_800_000_000
 """The year 2000: what was intended before has another unit, or another clock."""
 LONGEST_DAYS: Final = 40
 """A series has an entry for each second."""
+FORMER_NAMES: Final = {"delivery": "rebalance_protocol", "grouping": "partitioner"}
 CLAIRVOYANT_POLICIES: Final = ("clairvoyant",)
 """Policies that know the events beforehand: a yardstick for the others, and in nobody's way on the front."""
 

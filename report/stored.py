@@ -179,11 +179,8 @@ def copy_events(source: str, to: Path) -> frozenset[str]:
     from pyarrow import parquet as pq  # noqa: PLC0415
 
     names = {*check_events(source, NEEDED)} & {*COLUMNS, *TEXT_COLUMNS, VERSION}
-    types = (
-        dict.fromkeys(COLUMNS, pa.int64())
-        | dict.fromkeys(BOOLEAN_COLUMNS, pa.bool_())
-        | dict.fromkeys(TEXT_COLUMNS, pa.string())
-    )
+    types = dict.fromkeys(COLUMNS, pa.int64()) | dict.fromkeys(BOOLEAN_COLUMNS, pa.bool_())
+    types |= dict.fromkeys(TEXT_COLUMNS, pa.string())
     rows, values, versions = 0, Counter[str](), set[int]()
     with _named(source), pq.ParquetWriter(to, pa.schema(list(types.items()))) as writer:
         for batch in _parquet(source).to_batches(columns=sorted(names)):

@@ -86,7 +86,7 @@ def line(state: LiveState, moment: RunStatus) -> str:
     moves = state.handovers
     moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
     tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
-    problems = "".join(f"  TROUBLE: {trouble}" for trouble in state.problems)
+    problems = "".join(f"  PROBLEM: {problem}" for problem in state.problems)
     if moment.elapsed_s < 0:
         return f"{moment.phase}, {-moment.elapsed_s:.0f} s so far{problems}"
     return f"{moment.elapsed_s:5.0f} s  {load}{tail}{moved}  done {len(state.finished)}  {moment.phase}{problems}"

@@ -114,7 +114,7 @@ class SimulatedGroup:
             rebalance_time_s=self._settings.policy_rebalance_time_s,
             startup_s=self._settings.policy_startup_s,
             commit_age_s=self._settings.commit_age_s,
-            stops_all=self._settings.rebalance_protocol.stops_all,
+            stops_all=self._settings.rebalance.stops_all,
             recent=offsets.recent,
         )
 

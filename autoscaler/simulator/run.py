@@ -48,13 +48,13 @@ class Simulation:
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
         rebalance: RebalanceModel
-        if settings.rebalance_protocol.rebalance_protocol is RebalanceProtocol.SHARE:
+        if settings.rebalance.rebalance_protocol is RebalanceProtocol.SHARE:
             pool = Pool(workload.partitions, service, target_us=target_us)
             self.engine, rebalance = pool, ShareGroup(pool, self.agenda)
         else:
             engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
             self.engine = engine
-            rebalance = make_rebalance_model(settings.rebalance_protocol, engine, self.agenda, settings.seed)
+            rebalance = make_rebalance_model(settings.rebalance, engine, self.agenda, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._feed_engine, look_back_us=look_back_us)
         self._observer = OffsetObserver(self.engine, self._feed.slots, settings)

@@ -99,7 +99,7 @@ class SimulationSettings(ObservationSettings):
     """All settings of a simulation."""
 
     service: ServiceSettings = field(default_factory=ServiceSettings)
-    rebalance_protocol: RebalanceSettings = field(default_factory=RebalanceSettings)
+    rebalance: RebalanceSettings = field(default_factory=RebalanceSettings)
     startup_s: float | None = setting(0.0, "s", least=0)
     """Time from the request of a replica until it can serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)
@@ -129,7 +129,7 @@ class SimulationSettings(ObservationSettings):
     def policy_rebalance_time_s(self) -> float:
         """t_r that policies get, seconds."""
         planned_s = self.planned_rebalance_time_s
-        return self.rebalance_protocol.model_rebalance_time_s if planned_s is None else planned_s
+        return self.rebalance.model_rebalance_time_s if planned_s is None else planned_s
 
     @property
     def policy_startup_s(self) -> float:

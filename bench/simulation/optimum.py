@@ -30,17 +30,17 @@ MAX_EVENTS: Final = 20_000_000
 """Limit for memory: all events are in memory, with 60 bytes each."""
 
 
-def why_not(scenario: Scenario, sent: Sent) -> str:
-    """Return why this scenario's optimum is not known, one sentence; empty if it can be searched."""
-    settings = _world(scenario)
-    service, rebalance_protocol = settings.service, requested_protocol(scenario)
-    alike = len(set(service.speeds)) == 1 and service.slow_factor == 1
+def why_not(scenario: Scenario, sent: SentEvents) -> str:
+    """Return in one sentence why this scenario's optimum cannot be computed; empty if it can."""
+    settings = _clairvoyant_settings(scenario)
+    service, protocol = settings.service, configured_protocol(scenario)
+    replicas_are_equal = len(set(service.speeds)) == 1 and service.slow_factor == 1
     reasons = {
-        "stages have no optimum in common": bool(scenario.stages),
-        "a share group has no owners whose placement could be best": rebalance_protocol is RebalanceProtocol.SHARE,
-        "start-ups are random, and a schedule cannot wait for what it does not know": settings.startup_s is None,
-        "each change stops the whole group at its members' heartbeats": rebalance_protocol is RebalanceProtocol.EAGER,
-        "replicas differ, and each placement would have as many costs as orders of them": not alike,
+        "the optimum is only defined for a single group, not for stages": bool(scenario.stages),
+        "a share group does not assign partitions to owners": protocol is RebalanceProtocol.SHARE,
+        "start-up times are random, so no fixed schedule is possible": settings.startup_s is None,
+        "each change pauses the whole group at its members' heartbeats": protocol is RebalanceProtocol.EAGER,
+        "replicas have different speeds": not replicas_are_equal,
         "replicas die": bool(settings.failures),
         "replicas share a limit, so their queues are not independent": bool(service.shared_limits),
         f"{sent.events:,} events do not fit into memory (maximum {MAX_EVENTS:,})": sent.events > MAX_EVENTS,
@@ -65,7 +65,7 @@ def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
         duration_us=round(sent.duration_s * 1e6),
         target_us=round(scenario.target.latency_target_s * 1e6),
         late_share=1 - scenario.target.percentile,
-        pause_us=round(settings.rebalance_protocol.pause_s * 1e6),
+        pause_us=round(settings.rebalance.pause_s * 1e6),
         startup_us=round((settings.startup_s or 0.0) * 1e6),
         owners=tuple(names.index(owners[partition]) for partition in range(sent.partitions)),
         replicas=len(names),

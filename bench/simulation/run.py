@@ -182,5 +182,5 @@ def derived_options(scenario: Scenario, sent: SentEvents) -> dict[str, Any]:
     if policy != CLAIRVOYANT:
         return {}
     if sent.partitions > MAX_PARTITIONS:
-        raise ValueError(f"clairvoyant plans up to {MAX_PARTITIONS} partitions, the scenario has {sent.partitions}")
+        raise ValueError(f"clairvoyant supports up to {MAX_PARTITIONS} partitions, the scenario has {sent.partitions}")
     return {"schedule": find_optimum(scenario, sent)[1]}

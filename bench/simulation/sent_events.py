@@ -137,8 +137,8 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
             bursts=scenario.load.spacing is Spacing.BURST,
         )
         return SimulationSettings(
-            service=ServiceSettings(**shared_fields(world, ServiceSettings), **shared_fields(payment, EventCost)),
-            rebalance_protocol=RebalanceSettings(
+            service=ServiceSettings(**shared_fields(simulation, ServiceSettings), **shared_fields(payment, EventCost)),
+            rebalance=RebalanceSettings(
                 rebalance_protocol=protocol_of(scenario),
                 pause_s=scaling.rebalance_time_s if simulation.pause_s is None else simulation.pause_s,
                 rebalance_time_s=scaling.rebalance_time_s,

@@ -130,9 +130,7 @@ def sheets(result: Result) -> list[Sheet]:
         of_records("replicas", "By replica", of.Breakdown, by.replicas),
         of_records("epochs", "By plan", of.Breakdown, by.epochs),
         of_records("decisions", "Plans that were written", of.PlanDecision, result.decisions),
-        of_records(
-            "starts", "How long replicas took to start", of.StartupTimes, [result.starts] if result.starts else ()
-        ),
+        of_records("starts", "How long replicas took to start", of.StartupTimes, [starts] if starts else ()),
         of_records("failures", "Replicas that failed", of.Failure, result.failures),
         of_records("rebalances", "Rebalances", of.RebalanceRecord, moved.rounds if moved else ()),
         of_records("effects", "Effects of orders", of.Effects, [result.effects]),

@@ -63,9 +63,7 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
     try:
         present = topics_on(connection)
     except ReportError as away:
-        torn = (
-            f"; {folder / EVENTS} is not whole: it holds no {stored.SUCCESS_FILE}" if (folder / EVENTS).exists() else ""
-        )
+        torn = f"; {folder / EVENTS} is incomplete: no {stored.SUCCESS_FILE}" if (folder / EVENTS).exists() else ""
         raise ReportError(f"{away}{torn}") from away
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 

@@ -72,12 +72,8 @@ class Clients:
             if options.guarantee is Guarantee.EXACTLY_ONCE
             else None
         )
-        self.assignor = PlanAssignor(
-            replica,
-            incarnation,
-            lambda: self.plans.newest_plan,
-            is_eager=options.rebalance_protocol is RebalanceProtocol.EAGER,
-        )
+        eager = options.rebalance_protocol is RebalanceProtocol.EAGER
+        self.assignor = PlanAssignor(replica, incarnation, lambda: self.plans.newest_plan, is_eager=eager)
         self.assignor.on_plan_passed = self.plans.accept_passed_plan
         self.consumer = self._new_consumer(shared)
         self.sizes = RecordSizes(self.consumer._client, self._limit_batches)

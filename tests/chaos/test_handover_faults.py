@@ -13,12 +13,12 @@ from contracts.progress import ReplicaState
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 BACKLOG = 400
-"""Two seconds' worth of one partition."""
+"""Two seconds of events of one partition."""
 both_protocols = pytest.mark.parametrize("rebalance_protocol", ["incremental", "eager"])
 
 
 @both_protocols
-def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_have_served(
+def test_a_replica_frozen_beyond_its_session_repeats_no_event_of_others(
     kafka: str, namespace: str, tmp_path: Path, rebalance_protocol: str
 ) -> None:
     with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:
@@ -56,7 +56,7 @@ def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_ha
 
 
 @both_protocols
-def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_a_known_way(
+def test_without_a_controller_the_others_take_over_after_the_session_time_out(
     kafka: str, namespace: str, tmp_path: Path, rebalance_protocol: str
 ) -> None:
     with trial(kafka, namespace, tmp_path, rebalance_protocol=rebalance_protocol) as run:

@@ -12,11 +12,9 @@ STORM = 40
 STORM_S = 4.0
 
 
-@pytest.mark.parametrize("rebalance_protocol", ["incremental", "eager"])
-def test_a_storm_of_plans_converges_to_the_last(
-    kafka: str, namespace: str, tmp_path: Path, rebalance_protocol: str
-) -> None:
-    with trial(kafka, namespace, tmp_path, session_s=6.0, rebalance_protocol=rebalance_protocol) as run:
+@pytest.mark.parametrize("protocol", ["incremental", "eager"])
+def test_a_storm_of_plans_converges_to_the_last(kafka: str, namespace: str, tmp_path: Path, protocol: str) -> None:
+    with trial(kafka, namespace, tmp_path, session_s=6.0, rebalance_protocol=protocol) as run:
         began_s = time.monotonic()
         for number in range(STORM):
             time.sleep(max(0.0, began_s + number * STORM_S / STORM - time.monotonic()))  # the storm's own pace

@@ -150,9 +150,9 @@ def test_a_time_in_the_future_marks_the_run_and_its_event_has_a_cause(tmp_path: 
 
 def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "newer").mkdir()
-    entry = msgspec.structs.replace(journal()[0], v=2)  # type: ignore[type-var]
+    entry = msgspec.structs.replace(journal()[0], v=99)  # type: ignore[type-var]
     stored_run(tmp_path / "newer", journal_entries=(msgspec.json.encode(entry),))
-    with pytest.raises(ReportError, match="entry 0 has version 2, this report reads 1"):
+    with pytest.raises(ReportError, match=r"entry 0 .*version 99"):
         report_run(tmp_path / "newer", Cluster("local[2]", []))
 
     (tmp_path / "half").mkdir()

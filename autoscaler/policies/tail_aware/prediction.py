@@ -86,7 +86,7 @@ def unforeseen(
     waited = _late_by_replica(then, staying, then.waiting, arrived[:0], inf).sum()
     if waited <= 0:
         return np.zeros(len(then.rates_under(chosen.replicas)))
-    earlier, its_choice, came = last
+    earlier, its_choice, came = before
     after = _late_by_replica(earlier, its_choice, earlier.waiting, came, inf).sum()
     foreseen = after - late_until(earlier, its_choice, came).sum()
     late = _late_by_replica(then, chosen, then.waiting, arrived[:0], len(arrived) * then.slot_s)

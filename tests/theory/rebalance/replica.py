@@ -21,9 +21,7 @@ LISTENER_S: Final = 0.002
 class Replica(Process):
     """Serves each event in `service_s`, then writes its output."""
 
-    def __init__(
-        self, sim: Simulation, name: str, checks: Checks, nodes: int, rebalance_protocol: RebalanceProtocol
-    ) -> None:
+    def __init__(self, sim: Simulation, name: str, checks: Checks, nodes: int, protocol: RebalanceProtocol) -> None:
         super().__init__(sim, name)
         self.checks = checks
         self.service_s = 0.005
@@ -38,7 +36,7 @@ class Replica(Process):
             heartbeat_s=0.3,
             rebalance_timeout_s=REBALANCE_S,
             drain_s=DRAIN_S,
-            rebalance_protocol=rebalance_protocol,
+            rebalance_protocol=protocol,
         )
         self.call_soon(self._begin)
 

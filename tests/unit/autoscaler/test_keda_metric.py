@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.keda.scaler import metric
+from autoscaler.keda.scaler import metric_value
 from contracts.plan import PlanRecord
 
 TOLERANCE = 0.1
@@ -26,14 +26,14 @@ def hpa(value: float, count: int) -> int:
 @given(serving=st.integers(1, 2000), more=st.integers(1, 100))
 def test_the_hpa_brings_what_is_missing_and_at_most_a_tenth_more(serving: int, more: int) -> None:
     wanted = serving + more
-    brought = hpa(metric(plan(serving, wanted), TOLERANCE), serving)
+    brought = hpa(metric_value(plan(serving, wanted), TOLERANCE), serving)
     assert wanted <= brought <= max(wanted, math.ceil(serving * (1 + TOLERANCE) + 0.01))
-    arrived = metric(plan(wanted, wanted), TOLERANCE)
+    arrived = metric_value(plan(wanted, wanted), TOLERANCE)
     assert hpa(arrived, brought) in {wanted, brought}, "and rests, or takes back what is too many"
 
 
 @given(serving=st.integers(1, 2000), fewer=st.integers(1, 100))
 def test_the_hpa_never_goes_below_the_plan(serving: int, fewer: int) -> None:
     wanted = max(1, serving - fewer)
-    left = hpa(metric(plan(wanted, wanted), TOLERANCE), serving)
+    left = hpa(metric_value(plan(wanted, wanted), TOLERANCE), serving)
     assert wanted <= left <= max(wanted, wanted / (1 - TOLERANCE) + 1e-9)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.leadership import LASTS_S, LOOK_S, RENEWED_S, Leadership
+from autoscaler.live.leadership import LEASE_DURATION_S, POLL_INTERVAL_S, RENEW_INTERVAL_S, Leadership
 
 
 @dataclass
@@ -38,49 +38,49 @@ class Two:
 
 def test_the_other_takes_over_within_three_seconds_of_the_last_renewal() -> None:
     two = Two()
-    assert two.a.take()
-    assert not two.b.take()
+    assert two.a.try_acquire()
+    assert not two.b.try_acquire()
     dead_s = two.now_s
-    while not two.b.take():
-        two.now_s += LOOK_S
-    assert LASTS_S < two.now_s - dead_s < 3.0
-    assert not two.a.leads, "who was stopped for so long may not act when it goes on"
-    assert not two.a.take()
+    while not two.b.try_acquire():
+        two.now_s += POLL_INTERVAL_S
+    assert LEASE_DURATION_S < two.now_s - dead_s < 3.0
+    assert not two.a.is_leader, "who was stopped for so long may not act when it goes on"
+    assert not two.a.try_acquire()
     assert two.a.holder == "b"
 
 
 def test_nobody_takes_over_from_one_who_renews() -> None:
     two = Two()
-    two.a.take()
+    two.a.try_acquire()
     for _ in range(50):
-        two.now_s += RENEWED_S
-        assert two.a.take()
-        assert not two.b.take()
+        two.now_s += RENEW_INTERVAL_S
+        assert two.a.try_acquire()
+        assert not two.b.try_acquire()
 
 
 def test_a_server_that_was_silent_lets_the_leader_renew_first() -> None:
     two = Two()
-    two.a.take()
-    two.b.take()
+    two.a.try_acquire()
+    two.b.try_acquire()
     two.server.silent = True
     two.now_s += 60.0
-    assert not two.b.take()
-    assert two.b.trouble == "the API server does not answer"
+    assert not two.b.try_acquire()
+    assert two.b.problem == "the API server does not answer"
     two.server.silent = False
-    assert not two.b.take(), "silence is no evidence that the leader has gone"
-    assert two.a.take()
+    assert not two.b.try_acquire(), "silence is no evidence that the leader has gone"
+    assert two.a.try_acquire()
 
 
 def test_two_who_take_it_at_once_are_not_both_leaders() -> None:
     two = Two()
     seen = two.server.lease("autoscaler")
     two.server.lease = lambda name, body=None: seen if body is None else Server.lease(two.server, name, body)  # type: ignore[method-assign]
-    assert [two.a.take(), two.b.take()] == [True, False]
+    assert [two.a.try_acquire(), two.b.try_acquire()] == [True, False]
 
 
 def test_it_is_given_back_so_that_the_next_one_need_not_wait() -> None:
     two = Two()
-    two.a.take()
-    two.a.end()
-    assert two.b.take()
+    two.a.try_acquire()
+    two.a.release()
+    assert two.b.try_acquire()
     assert two.server.spec["leaseTransitions"] == 3

@@ -6,8 +6,8 @@ import pytest
 from autoscaler.live.loads import LoadReader
 from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
 from autoscaler.ports import NotReadyError
-from autoscaler.shadow.seen import CommittedRates, LagClock
-from autoscaler.shadow.would_be import WouldBeGroup
+from autoscaler.shadow.measurements import CommittedRates, LagClock
+from autoscaler.shadow.shadow_group import ShadowGroup
 
 BOTH = {"a": frozenset({0}), "b": frozenset({1})}
 
@@ -15,10 +15,10 @@ BOTH = {"a": frozenset({0}), "b": frozenset({1})}
 def test_lag_in_seconds_is_the_age_of_the_oldest_waiting_event() -> None:
     clock = LagClock()
     for second in range(11):
-        clock.note(float(second), np.array([100.0 * second, 50.0 * second]))
-    assert clock.worst_s(np.array([1000.0, 500.0])) == 0
-    assert clock.worst_s(np.array([750.0, 500.0])) == pytest.approx(2.5)
-    assert clock.worst_s(np.array([900.0, 0.0])) == pytest.approx(10)
+        clock.observe(float(second), np.array([100.0 * second, 50.0 * second]))
+    assert clock.oldest_age_s(np.array([1000.0, 500.0])) == 0
+    assert clock.oldest_age_s(np.array([750.0, 500.0])) == pytest.approx(2.5)
+    assert clock.oldest_age_s(np.array([900.0, 0.0])) == pytest.approx(10)
 
 
 def test_only_a_member_that_stays_behind_shows_what_it_can_serve() -> None:
@@ -28,7 +28,7 @@ def test_only_a_member_that_stays_behind_shows_what_it_can_serve() -> None:
         if second % 5 == 0:
             done = np.array([200.0 * second, 30.0 * second])
         lag = np.array([20_000.0 - done[0], 30.0 * second - done[1]])
-        rates.note(float(second), BOTH, done, lag)
+        rates.observe(float(second), BOTH, done, lag)
     assert rates.service_rate == pytest.approx(200, rel=0.05)
 
 
@@ -37,7 +37,7 @@ class Loads(LoadReader):
 
     def __init__(self, rate: float, commits: bool) -> None:
         self.at_s, self._rate, self._commits, self._lag = 0.0, rate, commits, 0.0
-        self.unknown = ""
+        self.missing_data = ""
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         self.at_s += 1
@@ -48,8 +48,8 @@ class Loads(LoadReader):
         return None
 
 
-def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> WouldBeGroup:
-    return WouldBeGroup(
+def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> ShadowGroup:
+    return ShadowGroup(
         loads,
         lambda: BOTH if members is None else members,
         CommittedRates(rate),
@@ -67,8 +67,8 @@ def test_it_begins_with_as_many_as_the_group_has_and_counts_both_ways() -> None:
     for _ in range(60):
         seen = shadow.observe()
     assert [load.lag for load in seen.partitions] == [0, 0], "80 events/s are within the 100 of one"
-    assert (shadow.actual.replica_s, shadow.would_be.replica_s, shadow.watched_s) == (120, 60, 60)
-    assert shadow.actual.late_s == shadow.would_be.late_s == 0
+    assert (shadow.actual.replica_s, shadow.shadow.replica_s, shadow.compared_s) == (120, 60, 60)
+    assert shadow.actual.late_s == shadow.shadow.late_s == 0
 
 
 def test_a_plan_on_paper_waits_for_its_start_up_and_then_serves_what_the_group_leaves() -> None:
@@ -80,7 +80,7 @@ def test_a_plan_on_paper_waits_for_its_start_up_and_then_serves_what_the_group_l
     assert lags[-1] == [0, 0]
     assert [one.ready for one in shadow.observe().replicas] == [True, True]
     assert shadow.actual.lag_s > 30
-    assert shadow.would_be.lag_s < 0.5
+    assert shadow.shadow.lag_s < 0.5
 
 
 def test_without_members_or_a_rate_nothing_is_compared() -> None:
@@ -90,4 +90,4 @@ def test_without_members_or_a_rate_nothing_is_compared() -> None:
     for _ in range(20):
         with pytest.raises(NotReadyError, match="service rate of a member"):
             idle.observe()
-    assert idle.watched_s == 0
+    assert idle.compared_s == 0

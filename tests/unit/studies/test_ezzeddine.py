@@ -122,12 +122,8 @@ def test_every_statement_becomes_a_row_and_a_failed_run_is_named(
 
 def test_counts_are_replayed_at_their_times_and_placed_by_the_group() -> None:
     replayed = Replayed("ffd-2022", ((10.1, 3), (50.1, 2)))
-    story = [
-        (0.1, 1, Action.NO_CHANGE, 1),
-        (10.1, 1, Action.UP, 3),
-        (30.1, 3, Action.NO_CHANGE, 3),
-        (50.1, 3, Action.DOWN, 2),
-    ]
+    same = Action.NO_CHANGE
+    story = [(0.1, 1, same, 1), (10.1, 1, Action.UP, 3), (30.1, 3, same, 3), (50.1, 3, Action.DOWN, 2)]
     for at_s, now, action, count in story:
         decision = replayed.decide(seen([50.0] * 5, at_s=at_s, replicas=now))
         assert (decision.action, decision.plan.count, decision.plan.assignment) == (action, count, None)

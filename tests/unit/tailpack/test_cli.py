@@ -111,7 +111,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("run", "w1", "--duration", "601s"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
         (
             ("run", "w1", "--set", "payment.rebalance_protocol=lazy", "--set", "startup_s=soon"),
-            r"w1\.toml: payment\.delivery = 'lazy': .*, eager, .*\n"
+            r"w1\.toml: payment\.rebalance_protocol = 'lazy': .*, eager, .*\n"
             r"tailpack: w1\.toml: simulation\.startup_s = 'soon': .*",
         ),
         (("run",), r"Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all"),

@@ -62,10 +62,10 @@ def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int)
     assert max(map(len, rows)) <= width
 
 
-def test_what_is_wrong_with_the_autoscaler_is_loud_in_both_views_until_it_is_over(state: LiveState) -> None:
-    moment = Moment("demo", "replaying", 12.0, 60.0, 100.0)
-    state.note(tick(problems=("policy: tail-aware failed: OSError",)))
-    assert line(state, moment).endswith("TROUBLE: policy: tail-aware failed: OSError")
+def test_a_problem_of_the_autoscaler_is_shown_in_both_views_until_it_ends(state: LiveState) -> None:
+    moment = RunStatus("demo", "replaying", 12.0, 60.0, 100.0)
+    state.record_entry(tick(problems=("policy: tail-aware failed: OSError",)))
+    assert line(state, moment).endswith("PROBLEM: policy: tail-aware failed: OSError")
     assert any("policy: tail-aware failed: OSError" in one for one in drawn(state, moment, 120))
     state.record_entry(tick())
     assert "PROBLEM" not in line(state, moment)

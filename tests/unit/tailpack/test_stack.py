@@ -104,7 +104,7 @@ def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path
     if not runtime:
         replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
         assert (autoscaler.rebalance_protocol, replica.rebalance_protocol, replica.heartbeat_s) == (
-            "eager",
-            "eager",
+            RebalanceProtocol.EAGER,
+            RebalanceProtocol.EAGER,
             3.0,
         )

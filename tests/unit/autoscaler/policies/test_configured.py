@@ -26,7 +26,7 @@ def live(policy: str, options: str = "", **settings: Any) -> Any:
 
 def simulated(policy: str, **settings: Any) -> Any:
     scenario = load_scenario("w1", {"autoscaler.policy": policy, **settings})
-    return policy_of(scenario, sent_by(scenario))
+    return policy_of(scenario, build_events(scenario))
 
 
 def layers(policy: Any) -> list[tuple[type, Any]]:

@@ -1,4 +1,4 @@
-"""Tests of the model of Flink's autoscaler. Utilization: 0.6, between 0.4 and 0.8; catch-up 5 s; first decision after 6 s."""
+"""Tests of the model of Flink's autoscaler. Utilization: 0.6, 0.4 to 0.8; catch-up 5 s; first decision after 6 s."""
 
 import pytest
 from unit.autoscaler.policies.timelines import GroupTimeline

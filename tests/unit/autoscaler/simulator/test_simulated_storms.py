@@ -41,7 +41,7 @@ plan = st.none() | st.tuples(st.tuples(*[st.integers(0, 3)] * PARTITIONS), st.bo
 events = st.lists(st.tuples(st.integers(0, 3_999_999), st.integers(0, PARTITIONS - 1)), max_size=150).map(sorted)
 worlds = st.builds(
     SimulationSettings,
-    rebalance_protocol=st.just(RebalanceSettings()),
+    rebalance=st.just(RebalanceSettings()),
     startup_s=st.sampled_from([0.0, 0.3, None]),
     decision_interval_s=st.sampled_from([0.05, 0.25]),
     initial_replicas=st.integers(1, 3),
@@ -64,7 +64,7 @@ def run_of(rebalance_protocol, events, plans, world, how):
     times = np.array([at for at, _ in events], np.int64)
     places = np.array([partition for _, partition in events], np.int32)
     workload = Workload.whole(Arrivals(times, places), partitions=PARTITIONS, duration_s=DURATION_S)
-    world = replace(world, rebalance_protocol=RebalanceSettings(rebalance_protocol=rebalance_protocol, **how))
+    world = replace(world, rebalance=RebalanceSettings(rebalance_protocol=rebalance_protocol, **how))
     return simulate(workload, Storm(plans), world)
 
 

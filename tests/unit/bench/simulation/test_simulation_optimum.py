@@ -55,7 +55,7 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
         duration_us=seconds * 1_000_000,
         target_us=TARGET_US,
         late_share=0.001,
-        pause_us=round(world.rebalance_protocol.pause_s * 1e6),
+        pause_us=round(world.rebalance.pause_s * 1e6),
         startup_us=round((world.startup_s or 0) * 1e6),
         **({"owners": (0, 0, 0), "replicas": 1, "most_replicas": 3} | changes),
     )
@@ -91,7 +91,7 @@ def test_no_schedule_in_the_simulator_serves_every_event_in_time_below_the_bound
     times_us, partition = np.array(times, np.int64), np.array(partitions, np.int64)
     world = SimulationSettings(
         service=ServiceSettings(distribution=distribution),
-        rebalance_protocol=RebalanceSettings(pause_s=pause_s),
+        rebalance=RebalanceSettings(pause_s=pause_s),
         tick_offset_s=offset_s,
         startup_s=startup_s,
         initial_replicas=there,
@@ -157,7 +157,7 @@ def test_an_optimum_exists_if_the_slo_allows_the_unavoidable_late_events():
     """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,011 is late."""
     times_us = np.array([0] * 101 + [1_000_000] * 10 + [2_000_000] * 900, np.int64)
     partition = np.array([0] * 51 + [1] * 50 + [1] * 10 + [0, 1, 2] * 300, np.int64)
-    world = SimulationSettings(rebalance_protocol=RebalanceSettings(pause_s=0.05), tick_offset_s=0.9)
+    world = SimulationSettings(rebalance=RebalanceSettings(pause_s=0.05), tick_offset_s=0.9)
     times_us[-900:] += 5000 * np.arange(900)
     found, _ = optimum(question(times_us, partition, world, 7))
     assert (found.late, found.why) == (1, "")

@@ -13,22 +13,14 @@ def world(**changes: object):
 
 def test_the_rebalance_time_is_the_pause_of_a_moved_partition_or_the_stop_of_the_group() -> None:
     incremental, eager = world(rebalance_time_s=2), world(rebalance_time_s=2, rebalance_protocol="eager", heartbeat_s=3)
-    assert incremental.rebalance_protocol.pause_s == 2
-    assert (
-        eager.rebalance_protocol.rebalance_protocol,
-        eager.rebalance_protocol.rebalance_time_s,
-        eager.rebalance_protocol.heartbeat_s,
-    ) == ("eager", 2, 3)
+    assert incremental.rebalance.pause_s == 2
+    found = eager.rebalance
+    assert (found.rebalance_protocol, found.rebalance_time_s, found.heartbeat_s) == ("eager", 2, 3)
     assert incremental.planned_rebalance_time_s == eager.planned_rebalance_time_s == 2
 
 
-@pytest.mark.parametrize("rebalance_protocol", RebalanceProtocol)
-def test_every_delivery_can_be_simulated_by_either_key(rebalance_protocol) -> None:
-    assert (
-        world(rebalance_protocol=rebalance_protocol.value).rebalance_protocol.rebalance_protocol is rebalance_protocol
-    )
-    if rebalance_protocol in RUNTIMES:
-        assert (
-            world(runtime=rebalance_protocol.value, policy="linear").rebalance_protocol.rebalance_protocol
-            is rebalance_protocol
-        )
+@pytest.mark.parametrize("protocol", RebalanceProtocol)
+def test_every_rebalance_protocol_can_be_simulated_by_either_key(protocol) -> None:
+    assert world(rebalance_protocol=protocol.value).rebalance.rebalance_protocol is protocol
+    if protocol in RUNTIMES:
+        assert world(runtime=protocol.value, policy="linear").rebalance.rebalance_protocol is protocol

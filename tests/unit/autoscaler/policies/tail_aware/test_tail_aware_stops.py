@@ -22,6 +22,6 @@ def bursts(sizes: list[int]) -> Workload:
 def test_a_change_is_made_once_as_many_are_late_without_it_as_it_makes_late() -> None:
     """Bursts grow to 110 events for two minutes, a replica serves 100 in time, and a stop makes a whole burst late."""
     load = bursts([*range(60, 110), *[110] * 120])
-    run = simulate(load, make_policy("tail-aware"), SimulationSettings(rebalance_protocol=STOPS))
+    run = simulate(load, make_policy("tail-aware"), SimulationSettings(rebalance=STOPS))
     assert (run.latency_us > 500_000).sum() < 2 * 110, "1,200 if nothing is done"
     assert run.requested[-1][1] == 2

@@ -156,10 +156,10 @@ class Namespace:
         events = self.get("events", "--field-selector", "reason=FailedCreate")
         found = {event["involvedObject"]["name"]: event["message"] for event in events}
         for pod in map(pod_of, self.pods()):
-            if pod.exit and not pod.exit.clean and not pod.ready:
-                found[pod.name] = f"pod {pod.name} ended with {pod.exit.how}: {pod.last_words}"
-            elif pod.waits.startswith(STUCK_REASONS):
-                found[pod.name] = f"pod {pod.name}: {pod.waits}"
+            if pod.exit and not pod.exit.is_clean and not pod.ready:
+                found[pod.name] = f"pod {pod.name} ended with {pod.exit.description}: {pod.last_log_line}"
+            elif pod.waiting_reason.startswith(STUCK_REASONS):
+                found[pod.name] = f"pod {pod.name}: {pod.waiting_reason}"
         return found
 
     def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Child processes: each runs in a session of its own and writes to its own log; all are stopped by their pid."""
+"""Child processes. Each runs in its own session, writes to its own log and is stopped by its pid."""
 
 import os
 import signal
@@ -19,22 +19,19 @@ LOG_TAIL_BYTES: Final = 4096
 
 
 def python_module(module: str) -> list[str]:
-    """Return the command of a module in the Python that runs this one."""
+    """Return the command that runs a module in the current Python."""
     return [sys.executable, "-m", module]
 
 
 def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    """Start a command. A Ctrl-C in the terminal reaches its starter alone. Raises OSError."""
+    """Start a command that appends to `log`. Ctrl-C in the terminal does not reach it. Raises OSError."""
     with log.open("ab") as out:
         streams: Any = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         return subprocess.Popen(command, env=dict(environ), start_new_session=True, **streams)
 
 
 def process_identity(pid: int) -> str:
-    """Return what tells a process from every other of that pid, earlier or later, however the wall clock is set.
-
-    The boot of the system and the tick at which it started. Empty: there is no such process, or it has ended.
-    """
+    """Return an id that no other process has (boot and start tick); empty if there is none, or it has ended."""
     with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
@@ -42,7 +39,7 @@ def process_identity(pid: int) -> str:
         if not psutil.LINUX:
             return f"{process.create_time():.6f}"
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-        return f"{_boot()}/{stat.rpartition(')')[2].split()[19]}"  # after the name, which may hold anything
+        return f"{_boot()}/{stat.rpartition(')')[2].split()[19]}"  # the name before it may contain spaces
     return ""
 
 
@@ -55,12 +52,12 @@ def _boot() -> str:
 
 
 def describe_exit(status: int) -> str:
-    """Return an exit status in words."""
+    """Return an exit status as text."""
     return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
 
 
 def last_log_line(log: Path) -> str:
-    """Return the last line of a log; empty where there is none."""
+    """Return the last line of a log; empty without one."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
         lines = file.read().decode(errors="replace").split("\n")
@@ -69,66 +66,63 @@ def last_log_line(log: Path) -> str:
 
 
 @contextmanager
-def collect_stop_signals(*, then_delivered: bool = False) -> Iterator[list[int]]:
-    """Note signals that ask to stop, in the list that is yielded. Main thread only.
-
-    Children started inside get the default handlers, as after any exec. then_delivered: the first one is, at the end.
-    """
-    noted: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in STOP_SIGNALS}
+def collect_stop_signals(*, then_raise: bool = False) -> Iterator[list[int]]:
+    """Collect stop signals in the yielded list. Main thread only. then_raise: raise the first one after the block."""
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in STOP_SIGNALS}
     try:
-        yield noted
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if then_delivered and noted:
-            signal.raise_signal(signal.Signals(noted[0]))
+        if then_raise and received:
+            signal.raise_signal(signal.Signals(received[0]))
 
 
-defer_stop_signals = partial(collect_stop_signals, then_delivered=True)
-"""Hold signals that ask to stop until the block is done; then the first of them is delivered. Main thread only."""
+defer_stop_signals = partial(collect_stop_signals, then_raise=True)
+"""Defer stop signals until the end of the block, which raises the first of them. Main thread only."""
 
 
 @dataclass(slots=True)
 class Child:
-    """A process and what is needed to start it again. Its output is appended to `log`."""
+    """A process and how to start it again. Its output is appended to `log`."""
 
     name: str
     command: Sequence[str]
     environ: Mapping[str, str]
     log: Path
     stop_signal: signal.Signals = signal.SIGTERM
-    """The signal that asks the process, and all that it has started, to end."""
+    """Signal that stops the process and its own children."""
     _process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """Start the command. A Ctrl-C waits until the process is known, so that it can be stopped."""
+        """Start the command. Ctrl-C is deferred until the process is known, so that it can be stopped."""
         with defer_stop_signals():
             self._process = start(self.command, self.environ, self.log)
 
     @property
     def pid(self) -> int | None:
-        """Process id while it runs."""
+        """Process id while it runs, else None."""
         return self._process.pid if self._process and self.exit_status is None else None
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status once it has ended; negative for a signal."""
+        """Exit status after the end, negative for a signal; None while it runs."""
         return self._process.poll() if self._process else None
 
     def ending(self) -> str:
         """Return how it ended, and the last line of its log."""
         status = self.exit_status
-        how = "it runs" if status is None else describe_exit(status)
-        return f"{how}: {last_log_line(self.log) or 'it said nothing'}"
+        how = "running" if status is None else describe_exit(status)
+        return f"{how}: {last_log_line(self.log) or 'its log is empty'}"
 
     def terminate(self) -> None:
-        """Ask it to stop."""
+        """Send its stop signal."""
         if self._process:
             self._process.send_signal(self.stop_signal)
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Wait until it is gone; kill it after `deadline_s` seconds."""
+        """Wait until it has ended; kill it after `deadline_s` seconds."""
         if self._process:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline_s))
@@ -136,6 +130,6 @@ class Child:
             self._process.wait()
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Ask it to stop, and kill it after `deadline_s` seconds."""
+        """Send its stop signal, and kill it after `deadline_s` seconds."""
         self.terminate()
         self.wait(deadline_s)

@@ -1,21 +1,21 @@
-"""The two clocks. Records are stamped by the wall clock, which may be set; durations rest on one that nobody sets."""
+"""Two clocks: the wall clock timestamps records and may be set; durations use the monotonic clock."""
 
 import time
 from typing import Final
 
-_STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def now_us() -> int:
-    """Return microseconds since the epoch, UTC, by the wall clock."""
+    """Return the wall clock: microseconds since the epoch, UTC."""
     return time.time_ns() // 1000
 
 
 def monotonic_s() -> float:
-    """Return seconds of CLOCK_BOOTTIME: never set, and running on while suspended (else CLOCK_MONOTONIC)."""
-    return time.clock_gettime(_STEADY)
+    """Return seconds of CLOCK_BOOTTIME, which also counts suspended time (without it: CLOCK_MONOTONIC)."""
+    return time.clock_gettime(_MONOTONIC)
 
 
 def wall_offset_s() -> float:
-    """Return by how much the wall clock is ahead of the steady one, in seconds. It changes when somebody sets it."""
+    """Return wall clock minus monotonic clock, in seconds. It changes only if the wall clock is set."""
     return now_us() / 1e6 - monotonic_s()

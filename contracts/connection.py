@@ -1,4 +1,4 @@
-"""How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
+"""Connection to Kafka: the brokers' addresses, and a properties file for TLS or SASL."""
 
 import re
 import ssl
@@ -14,24 +14,26 @@ T = TypeVar("T", bound=Settings)
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""Mechanisms that librdkafka, aiokafka, Faust and Java's clients all know, by the same names."""
+"""Mechanisms that librdkafka, aiokafka, Faust and the Java clients share, by the same names."""
 SECRETS: Final = ("ssl.key.password", "sasl.password")
-"""A file of its own may hold each of them, which NAME.file names."""
+"""Secrets. NAME.file gives the path of a file that has only the secret."""
 _SECRET: Final = re.compile("password|secret|token", re.IGNORECASE)
-NO_SECRET: Final = f"no secret belongs into this file; name a file of its own by {'.file or '.join(SECRETS)}.file"
+NO_SECRET: Final = (
+    f"secrets do not belong in this file; put each into its own file, see {'.file and '.join(SECRETS)}.file"
+)
 
 
-def _needed(name: str) -> tuple[str, Rule]:
+def _required_by_sasl(name: str) -> tuple[str, Rule]:
     return must(name, lambda of: of[name] or "SASL" not in of["security_protocol"], "{security_protocol} needs it")
 
 
-def _property(one: "Field[Any]") -> str:
-    return one.name.replace("_", ".")
+def _property(field: "Field[Any]") -> str:
+    return field.name.replace("_", ".")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
-    """Client security by librdkafka's property names, which its documentation explains. Its text shows no secret."""
+    """Client security, named as librdkafka's properties (see its documentation). Its text shows no secret."""
 
     security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS)
     ssl_ca_location: str = setting("")
@@ -44,7 +46,7 @@ class Security(Settings):
     sasl_password: str = setting("")
     sasl_password_file: str = setting("")
 
-    RULES: ClassVar[Rules] = tuple(map(_needed, ("sasl_mechanism", "sasl_username", "sasl_password")))
+    RULES: ClassVar[Rules] = tuple(map(_required_by_sasl, ("sasl_mechanism", "sasl_username", "sasl_password")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,44 +54,38 @@ class Connection(Settings):
     """Environment: TAILPACK_BOOTSTRAP_SERVERS, TAILPACK_CLIENT_PROPERTIES, TAILPACK_NAMESPACE."""
 
     bootstrap_servers: str
-    """HOST:PORT of brokers, separated by commas."""
+    """Brokers as HOST:PORT, separated by commas."""
     client_properties: str = setting("")
     """File with the client's TLS and SASL properties; empty: none."""
     namespace: str = setting("")
     """Prefix of every topic, group and transactional id."""
 
     def security(self) -> Security:
-        """Read the properties file (KEY=VALUE lines, # comments).
-
-        Raises InvalidSettingsError naming every line that is wrong or missing, or the file that cannot be read.
-        """
+        """Read the properties file (KEY=VALUE lines, # comments). Raises InvalidSettingsError with every problem."""
         if not self.client_properties:
             return Security()
         path = self.client_properties
         lines = map(str.strip, text_in(Path(path)).splitlines())
         pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
-        told = {key.strip(): value.strip() for key, _, value in pairs}
+        properties = {key.strip(): value.strip() for key, _, value in pairs}
         problems: list[str] = []
         for name in SECRETS:
             try:
-                told |= {name: secret_in(file)} if (file := told.get(f"{name}.file")) else {}
+                properties |= {name: secret_in(file)} if (file := properties.get(f"{name}.file")) else {}
             except InvalidSettingsError as wrong:
                 problems += wrong.problems
         if problems:
             raise InvalidSettingsError(problems)
-        return parse(told, Security, where=f"{path}: ", spelt=_property)
+        return parse(properties, Security, where=f"{path}: ", spelling=_property)
 
     def librdkafka(self) -> dict[str, str]:
-        """Return the configuration that confluent-kafka clients take."""
+        """Return the configuration of confluent-kafka clients."""
         security = self.security()
-        told = {_property(one): getattr(security, one.name) for one in fields(security) if "_file" not in one.name}
-        return {"bootstrap.servers": self.bootstrap_servers} | {name: value for name, value in told.items() if value}
+        own = {_property(field): getattr(security, field.name) for field in fields(security)}
+        return {"bootstrap.servers": self.bootstrap_servers} | {k: v for k, v in own.items() if v and ".file" not in k}
 
     def aiokafka(self) -> dict[str, Any]:
-        """Return the arguments that aiokafka's clients take.
-
-        Raises InvalidSettingsError as `security` does, and for certificates that cannot be loaded.
-        """
+        """Return the arguments of aiokafka's clients. Raises InvalidSettingsError, also for unusable certificates."""
         security = self.security()
         protocol = security.security_protocol
         arguments: dict[str, Any] = {"bootstrap_servers": self.bootstrap_servers, "security_protocol": protocol}
@@ -105,7 +101,7 @@ class Connection(Settings):
                 if certificate := security.ssl_certificate_location:
                     context.load_cert_chain(certificate, security.ssl_key_location or None, security.ssl_key_password)
             except OSError as unusable:
-                problem = f"certificates cannot be loaded ({unusable}); correct the ssl. paths"
+                problem = f"certificates cannot be loaded ({unusable}); correct the paths of ssl.*"
                 raise InvalidSettingsError([f"{self.client_properties}: {problem}"]) from unusable
         return arguments
 
@@ -115,18 +111,18 @@ def read_settings(
 ) -> tuple[Connection, T]:
     """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both.
 
-    config: a TOML file below the environment. check: called with settings that are right by themselves.
+    config: a TOML file, overridden by the environment. check: called with well-formed settings, may raise.
     """
     table = present_names(table_in(config), kind) if config else {}
-    known = sorted({one.name for one in (*fields(Connection), *fields(kind))})
+    known = sorted({field.name for field in (*fields(Connection), *fields(kind))})
     why = {key: NO_SECRET if _SECRET.search(key) else unknown_name(key, known) for key in table if key not in known}
     problems = [f"{config}: {key}: {problem}" for key, problem in why.items()]
     found: list[Any] = []
-    both: Any = ((Connection, Connection.aiokafka), (kind, check))  # certificates must be there, whatever the client
-    for one, is_usable in both:
+    both: Any = ((Connection, Connection.aiokafka), (kind, check))  # loads the certificates, for every kind of client
+    for record, validate in both:
         try:
-            found.append(from_environment(environ, one, table, config))
-            is_usable(found[-1])
+            found.append(from_environment(environ, record, table, config))
+            validate(found[-1])
         except InvalidSettingsError as wrong:
             problems += wrong.problems
     if problems:
@@ -135,7 +131,7 @@ def read_settings(
 
 
 def secret_in(path: str) -> str:
-    """Return the secret that a file holds, without the line's end. Raises InvalidSettingsError if it holds none."""
+    """Return the secret in a file, without the line's end. Raises InvalidSettingsError for an empty file."""
     if secret := text_in(Path(path)).rstrip("\r\n"):
         return secret
     raise InvalidSettingsError([f"{path}: is empty"])

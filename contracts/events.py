@@ -1,9 +1,4 @@
-"""The events of the pipeline. Values are JSON; every record carries `v`, its schema version.
-
-docs/reference/records.md has the meaning of every field.
-
-Times are integer microseconds since the epoch (UTC), read from the wall clock of the machine that stamps them.
-"""
+"""The events of the pipeline, as JSON. Times are epoch µs (UTC). docs/reference/records.md explains every field."""
 
 from enum import StrEnum
 from hashlib import blake2b
@@ -15,15 +10,15 @@ SCHEMA_VERSION: Final = 1
 MAX_ID_LENGTH: Final = 64
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
-"""A longer one is refused by each stage that decodes it, so no field can grow from stage to stage."""
+"""Every stage rejects longer ids, so that no field can grow from stage to stage."""
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Moment = Annotated[int, msgspec.Meta(ge=0, le=10**16)]  # microseconds since the epoch, up to the year 2286
 Amount = Annotated[int, msgspec.Meta(ge=-(10**16), le=10**16)]
-"""In the currency's minor unit (cents). What may be ordered is Order's to say."""
+"""In the currency's minor unit (cents). Order decides which amounts are valid."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When an event passed each stage; every stage adds its own and passes the rest on."""
+    """Time of an event at each stage. Every stage adds its own and passes the rest on."""
 
     intended_us: Moment
     placed_us: Moment
@@ -60,7 +55,7 @@ class OrderPlaced(_Purchase, frozen=True, kw_only=True):
 
 
 class PaymentRequested(_Purchase, frozen=True, kw_only=True):
-    """A valid order on its way to Payment. The card number has been replaced by a token."""
+    """A valid order for Payment. A token replaces the card number."""
 
     card_token: Id
     timeline: Timeline
@@ -68,7 +63,7 @@ class PaymentRequested(_Purchase, frozen=True, kw_only=True):
 
 
 class PaymentSettled(_Purchase, frozen=True, kw_only=True):
-    """Payment's verdict. `payment_id` follows from the order id alone, so a repeat is recognised."""
+    """Payment's result. `payment_id` depends only on the order id, so that repeats are recognised."""
 
     payment_id: Id
     accepted: bool
@@ -94,7 +89,7 @@ class ShipmentScheduled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotificationSent(msgspec.Struct, frozen=True, kw_only=True):
-    """The message to the customer; closes the timeline."""
+    """The message to the customer; completes the timeline."""
 
     notification_id: Id
     order_id: Id
@@ -108,7 +103,7 @@ class NotificationSent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(StrEnum):
-    """How far an order has come."""
+    """State of an order."""
 
     REJECTED = "rejected"
     ACCEPTED = "accepted"
@@ -118,7 +113,7 @@ class Status(StrEnum):
 
 
 class OrderStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an order: Order's memory, and its answer to GET /orders/{id}."""
+    """The state of an order, which Order keeps and returns for GET /orders/{id}."""
 
     order_id: Id
     status: Status
@@ -131,7 +126,7 @@ class OrderStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that a stage refused, and every reason why."""
+    """A record that a stage refused, with every reason."""
 
     letter_id: str
     stage: str
@@ -148,16 +143,16 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 INTENDED_AT_HEADER: Final = "intended_at"
-"""Microseconds as decimal text. Without it the record's own timestamp is the intended time."""
+"""Header: microseconds as decimal text. Without it, the record's timestamp is the intended time."""
 PLACED_AT_HEADER: Final = "placed_at"
 PARTITION_HEADER: Final = "partition"
-"""Payment partition chosen by the load, as decimal text; used by the `explicit` grouping."""
+"""Header: Payment partition chosen by the load, as decimal text, for the partitioner `explicit`."""
 DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstrations
-"""Key of card tokens where all cards are made up. Order refuses it anywhere else."""
+"""Key of card tokens for invented cards. Order refuses it otherwise."""
 
 
 def card_token(card_number: str, key: str) -> str:
-    """Return what stands for a card behind Order: a keyed hash, equal for equal cards."""
+    """Return the token that replaces a card number after Order: a keyed hash, equal for equal cards."""
     return f"tok_{blake2b(card_number.encode(), key=key.encode()[:64], digest_size=12).hexdigest()}"
 
 

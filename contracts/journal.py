@@ -1,7 +1,7 @@
-"""The journal of the autoscaler's observations, decisions and actions: entries, and the records that hold them.
+"""The autoscaler's journal: entries of observations, decisions and actions, and the records that encode them.
 
-A record of a tick has what changed, and none is larger than a broker takes. A whole tick is written once the changes
-since the last whole one have become as large: the journal is at most twice what changes.
+A tick's record has only the partitions that changed. A whole tick is written once the changes since the last whole one
+have reached its size, so the journal is at most twice as large as the changes. Large records are split into parts.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ JOURNAL_VERSION: Final = 2  # 1: `problems` was `troubles`, and the action `no-c
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One partition as a tick saw it."""
+    """One partition as a tick observed it."""
 
     partition: int
     arrival_rate: float
@@ -22,7 +22,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan that the policy weighed, the chosen one included."""
+    """A plan that the policy compared, the chosen one included."""
 
     replicas: int
     moved: int
@@ -31,8 +31,6 @@ class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Tick(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of every tick."""
-
     at_us: int
     tick: int
     policy: str
@@ -51,11 +49,11 @@ class _Tick(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TickRecord(_Tick, frozen=True, kw_only=True, tag="tick", tag_field="kind"):
-    """One decision, or the reason why there was none."""
+    """One decision, or the reason why none was possible."""
 
 
 class TickChanges(_Tick, frozen=True, kw_only=True, tag="tick-changes", tag_field="kind"):
-    """A TickRecord with those partitions alone that differ from the tick before."""
+    """A TickRecord with only the partitions that differ from the previous tick."""
 
     since_us: int
 
@@ -74,7 +72,7 @@ class PlanWritten(msgspec.Struct, frozen=True, kw_only=True, tag="plan", tag_fie
 
 
 class ReplicaChange(StrEnum):
-    """Steps in the life of a replica as its scaler saw them."""
+    """Steps in the life of a replica, as its scaler observed them."""
 
     REQUESTED = "requested"
     STARTED = "started"
@@ -87,7 +85,7 @@ class ReplicaChange(StrEnum):
 
 
 class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", tag_field="kind"):
-    """A replica was requested, became ready, left, died … It costs money from REQUESTED to LEFT or DIED."""
+    """A replica was requested, became ready, left, died … It has a cost from REQUESTED to LEFT or DIED."""
 
     at_us: int
     replica: str
@@ -97,7 +95,7 @@ class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", t
 
 
 class RecordPart(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="kind"):
-    """A part of a record that is larger than a broker takes. The others follow it at once."""
+    """A part of a record with more than MAX_RECORD_CHARS characters. The other parts follow directly."""
 
     at_us: int
     part: int
@@ -107,7 +105,7 @@ class RecordPart(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_fie
 
 
 JournalEntry = TickRecord | PlanWritten | ReplicaChanged
-"""An entry. `JournalEncoder` makes records of entries, `JournalDecoder` entries of records."""
+"""An entry. `JournalEncoder` turns entries into records, `JournalDecoder` records into entries."""
 JournalRecord = JournalEntry | TickChanges | RecordPart  # a record of the journal topic, and of journal.parquet
 
 MAX_RECORD_CHARS: Final = 200_000  # 800 kB at worst; the default limit of brokers is 1 MB
@@ -116,34 +114,34 @@ _record: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(Journ
 
 
 class JournalEncoder:
-    """Makes records of entries, in their order."""
+    """Turns entries, in their order, into records."""
 
     def __init__(self) -> None:
         self._last: TickRecord | None = None
-        """The last tick that saw the group; None where the next one must be whole."""
+        """The last tick with partitions; None: the next one must be whole."""
         self._whole = 0
         self._changes = 0
 
     def records(self, entry: JournalEntry) -> list[bytes]:
-        """Return the records that say `entry`: one, or its pieces where that is too large."""
+        """Return the record of `entry`, or its parts if it is too large."""
         record = self._tick(entry) if isinstance(entry, TickRecord) and entry.partitions else msgspec.json.encode(entry)
         if len(record) <= MAX_RECORD_CHARS:
             return [record]
         text, at_us = record.decode(), entry.at_us
         texts = [text[begin : begin + MAX_RECORD_CHARS] for begin in range(0, len(text), MAX_RECORD_CHARS)]
-        pieces = (RecordPart(at_us=at_us, part=part, parts=len(texts), text=some) for part, some in enumerate(texts))
-        return [msgspec.json.encode(piece) for piece in pieces]
+        parts = (RecordPart(at_us=at_us, part=n, parts=len(texts), text=part) for n, part in enumerate(texts))
+        return [msgspec.json.encode(part) for part in parts]
 
     def lost(self) -> None:
-        """A record has not reached the journal: the next tick tells everything again."""
+        """Make the next tick whole, because a record did not reach the journal."""
         self._last = None
 
     def _tick(self, tick: TickRecord) -> bytes:
         last, self._last = self._last, tick
         if last is not None and len(last.partitions) == len(tick.partitions) and self._changes < self._whole:
             changed = tuple(now for now, before in zip(tick.partitions, last.partitions, strict=True) if now != before)
-            said = msgspec.structs.asdict(tick) | {"partitions": changed}
-            record = msgspec.json.encode(TickChanges(**said, since_us=last.at_us))
+            values = msgspec.structs.asdict(tick) | {"partitions": changed}
+            record = msgspec.json.encode(TickChanges(**values, since_us=last.at_us))
             self._changes += len(record)
         else:
             record = msgspec.json.encode(tick)
@@ -152,17 +150,16 @@ class JournalEncoder:
 
 
 class JournalDecoder:
-    """Makes entries of records, read in their order."""
+    """Turns records, in their order, into entries."""
 
     def __init__(self) -> None:
         self._last: TickRecord | None = None
-        self._pieces: list[RecordPart] = []
+        self._parts: list[RecordPart] = []
 
     def decode(self, text: bytes | str) -> JournalEntry | None:
         """Return the entry that this record completes; None while parts of it are missing.
 
-        A tick whose predecessor was not read has no partitions. Raises one of `contracts.validation.DECODE_ERRORS` for
-        records of other kinds or versions.
+        A tick whose predecessor was not read has no partitions. Raises one of `contracts.validation.DECODE_ERRORS`.
         """
         record = _record.decode(text)
         if record.v == 1 and isinstance(record, _Tick):
@@ -172,7 +169,7 @@ class JournalDecoder:
         elif not 1 <= record.v <= JOURNAL_VERSION:
             raise msgspec.ValidationError(f"version {record.v} is not supported; this release reads {JOURNAL_VERSION}")
         if isinstance(record, RecordPart):
-            return self._piece(record)
+            return self._join(record)
         record = self._whole(record) if isinstance(record, TickChanges) else record
         if isinstance(record, TickRecord) and record.partitions:
             self._last = record
@@ -181,16 +178,14 @@ class JournalDecoder:
     def _whole(self, changes: TickChanges) -> TickRecord:
         partitions: tuple[PartitionState, ...] = ()
         if self._last is not None and self._last.at_us == changes.since_us:
-            seen = {one.partition: one for one in (*self._last.partitions, *changes.partitions)}
-            partitions = tuple(seen[number] for number in sorted(seen))
-        said = {name: getattr(changes, name) for name in TickRecord.__struct_fields__}
-        return TickRecord(**said | {"partitions": partitions})
+            by_number = {state.partition: state for state in (*self._last.partitions, *changes.partitions)}
+            partitions = tuple(by_number[number] for number in sorted(by_number))
+        values = {name: getattr(changes, name) for name in TickRecord.__struct_fields__}
+        return TickRecord(**values | {"partitions": partitions})
 
-    def _piece(self, piece: RecordPart) -> JournalEntry | None:
-        before = self._pieces if piece.part else []
-        if len(before) != piece.part or any(one.at_us != piece.at_us for one in before):
-            return None  # what came before it is lost
-        self._pieces = [*before, piece]
-        if len(self._pieces) < piece.parts:
-            return None
-        return self.decode("".join(one.text for one in self._pieces))
+    def _join(self, part: RecordPart) -> JournalEntry | None:
+        before = self._parts if part.part else []
+        if len(before) != part.part or any(earlier.at_us != part.at_us for earlier in before):
+            return None  # an earlier part was lost
+        self._parts = [*before, part]
+        return self.decode("".join(each.text for each in self._parts)) if len(self._parts) == part.parts else None

@@ -1,4 +1,4 @@
-"""The log of a process on standard error: a line each, for people or as JSON; repeats are held back."""
+"""The log of a process on standard error: one line per message, as text or JSON; repeats are suppressed."""
 
 import logging
 import sys
@@ -17,18 +17,18 @@ from contracts.settings import Settings, setting
 from contracts.validation import from_environment
 
 REPEAT_S: Final = 10.0
-"""A logger's same complaint is shown again after this long: of an absent broker aiokafka tells 50 times a second."""
+"""Seconds until a repeated message is shown again. Without a broker, aiokafka logs the same one 50 times a second."""
 LEVELS: Final = {
     "aiokafka": logging.WARNING,
     "faust": logging.WARNING,
     "mode": logging.WARNING,
-    "mode.timers": logging.ERROR,  # it warns whenever a commit takes longer than its interval
+    "mode.timers": logging.ERROR,  # it warns about every commit that takes longer than its interval
     "services.consumer": logging.INFO,
-    "aiokafka.consumer.group_coordinator": logging.ERROR,  # it warns at every rebalance, which is daily work
+    "aiokafka.consumer.group_coordinator": logging.ERROR,  # it warns at every rebalance
 }
-"""Of the others warnings. Building aiokafka's and Faust's debug records alone costs an eighth of the CPU."""
-WHOLE: Final = "autoscaler."
-"""Loggers below it show whole tracebacks in text, too: what failed there is a fault of the program, not an outage."""
+"""Logger → lowest level; others: WARNING. Debug records of aiokafka and Faust would take an eighth of the CPU."""
+TRACEBACK_PREFIX: Final = "autoscaler."
+"""Loggers whose text lines include tracebacks: their failures are bugs, not outages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +40,14 @@ class LogSettings(Settings):
 
 
 class TextLines(logging.Formatter):
-    """A message of the process itself follows its name alone; an exception is its last line."""
+    """Text lines. The process's own messages have only its name in front; exceptions are one line."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
         self.process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, and where `WHOLE` says so a traceback."""
+        """Return one line, for loggers of TRACEBACK_PREFIX with the traceback."""
         if record.name == self.process:
             warning = "warning: " if record.levelno == logging.WARNING else ""
             return f"{self.process}: {warning}{record.getMessage()}"
@@ -56,17 +56,17 @@ class TextLines(logging.Formatter):
         line = f"{self.formatTime(record)} {record.levelname} {record.name}: {message}"
         if failure is None:
             return line
-        if record.name.startswith(WHOLE):
+        if record.name.startswith(TRACEBACK_PREFIX):
             return f"{line}\n{''.join(traceback.format_exception(failure)).rstrip()}"
         return line + " ".join(f" ({type(failure).__name__}: {failure})".splitlines())
 
 
 class JsonLines(TextLines):
-    """One object a line: time (UTC), level, process, logger, thread, message; error and traceback after a failure."""
+    """JSON lines: time (UTC), level, process, logger, thread, message; for failures also error and traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the object."""
-        said: dict[str, str | None] = {
+        """Return the line."""
+        entry: dict[str, str | None] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
             "level": record.levelname.lower(),
             "process": self.process,
@@ -75,13 +75,13 @@ class JsonLines(TextLines):
             "message": record.getMessage(),
         }
         if record.exc_info and (failure := record.exc_info[1]) is not None:
-            said["error"] = f"{type(failure).__name__}: {failure}"
-            said["traceback"] = "".join(traceback.format_exception(failure))
-        return msgspec.json.encode(said).decode()
+            entry["error"] = f"{type(failure).__name__}: {failure}"
+            entry["traceback"] = "".join(traceback.format_exception(failure))
+        return msgspec.json.encode(entry).decode()
 
 
 def suppress_repeats(process: str) -> Callable[[logging.LogRecord], bool]:
-    """Return a filter: the same complaint (by its template) once in REPEAT_S; all that the process itself says."""
+    """Return a filter that passes each message template once per REPEAT_S, and all of the process's own messages."""
     shown: dict[tuple[str, str], float] = {}
 
     def is_shown(record: logging.LogRecord) -> bool:
@@ -95,10 +95,7 @@ def suppress_repeats(process: str) -> Callable[[logging.LogRecord], bool]:
 
 
 def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
-    """Set the log of this process up; return the logger for what it says to whoever started it.
-
-    Raises InvalidSettingsError; the logger of that name works by then, for people.
-    """
+    """Configure the log; return the logger of the process. Raises InvalidSettingsError; that logger then logs text."""
     handler = logging.StreamHandler()
     handler.setFormatter(TextLines(process))
     handler.addFilter(suppress_repeats(process))

@@ -1,4 +1,4 @@
-"""Settings of a replica's group and work, from a scenario, an environment or a program."""
+"""Settings of a replica's group membership and service times."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -7,7 +7,7 @@ from contracts.rebalance_protocol import PLAN_PROTOCOLS, Guarantee, RebalancePro
 from contracts.settings import Rules, Settings, must, setting
 
 MIN_SERVICE_TIME: Final = must("service_time_s", lambda of: of["service_time_s"] >= 1e-5, "must be at least 0.00001 s")
-"""Rule of settings that are divided by the service time."""
+"""Rule for settings that are used as divisors."""
 PLAN_PROTOCOL_ONLY: Final = must(
     "rebalance_protocol", lambda of: of["rebalance_protocol"] in PLAN_PROTOCOLS, "must be incremental or eager"
 )
@@ -16,31 +16,29 @@ PLAN_PROTOCOL_ONLY: Final = must(
 
 @dataclass(frozen=True, kw_only=True)
 class Membership(Settings):
-    """How a replica takes part in its consumer group."""
+    """Membership of a replica in its consumer group."""
 
     heartbeat_s: float = setting(0.5, "s", above=0)
     """Time between heartbeats. Plans do not wait for them. CLOSER 2024 compares 0.5 and 3."""
     session_s: float = setting(6.0, "s", least=1, most=1800)
-    """Time without a heartbeat after which a member counts as dead. Our broker accepts 1 s or more."""
+    """Time without a heartbeat after which a member is considered dead. Our broker accepts 1 s or more."""
     commit_interval_s: float = setting(0.1, "s", above=0)
     """Time between commits. A crash repeats at most this much work and the events in flight."""
     drain_s: float = setting(8.0, "s", least=0)
-    """Longest time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
+    """Maximum time that a stopping replica serves until others own its partitions. Shorter if no broker answers."""
     rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL, formerly="delivery")
-    """Rebalance protocol of plans, or the name of a runtime."""
+    """How a group adopts a plan, or the name of a runtime."""
     guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
     """`at_least_once`: repeated outputs are dropped by id. `exactly_once`: outputs are visible at the next commit."""
 
     RULES: ClassVar[Rules] = (
-        must(
-            "heartbeat_s", lambda of: of["heartbeat_s"] < of["session_s"], "is not less than session_s = {session_s:g}"
-        ),
+        must("heartbeat_s", lambda of: of["heartbeat_s"] < of["session_s"], "is not below session_s = {session_s:g}"),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventCost(Settings):
-    """The cost of an event."""
+    """Service time of an event."""
 
     service_time_s: float = setting(0.005, "s", least=0)
     """Service time of one event; the service rate (μ) is 1/service_time_s. Live, measurements replace it."""
@@ -53,10 +51,10 @@ class EventCost(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaSpeeds(Settings):
-    """How machines differ that are as they come, by the number of a replica: from 0 in the order of their requests."""
+    """Speeds of replicas by their number: from 0, in the order of requests."""
 
     speeds: tuple[float, ...] = setting((1.0,), above=0)
-    """Relative speeds of replicas 0, 1, …, repeated from the first. Starts are numbered in their order."""
+    """Relative speeds of replicas 0, 1, …, repeated from the first. Replicas are numbered in the order of starts."""
     slow_from_s: float = setting(0.0, "s", least=0)
     """Start of the slow period."""
     slow_until_s: float = setting(0.0, "s", least=0)
@@ -64,10 +62,10 @@ class ReplicaSpeeds(Settings):
     slow_factor: float = setting(1.0, above=0)
     """Factor of the service time in the slow period."""
     slow_replicas: tuple[int, ...] = setting((), least=0)
-    """Numbers of the slow replicas; none: all. Policies see it in the reported service times."""
+    """Numbers of the slow replicas; empty: all. Policies see it in the reported service times."""
 
     RULES: ClassVar[Rules] = (
-        must("speeds", lambda of: of["speeds"], "must hold at least one"),
+        must("speeds", lambda of: of["speeds"], "must have at least one item"),
         must(
             "slow_until_s",
             lambda of: of["slow_from_s"] <= of["slow_until_s"],
@@ -76,11 +74,11 @@ class ReplicaSpeeds(Settings):
     )
 
     def speed_of(self, number: int) -> float:
-        """Return how many times as fast a replica is while it is not slow."""
+        """Return the relative speed of a replica outside the slow period."""
         return float(self.speeds[number % len(self.speeds)])
 
     def slow_factor_of(self, number: int) -> float:
-        """Return how many times as long it takes while it is slow."""
+        """Return the factor of a replica's service times in the slow period."""
         return float(self.slow_factor) if number in self.slow_replicas or not self.slow_replicas else 1.0
 
 
@@ -89,12 +87,8 @@ class LiveSpeeds(ReplicaSpeeds):
     """Speeds of live replicas."""
 
     start_file: str = setting("")
-    """File with the start of the load, epoch µs, from which `slow_from_s` counts."""
+    """File with the start of the load (epoch µs), from which `slow_from_s` counts."""
 
     RULES: ClassVar[Rules] = (
-        must(
-            "slow_factor",
-            lambda of: of["slow_factor"] == 1 or of["start_file"],
-            "needs start_file, to count from",
-        ),
+        must("slow_factor", lambda of: of["slow_factor"] == 1 or of["start_file"], "needs start_file to count from"),
     )

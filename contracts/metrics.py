@@ -1,4 +1,4 @@
-"""A metric is declared once: its name, kind, unit, labels and meaning. docs/reference/metrics.md lists them all."""
+"""Metrics, each declared once: name, kind, unit, labels and meaning. docs/reference/metrics.md lists them all."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One metric, by the name that queries use (that of a counter ends in `_total`)."""
+    """One metric, by the name that queries use (counters end in `_total`)."""
 
     name: str
     kind: str
-    """counter, gauge or histogram; it says how the value is queried."""
+    """counter, gauge or histogram."""
     unit: str
-    """seconds, events, ratio …; empty where it has none."""
+    """seconds, events, ratio …; empty: none."""
     meaning: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()
-    """Of a histogram: upper bounds, the last of which is followed by one for everything."""
+    """Upper bounds of a histogram, without the infinite one."""
 
     def create(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
-        """Return it for a process that changes it as it goes. bounds: of a histogram, beside those declared."""
+        """Return the client object that a process updates. bounds: of a histogram, in addition to the declared ones."""
         if self.kind == "histogram":
             every = sorted({*self.bounds, *bounds})
             return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
         return (Counter if self.kind == "counter" else Gauge)(self.name, self.meaning, self.labels, registry=registry)
 
     def of(self, value: float | Mapping[tuple[str, ...], float], labels: Mapping[str, str] | None = None) -> Metric:
-        """Return it with its value now, or values by its own labels. labels: of all values, put before its own."""
+        """Return a sample: a value, or values by the metric's labels. labels: common ones, put before its own."""
         common = labels or {}
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])
@@ -46,4 +46,4 @@ def _declared(kind: str, name: str, unit: str, meaning: str, *labels: str, bound
 
 
 counter, gauge, histogram = (partial(_declared, kind) for kind in ("counter", "gauge", "histogram"))
-"""Declare a metric of this kind by its name, unit, meaning and labels; a histogram also by its bounds."""
+"""Declare a metric of this kind: name, unit, meaning, labels; for a histogram also its bounds."""

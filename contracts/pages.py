@@ -1,4 +1,4 @@
-"""The pages of a process over HTTP, from threads of their own: what its event loop does or not, somebody answers."""
+"""HTTP pages of a process, served by separate threads, so that they answer while its event loop is blocked."""
 
 import errno
 import socket
@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-LONGEST_PATH: Final = 80  # characters of an unknown path that are repeated in the answer
-POLL_S: Final = 0.1  # how long `close` may wait for the thread that listens
+MAX_SHOWN_PATH: Final = 80  # characters of an unknown path in the answer
+POLL_S: Final = 0.1  # longest wait of `close` for the listening thread, s
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -26,25 +26,25 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 Respond = Callable[[str, str], Answer]
-"""Path and query → the answer. Called from threads of the web server; must end in a few seconds."""
+"""Path and query → answer. Called by threads of the web server; must return within seconds."""
 
 
 class PortTakenError(Exception):
-    """The pages cannot be served on the port that was asked for."""
+    """The pages cannot be served on the configured port."""
 
 
 def http_error(status: str, text: str) -> Answer:
-    """Return the answer to what cannot be done: JSON {"error": …}."""
+    """Return an error as JSON: {"error": …}."""
     return Answer(msgspec.json.encode({"error": text}), status)
 
 
 def not_found(path: str, pages: Any) -> Answer:
-    """Return the answer to who asks for a page that is none of `pages`."""
-    return http_error("404 Not Found", f"there is no {path[:LONGEST_PATH]}; there are {', '.join(pages)}")
+    """Return the answer for an unknown path, with the known `pages`."""
+    return http_error("404 Not Found", f"no page {path[:MAX_SHOWN_PATH]}; known pages: {', '.join(pages)}")
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """No line for each request, and no reader that holds a thread for ever."""
+    """Logs no requests, and closes idle connections after `timeout` seconds."""
 
     timeout = 10
 
@@ -69,16 +69,16 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
-        """Say nothing."""
+        """Log nothing."""
 
 
 class WebServer(socketserver.ThreadingTCPServer):
-    """Serves in daemon threads, one for each connection, until closed. HTTPServer would first look its own name up."""
+    """Serves in daemon threads, one per connection, until closed. HTTPServer would look up its host name first."""
 
     allow_reuse_address = daemon_threads = True
 
     def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1") -> None:
-        """Bind. port: 0 is any that is free. Raises PortTakenError."""
+        """Bind. port: 0 takes any free one. Raises PortTakenError."""
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), partial(_Handler, respond))
@@ -90,7 +90,7 @@ class WebServer(socketserver.ThreadingTCPServer):
         self._thread = threading.Thread(target=self.serve_forever, args=(POLL_S,), name="web", daemon=True)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer."""
         self._thread.start()
 
     def close(self) -> None:
@@ -100,6 +100,6 @@ class WebServer(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print what went wrong, but for a client that has given up: nobody is left to be told."""
+        """Print the failure, except that of a client that closed the connection."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)

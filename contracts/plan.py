@@ -1,15 +1,15 @@
-"""The plan: how many Payment replicas, which, and who owns which partition. A log with one writer at a time."""
+"""The plan: the number of replicas, their names, and the owner of each partition. A log with one writer at a time."""
 
 from typing import Final
 
 import msgspec
 
 PLAN_VERSION: Final = 1
-ASSIGNOR: Final = "plan"  # by this name the members of a group agree that plans say who owns what
+ASSIGNOR: Final = "plan"  # name of the assignor by which the members of a group agree to follow plans
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):
-    """Evidence that a member is dead. Survivors may leave the group on its behalf."""
+    """Evidence that a member is dead. Surviving members may leave the group on its behalf."""
 
     replica: str
     member_id: str
@@ -17,7 +17,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the plan topic. Unknown fields are tolerated, so that older replicas can read newer plans."""
+    """Value of the plan topic. Unknown fields are ignored, so that older replicas can read newer plans."""
 
     epoch: int
     at_us: int
@@ -31,5 +31,5 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many replicas there shall be."""
+        """Number of replicas that the plan asks for."""
         return max(self.wanted, len(self.replicas))

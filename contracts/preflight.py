@@ -1,7 +1,4 @@
-"""Before a process starts to work: does Kafka answer, and does it have the topics that the process needs?
-
-Nothing is written while this is checked: a process that cannot run fences none that runs, and no topic is created.
-"""
+"""Checks before a process starts to work: Kafka answers and has the topics. They write nothing and fence nothing."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -18,15 +15,15 @@ ANSWER_S: Final = 2.0
 
 _log = logging.getLogger("contracts.librdkafka")
 _log.addHandler(logging.NullHandler())
-_log.propagate = False  # every error that matters is in the sentence of PreflightError
+_log.propagate = False  # PreflightError has the relevant error
 
 
 class PreflightError(Exception):
-    """Something that a process needs is missing. The message is one sentence that says what to do."""
+    """Something that a process needs is missing. The message is one sentence with the remedy."""
 
 
 class TopicNeed(NamedTuple):
-    """A topic that a process needs: its number of partitions (0: any) or, if it may grow, at least as many.
+    """A topic that a process needs, with its number of partitions (0: any). may_grow: more are accepted.
 
     remedy: what to do if the topic is missing or has another number.
     """
@@ -39,10 +36,7 @@ class TopicNeed(NamedTuple):
 def check_topics(
     connection: Connection, needed: Mapping[str, TopicNeed], within_s: float, stopped: Callable[[], object] = bool
 ) -> None:
-    """Return when every topic exists as needed, or when `stopped`. Waits for brokers and topics that are being started.
-
-    Raises PreflightError after `within_s` seconds.
-    """
+    """Wait until every topic exists as needed, or until `stopped`. Raises PreflightError after `within_s` seconds."""
     errors: list[KafkaError] = []
     consumer = Consumer(_client(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
     problems: list[str] = []
@@ -60,11 +54,11 @@ def check_topics(
 
 
 def max_record_bytes(connection: Connection, topics: Iterable[str]) -> int:
-    """Return the bytes of the largest record that all `topics` take; Kafka's default if the broker does not answer."""
-    asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    client = AdminClient(_client(connection))  # kept until the end: its answers are lost with it
+    """Return the smallest `max.message.bytes` of `topics`; Kafka's default if the broker does not answer."""
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    client = AdminClient(_client(connection))  # must outlive its answers
     try:
-        answers = client.describe_configs(asked, request_timeout=ANSWER_S)
+        answers = client.describe_configs(resources, request_timeout=ANSWER_S)
         return min(int(answer.result(2 * ANSWER_S)[MAX_MESSAGE_BYTES].value) for answer in answers.values())
     except (KafkaException, TimeoutError):
         return DEFAULT_MAX_MESSAGE_BYTES

@@ -1,4 +1,4 @@
-"""Reports of replicas, every 250 ms and at each change of state. docs/reference/records.md has all fields."""
+"""Progress reports of replicas: every 250 ms and at each change of state. Fields: docs/reference/records.md."""
 
 from enum import StrEnum
 from typing import Final
@@ -12,26 +12,25 @@ COUNTS_WITHIN_TARGET: Final = LATENCY_BOUNDS.index(1.0) + 1  # leading counts of
 
 
 class ReplicaState(StrEnum):
-    """Where a replica stands in its life."""
+    """State of a replica."""
 
-    WARM = "warm"  # connected and up to date with the plan, owning nothing: the plan does not name it yet
-    MEMBER = "member"  # in the group, with what the plan gives it
-    DRAINING = "draining"
-    """Asks to be drained: it was told to stop, and serves until others have taken its partitions."""
-    DRAINED = "drained"  # was a member, gave everything back and left the group
+    WARM = "warm"  # connected and up to date with the plan, which does not name it yet: owns nothing
+    MEMBER = "member"  # in the group, with the partitions that the plan gives it
+    DRAINING = "draining"  # got a stop signal; serves until others have taken its partitions
+    DRAINED = "drained"  # released all its partitions and left the group
     STOPPING = "stopping"  # about to exit
 
 
 class RebalanceKind(StrEnum):
-    """Why the group rebalanced."""
+    """Cause of a rebalance."""
 
     PLAN = "plan"  # a new plan
     DEATH = "death"  # a plan that evicts a dead member
-    MEMBERSHIP = "membership"  # a member came, left or was lost, and no plan said so
+    MEMBERSHIP = "membership"  # a member joined, left or was lost without a plan
 
 
 class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
-    """One rebalance that gave this replica partitions or took some away, as this replica saw it."""
+    """One rebalance that changed the partitions of this replica, as this replica observed it."""
 
     generation: int
     epoch: int
@@ -46,7 +45,7 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """How long events took to handle since the report before (µs); all 0 when none was handled."""
+    """Service times since the previous report (µs); all 0 without events."""
 
     events: int = 0
     mean_us: int = 0
@@ -54,7 +53,7 @@ class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the progress topic; key: replica. Counters grow over one incarnation and start again with the next."""
+    """Value of the progress topic; key: replica. Counters start at 0 in each incarnation."""
 
     replica: str
     incarnation: str

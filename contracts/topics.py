@@ -1,4 +1,4 @@
-"""Topics, groups and partition counts. Keys: see each topic."""
+"""Topics, groups and partition counts."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from contracts.settings import Settings, setting
 
 
 class Topic(StrEnum):
-    """Names without the run's namespace. docs/reference/records.md has their records, keys and partitions."""
+    """Topics, without the run's namespace. Records, keys and partitions: docs/reference/records.md."""
 
     ORDERS_PLACED = "orders.placed"
     PAYMENTS_REQUESTED = "payments.requested"
@@ -23,7 +23,7 @@ class Topic(StrEnum):
 
 
 class Group(StrEnum):
-    """Consumer groups without the run's namespace. All start at the earliest offset."""
+    """Consumer groups, without the run's namespace. All start at the earliest offset."""
 
     ORDER = "order"
     PAYMENT = "payment"
@@ -32,10 +32,10 @@ class Group(StrEnum):
 
 
 CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)
-"""Those between an autoscaler and the group that it scales, whatever service that is."""
+"""Topics between an autoscaler and the group that it scales."""
 AUTO_OFFSET_RESET: Final = "earliest"
-"""For all groups: with `latest` the first events of a new partition would be lost to the group."""
-MAX_MESSAGE_BYTES: Final = "max.message.bytes"  # property of a topic: bytes of the largest batch that its brokers take
+"""For all groups: with `latest` a group would skip the first events of a new partition."""
+MAX_MESSAGE_BYTES: Final = "max.message.bytes"  # topic property: largest batch that brokers accept, bytes
 DEFAULT_MAX_MESSAGE_BYTES: Final = 1_048_576
 
 
@@ -44,20 +44,20 @@ def qualified(namespace: str, name: str) -> str:
     return f"{namespace}.{name}" if namespace else str(name)
 
 
-PIPELINE_PARTITIONS: Final = 4  # where nothing else is told
+PIPELINE_PARTITIONS: Final = 4  # default
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyedTopics(Settings):
-    """How finely the topics between Order, Shipment and Notification are divided."""
+    """Partitions of the topics between Order, Shipment and Notification."""
 
     pipeline_partitions: int = setting(PIPELINE_PARTITIONS, "partitions", least=1, most=1_000)
-    """Partitions of every topic keyed by order id: at most so many instances of each stage share the work."""
+    """Partitions of every topic keyed by order id, and so the most instances of a stage that share its work."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledGroup(Settings):
-    """Which group is scaled. Its control topics are those of the namespace."""
+    """The group that is scaled. Its control topics are those of the namespace."""
 
     topic: str = setting("")
     """Full name of the topic that the scaled group reads; empty: `payments.requested` of the namespace."""
@@ -65,16 +65,16 @@ class ScaledGroup(Settings):
     """Full name of the scaled consumer group; empty: `payment` of the namespace."""
 
     def topic_in(self, namespace: str) -> str:
-        """Return the topic by the name that brokers know."""
+        """Return the full name of the topic."""
         return self.topic or qualified(namespace, Topic.PAYMENTS_REQUESTED)
 
     def group_in(self, namespace: str) -> str:
-        """Return the group by the name that brokers know."""
+        """Return the full name of the group."""
         return self.group or qualified(namespace, Group.PAYMENT)
 
 
 def partitions_of(topic: Topic, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS) -> int:
-    """Return how many partitions `topic` has in a run whose Payment group owns `payment_partitions`."""
+    """Return the number of partitions of `topic` in a run with `payment_partitions` partitions for Payment."""
     if topic is Topic.PAYMENTS_REQUESTED:
         return payment_partitions
     return 1 if topic in (Topic.DEAD_LETTERS, *CONTROL) else pipeline_partitions

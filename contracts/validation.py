@@ -1,7 +1,4 @@
-"""Turn untyped settings (environment, TOML files) into their record, naming every mistake at once.
-
-In a file of a process the names are the keys, and variables of the environment override them.
-"""
+"""Parse untyped settings (environment, TOML files) into their record, and report every mistake at once."""
 
 import logging
 import os
@@ -18,16 +15,15 @@ import msgspec
 from contracts.settings import Settings, contradictions, in_seconds, setting_error, setting_of, unknown_name, words_of
 
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Not JSON or of another type, not UTF-8 inside a string, nested without end."""
+"""Raised for text that is not JSON or of another type, for strings that are not UTF-8, and for endless nesting."""
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Settings)
-Spelling = Callable[["Field[Any]"], str]  # field → its name where it is written
-BY_NAME: Final[Spelling] = attrgetter("name")
+Spelling = Callable[["Field[Any]"], str]  # field → its name in the source
 
 
 class InvalidSettingsError(ValueError):
-    """One or more settings are wrong. `problems` holds one sentence for each, so that all can be mended in one go."""
+    """One or more settings are wrong. `problems` has one sentence for each, so that all can be fixed at once."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -40,62 +36,57 @@ def parse(
     *,
     where: str = "",
     strict: bool = True,
-    spelt: Spelling = BY_NAME,
+    spelling: Spelling = attrgetter("name"),
 ) -> T:
     """Build an `into` from `values`.
 
-    where: prefix for each problem, such as "load.".
+    where: prefix of each problem, such as "load.".
     strict: False also accepts text for numbers, booleans and lists (a,b), as environment variables need.
     Raises InvalidSettingsError with one problem per unknown, missing, malformed or contradicting name.
     """
-    good, problems = check_settings(values, into, strict=strict, spelt=spelt)
+    good, problems = check_settings(values, into, strict=strict, spelling=spelling)
     if problems:
         raise InvalidSettingsError([where + problem for problem in problems])
     return into(**good)
 
 
 def check_settings(
-    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelt: Spelling = BY_NAME
+    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelling: Spelling = attrgetter("name")
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return name → value of what is right by itself, defaults included, and a sentence for each mistake."""
+    """Return name → value of the well-formed settings, defaults included, and a sentence for each problem."""
     values = present_names(values, into)
-    keys = {spelt(one): one for one in fields(into)}
+    keys = {spelling(field): field for field in fields(into)}
     types = get_type_hints(into)
     good: dict[str, Any] = {}
     why = {name: "was removed" if name in into.REMOVED else unknown_name(name, keys) for name in values.keys() - keys}
     problems = [f"{name}: {why[name]}" for name in values if name in why]
-    for key, one in keys.items():
+    for key, field in keys.items():
         if key in values:
-            value, said = _converted(values[key], one, types[one.name], strict)
-            problem = f"{key} = {values[key]!r}: {said}" if said else ""
+            value, wrong = _convert(values[key], field, types[field.name], strict)
+            problem = f"{key} = {values[key]!r}: {wrong}" if wrong else ""
         else:
-            value = one.default if one.default_factory is MISSING else one.default_factory()
+            value = field.default if field.default_factory is MISSING else field.default_factory()
             problem = f"{key}: missing" if value is MISSING else ""
         if problem:
             problems.append(problem)
         else:
-            good[one.name] = value
-    names = {one.name: key for key, one in keys.items()}
+            good[field.name] = value
+    names = {field.name: key for key, field in keys.items()}
     broken = contradictions(good, into.rules())
     return good, problems + [setting_error(names[name], good[name], problem) for name, problem in broken]
 
 
-def present_names(
-    values: Mapping[str, Any], into: type[Settings], spelling: Callable[[str], str] = str
-) -> Mapping[str, Any]:
+def present_names(values: Mapping[str, Any], into: type[Settings], spell: Callable[[str], str] = str) -> dict[str, Any]:
     """Return `values` by present names, without removed settings that have their former default.
 
     Logs one warning for each former name. A present name wins over the former one.
     """
     found = dict(values)
-    for old, new in ((spelling(old), spelling(new)) for old, new in into.renamed().items()):
+    for old, new in ((spell(old), spell(new)) for old, new in into.renamed().items()):
         if old in values:
             _warn_renamed(old, new)
             found.setdefault(new, found.pop(old))
-    for name, default in into.REMOVED.items():
-        if name in found and found[name] == default:
-            del found[name]
-    return found
+    return {name: found[name] for name in found if name not in into.REMOVED or found[name] != into.REMOVED[name]}
 
 
 @cache
@@ -103,46 +94,45 @@ def _warn_renamed(old: str, new: str) -> None:
     _log.warning("%s was renamed to %s; the former name works until the next version", old, new)
 
 
-def _converted(value: Any, one: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
-    """Return the value as its type has it, and what is wrong with it; empty if nothing is."""
+def _convert(value: Any, field: "Field[Any]", kind: Any, strict: bool) -> tuple[Any, str]:
+    """Return the value in its type, and the problem with it; empty if there is none."""
     if not strict and isinstance(value, str) and get_origin(kind) is tuple:
         value = [part.strip() for part in value.split(",")]
     try:
-        found = msgspec.convert(in_seconds(one.name, value), kind, strict=strict)
+        found = msgspec.convert(in_seconds(field.name, value), kind, strict=strict)
     except msgspec.ValidationError as wrong:
-        known = words_of(kind)
-        said = unknown_name(str(value), known) if known else str(wrong)
-        said += ", or a number" if known and float in get_args(kind) else ""
-        return None, said + (", or a length of time such as 500ms, 25s or 2m" if one.name.endswith("_s") else "")
-    return found, setting_of(one).problem(found)
+        words = words_of(kind)
+        problem = unknown_name(str(value), words) if words else str(wrong)
+        problem += ", or a number" if words and float in get_args(kind) else ""
+        return None, problem + (", or a duration such as 500ms, 25s or 2m" if field.name.endswith("_s") else "")
+    return found, setting_of(field).problem(found)
 
 
 def from_environment(
     environ: Mapping[str, str], into: type[T], table: Mapping[str, Any] | None = None, path: Path | None = None
 ) -> T:
-    """Read the fields of `into` from variables named TAILPACK_FIELD, or else from the table that the file `path` holds.
+    """Read the fields of `into` from variables named TAILPACK_FIELD, or else from `table`, the content of file `path`.
 
-    Other names are left alone. A table inside the table stands for text that holds JSON.
-    Raises InvalidSettingsError naming every bad or missing value by the place where it is.
+    Other names are ignored. A table inside the table stands for text that holds JSON.
+    Raises InvalidSettingsError that names every bad or missing value by its variable or key.
     """
-
     environ, table = present_names(environ, into, variable), present_names(table or {}, into)
 
-    def place(one: "Field[Any]") -> str:
-        return variable(one.name) if environ.get(variable(one.name)) or not path else f"{path}: {one.name}"
+    def place(field: "Field[Any]") -> str:
+        return variable(field.name) if environ.get(variable(field.name)) or not path else f"{path}: {field.name}"
 
-    found = ((place(one), environ.get(variable(one.name)) or table.get(one.name)) for one in fields(into))
+    found = ((place(field), environ.get(variable(field.name)) or table.get(field.name)) for field in fields(into))
     values = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in found if v is not None}
-    return parse(values, into, strict=False, spelt=place)
+    return parse(values, into, strict=False, spelling=place)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process reads these settings."""
-    return {variable(one.name): as_text(getattr(settings, one.name)) for one in fields(settings)}
+    return {variable(field.name): as_text(getattr(settings, field.name)) for field in fields(settings)}
 
 
 def as_text(value: object) -> str:
-    """Return a value as the environment has it: several, separated by commas."""
+    """Return a value as text for the environment; items are separated by commas."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
@@ -152,24 +142,23 @@ def variable(name: str) -> str:
 
 
 def text_in(path: Path) -> str:
-    """Return what a file holds. Raises InvalidSettingsError."""
+    """Return the text of a file. Raises InvalidSettingsError."""
     try:
         return path.read_text(encoding="utf-8")
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except UnicodeDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: is no text in UTF-8"]) from wrong
+    except (OSError, UnicodeDecodeError) as wrong:
+        why = getattr(wrong, "strerror", "it is not UTF-8 text")
+        raise InvalidSettingsError([f"{path}: cannot be read ({why})"]) from wrong
 
 
 def table_in(path: Path) -> dict[str, Any]:
-    """Return what a TOML file holds. Raises InvalidSettingsError."""
+    """Return the content of a TOML file. Raises InvalidSettingsError."""
     text = text_in(path)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: is no TOML ({wrong})"]) from wrong
+        raise InvalidSettingsError([f"{path}: is not valid TOML ({wrong})"]) from wrong
 
 
 def cache_folder() -> Path:
-    """Return ${XDG_CACHE_HOME:-~/.cache}/tailpack, for files that can be made or fetched again."""
+    """Return ${XDG_CACHE_HOME:-~/.cache}/tailpack, for files that can be computed or fetched again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tailpack"

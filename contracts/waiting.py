@@ -1,4 +1,4 @@
-"""One way to wait for a condition that nothing signals: ask again, with a deadline that names what was awaited."""
+"""Waiting for a condition by polling, with a deadline that names the condition."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ class WaitTimeoutError(TimeoutError):
 
 
 def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = POLL_S) -> T:
-    """Return the first true value of `condition`, asked at once and then every `poll_s` seconds.
+    """Return the first true value of `condition`, checked at once and then every `poll_s` seconds.
 
     poll_s: 0 if `condition` itself waits. Raises WaitTimeoutError, which names `what`, after `within_s` seconds.
     """

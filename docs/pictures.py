@@ -1,4 +1,4 @@
-"""`make pictures`: the README's live view and report, from a run of the demo."""
+"""`make pictures`: the live view and report page of the first run, from a run of the demo."""
 
 import os
 import re

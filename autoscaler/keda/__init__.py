@@ -1,5 +1,5 @@
-"""KEDA's external scaler: tells the HorizontalPodAutoscaler how many replicas the newest plan wants."""
+"""External scaler for KEDA: reports the replica count of the newest plan to the HorizontalPodAutoscaler (HPA)."""
 
 import os
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read as gRPC is imported: what matters is told once, in our words
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read at the import of gRPC; errors are logged here, once

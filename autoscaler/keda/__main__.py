@@ -1,7 +1,7 @@
-"""tailpack scaler, python -m autoscaler.keda: answer KEDA with the newest plan, until SIGTERM or SIGINT.
+"""`tailpack scaler`, `python -m autoscaler.keda`: report the newest plan to KEDA until SIGTERM or SIGINT.
 
-A separate process next to the autoscaler: it reads the plan topic alone, so it answers while the autoscaler is away or
-is replaced, as the replicas go on by the last plan.
+It is a separate process and reads only the plan topic. So it answers while the autoscaler is down or replaced, and the
+replicas keep running by the last plan.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from autoscaler.keda.scaler import Scaler, listening
+from autoscaler.keda.scaler import Scaler, bind_server
 from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
-from autoscaler.live.metrics import Shown
+from autoscaler.live.metrics import MetricSet
 from autoscaler.live.plan_log import PlanReader
-from autoscaler.live.troubles import Troubles, status_of
+from autoscaler.live.problems import Problems, exit_status_of
 from autoscaler.live.web import Source, serving
 from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
@@ -29,51 +29,51 @@ from contracts.plan import PlanRecord
 
 log = logging.getLogger("keda")
 ASK_EVERY_S: Final = 1.0
-"""How often the brokers are asked where the topic ends: silence alone does not show that they are away."""
-PATIENCE_S: Final = 1.0
-STUCK_S = 10.0
-"""The health page answers 503 when the thread has not looked at the plan topic for this duration."""
+"""Interval of a request to the brokers. Without it an unreachable broker looks like a topic without new plans."""
+ASK_TIMEOUT_S: Final = 1.0
+MAX_POLL_AGE_S = 10.0
+"""The health page answers 503 if the plan topic was not polled for this duration."""
 
 
 def main(config: Path | None = None) -> int:
-    """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. config: a TOML file; the environment overrides it. Returns the exit code."""
 
     def run() -> int:
         asyncio.run(_run(*read_settings(os.environ, KedaSettings, config)))
         return 0
 
-    return status_of(log, run)
+    return exit_status_of(log, run)
 
 
 async def _run(connection: Connection, settings: KedaSettings) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    shown = Shown((EPOCH, PLANNED, ANSWERED))
-    troubles = Troubles(log.warning)
+    shown = MetricSet((EPOCH, PLANNED, ANSWERED))
+    problems = Problems(log.warning)
 
-    def news(plan: PlanRecord) -> None:
+    def on_plan(plan: PlanRecord) -> None:
         shown[EPOCH].set(plan.epoch)
         shown[PLANNED].set(plan.count)
         loop.call_soon_threadsafe(scaler.changed)
 
-    follower = PlanFollower(connection, news=news, trouble=partial(troubles.tell, "plans"))
+    follower = PlanFollower(connection, on_plan=on_plan, report_problem=partial(problems.report, "plans"))
     plans = follower.plans
     scaler = Scaler(lambda: plans.newest if plans.complete else None, settings.hpa_tolerance, shown[ANSWERED].set)
     source = Source(
-        last_tick=lambda: (int(plans.complete), monotonic_s() - follower.looked_s),
+        last_tick=lambda: (int(plans.complete), monotonic_s() - follower.last_poll_s),
         plan=lambda: {"in_force": plans.newest},
         registry=shown.registry,
-        tick_limit_s=STUCK_S,
-        troubles=lambda: troubles.now,
+        tick_limit_s=MAX_POLL_AGE_S,
+        problems=lambda: problems.current,
     )
-    server, port = listening(scaler, settings.grpc_host, settings.grpc_port)
+    server, port = bind_server(scaler, settings.grpc_host, settings.grpc_port)
     with serving(source, settings) as begin:
         try:
             follower.start()
             begin()
             await server.start()
-            log.info(f"KEDA is answered on port {port}")
+            log.info(f"listening for KEDA on port {port}")
             await stop.wait()
         finally:
             await server.stop(grace=0)
@@ -83,18 +83,18 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
 class PlanFollower(threading.Thread):
     """Reads plans until closed.
 
-    news: called from the thread with each newer plan. trouble: called with why plans cannot be read; empty: they can.
+    on_plan: called from the thread with each newer plan. report_problem: called with the current problem; empty: none.
     """
 
     def __init__(
-        self, connection: Connection, *, news: Callable[[PlanRecord], None], trouble: Callable[[str], None]
+        self, connection: Connection, *, on_plan: Callable[[PlanRecord], None], report_problem: Callable[[str], None]
     ) -> None:
         super().__init__(name="plans", daemon=True)
         self.plans = PlanReader(connection, wait_ms=250)
         self._where = f"{self.plans.place.topic} on {connection.bootstrap_servers}"
-        self._news, self._trouble = news, trouble
+        self._on_plan, self._report_problem = on_plan, report_problem
         self._closing = threading.Event()
-        self.looked_s = monotonic_s()
+        self.last_poll_s = monotonic_s()
 
     def close(self) -> None:
         """Stop reading."""
@@ -104,26 +104,26 @@ class PlanFollower(threading.Thread):
         self.plans.consumer.close()
 
     def run(self) -> None:
-        """Read, and ask the brokers now and then."""
-        ask_s = self.looked_s
+        """Read plans, and send the brokers a request every second."""
+        ask_s = self.last_poll_s
         while not self._closing.is_set():
-            self.looked_s, before = monotonic_s(), self.plans.newest
+            self.last_poll_s, before = monotonic_s(), self.plans.newest
             self.plans.read_on()
             if self.plans.newest is not None and self.plans.newest is not before:
-                self._news(self.plans.newest)
+                self._on_plan(self.plans.newest)
             if monotonic_s() >= ask_s:
-                self._ask()
+                self._check_brokers()
                 ask_s = monotonic_s() + ASK_EVERY_S
 
-    def _ask(self) -> None:
+    def _check_brokers(self) -> None:
         try:
-            self.plans.consumer.get_watermark_offsets(self.plans.place, timeout=PATIENCE_S)
-        except KafkaException as away:
+            self.plans.consumer.get_watermark_offsets(self.plans.place, timeout=ASK_TIMEOUT_S)
+        except KafkaException as error:
             newest = self.plans.newest
-            known = "none is known" if newest is None else f"plan {newest.epoch} stays in force"
-            self._trouble(f"{self._where} cannot be read: {away.args[0].str()}; {known}")
+            known = "no plan is known" if newest is None else f"plan {newest.epoch} stays in force"
+            self._report_problem(f"cannot read {self._where}: {error.args[0].str()}; {known}")
         else:
-            self._trouble("")
+            self._report_problem("")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The gRPC service that KEDA calls: the planned count against a target of 1 for each replica."""
+"""gRPC service for KEDA: the planned replica count, with a target of 1 for each replica."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,30 +22,28 @@ MESSAGES: Final[dict[str, dict[str, str | list[str]]]] = {
     "MetricValue": {"metricName": "string", "metricValue": "int64", "metricValueFloat": "double"},
     "GetMetricsResponse": {"metricValues": ["MetricValue"]},
 }
-"""The messages of KEDA's externalscaler.proto, made at import: generated code would tie the release of protobuf to that
-of a compiler. Each has its fields, numbered from 1 in this order, with their types; a list is repeated. Other fields
-that KEDA sends, such as the trigger's metadata, are ignored by protobuf."""
+"""Messages of KEDA's externalscaler.proto: name → fields, numbered from 1 in this order; a list means repeated.
+Generated code would tie protobuf's release to a compiler's. Protobuf ignores other fields that KEDA sends."""
 METRIC: Final = "tailpack-planned-replicas"
 TARGET: Final = 1
-"""Of the metric for each replica, so that the HPA wants ⌈metric⌉ replicas."""
-BEYOND: Final = 0.01
-"""The metric has three decimals; the HPA acts above 1 + tolerance, not at it."""
+"""Target of the metric for each replica: the HPA requests ⌈metric⌉ replicas."""
+TOLERANCE_MARGIN: Final = 0.01
+"""Added to the metric, because the HPA acts above 1 + tolerance, not at it. The metric has three decimals."""
 
 
 def _messages() -> dict[str, Any]:
-    """Return the class of each message."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name=f"{PACKAGE}.proto", package=PACKAGE, syntax="proto3")
     for message, fields in MESSAGES.items():
         described = file.message_type.add(name=message)
         for number, (name, declared) in enumerate(fields.items(), start=1):
             kind = declared[0] if isinstance(declared, list) else declared
-            one = described.field.add(name=name, number=number)
-            one.label = field.LABEL_REPEATED if isinstance(declared, list) else field.LABEL_OPTIONAL
+            added = described.field.add(name=name, number=number)
+            added.label = field.LABEL_REPEATED if isinstance(declared, list) else field.LABEL_OPTIONAL
             if kind in MESSAGES:
-                one.type, one.type_name = field.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
+                added.type, added.type_name = field.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
             else:
-                one.type = field.Type.Value(f"TYPE_{kind.upper()}")
+                added.type = field.Type.Value(f"TYPE_{kind.upper()}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in MESSAGES}
@@ -54,11 +52,11 @@ def _messages() -> dict[str, Any]:
 MESSAGE: Final = _messages()
 
 
-def metric(plan: PlanRecord, tolerance: float) -> float:
-    """Return the value for which the HPA brings as many replicas as the plan wants, or a few more, never fewer.
+def metric_value(plan: PlanRecord, tolerance: float) -> float:
+    """Return the value for which the HPA starts the planned number of replicas, or up to 10 % more, never fewer.
 
-    The HPA compares the metric with the count it has, and does nothing within the tolerance: from 10 replicas on, one
-    more never comes. So while replicas are missing the metric lies just beyond the tolerance around those that serve.
+    The HPA ignores deviations of up to 10 % (its tolerance), so with ten or more replicas it never adds just one. While
+    replicas are missing, the metric is just outside this tolerance around the serving replicas.
 
     >>> plan = PlanRecord(epoch=1, at_us=0, replicas=("a",) * 20, assignment=None, reason="", wanted=21)
     >>> metric(plan, 0.1)
@@ -67,14 +65,14 @@ def metric(plan: PlanRecord, tolerance: float) -> float:
     serving = len(plan.replicas)
     if plan.count <= serving or not serving:
         return float(plan.count)
-    return max(float(plan.count), round(serving * (1 + tolerance) + BEYOND, 3))
+    return max(float(plan.count), round(serving * (1 + tolerance) + TOLERANCE_MARGIN, 3))
 
 
 class Scaler:
-    """Answers from the newest plan that it was given. One event loop calls everything here.
+    """Reports the newest plan. All calls come from one event loop.
 
-    newest: returns that plan; None while none is known. Then the metric is refused, and the HPA keeps what it has.
-    on_answer: called with the value of each metric that is answered.
+    newest: returns the newest plan; None: unknown. Then the metric is unavailable, and the HPA keeps its count.
+    on_answer: called with each reported value.
     """
 
     def __init__(
@@ -86,12 +84,12 @@ class Scaler:
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
-        """Notify every open stream of another plan."""
+        """Notify every open stream of a new plan."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """Return the service."""
+        """Return the gRPC service."""
         about, unary = MESSAGE["ScaledObjectRef"], grpc.unary_unary_rpc_method_handler
         calls = {
             "IsActive": (unary, self._is_active, about),
@@ -110,7 +108,9 @@ class Scaler:
         )
 
     async def _is_active(self, _request: Any, _context: Any) -> Any:
-        return MESSAGE["IsActiveResponse"](result=True)  # the partitions need an owner in silence too
+        return MESSAGE["IsActiveResponse"](
+            result=True
+        )  # never scale to zero: partitions without traffic need an owner too
 
     async def _stream_is_active(self, _request: Any, _context: Any) -> AsyncIterator[Any]:
         while True:
@@ -125,22 +125,22 @@ class Scaler:
     async def _metrics(self, request: Any, context: Any) -> Any:
         plan = self._newest()
         if plan is None:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "no plan is known yet; the replicas stay as they are")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "no plan is known yet; keep the current replica count")
             raise AssertionError("abort raises")
-        value = metric(plan, self._tolerance)
+        value = metric_value(plan, self._tolerance)
         self._on_answer(value)
         name = request.metricName or METRIC
         answer = MESSAGE["MetricValue"](metricName=name, metricValue=round(value), metricValueFloat=value)
         return MESSAGE["GetMetricsResponse"](metricValues=[answer])
 
 
-def listening(scaler: Scaler, host: str, port: int) -> tuple[grpc.aio.Server, int]:
-    """Return a server that is bound and not started, and its port (0: any that is free). Raises PortTakenError."""
-    server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))  # a second one on the port is an error
+def bind_server(scaler: Scaler, host: str, port: int) -> tuple[grpc.aio.Server, int]:
+    """Return a bound server that is not started, and its port. port: 0 means any free one. Raises PortTakenError."""
+    server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))  # a second server on this port is an error
     server.add_generic_rpc_handlers((scaler.handlers(),))
     bound = 0
     with suppress(RuntimeError):
         bound = server.add_insecure_port(f"{host}:{port}")
     if not bound:
-        raise PortTakenError(f"cannot listen on {host}:{port}; set TAILPACK_GRPC_HOST and TAILPACK_GRPC_PORT")
+        raise PortTakenError(f"cannot listen on {host}:{port}: set TAILPACK_GRPC_HOST or TAILPACK_GRPC_PORT")
     return server, bound

@@ -7,13 +7,13 @@ from contracts.metrics import gauge
 from contracts.settings import setting
 
 EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest known plan")
-PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replicas of this plan")
+PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replica count of the newest known plan")
 ANSWERED = gauge("tailpack_keda_metric", "", "Last value reported to KEDA")
 
 
 @dataclass(frozen=True, kw_only=True)
 class KedaSettings(Pages):
-    """Environment: TAILPACK_GRPC_PORT, …"""
+    """Settings of the external scaler: TAILPACK_GRPC_PORT, …"""
 
     grpc_host: str = setting("127.0.0.1")
     """Address for KEDA; 0.0.0.0 in a container."""

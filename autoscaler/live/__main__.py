@@ -1,7 +1,7 @@
 """python -m autoscaler.live: decide once per interval how many replicas run and who owns which partition.
 
-SIGTERM ends the controller alone: its replicas serve on by the last plan, and the next controller adopts them.
-SIGINT (Ctrl-C) stops the replicas, too. python -m autoscaler.live --stop-replicas stops those that a controller left.
+SIGTERM ends only the controller: its replicas keep serving by the last plan, and the next controller adopts them.
+SIGINT (Ctrl-C) also stops the replicas. The option --stop-replicas stops those that a controller left running.
 """
 
 import argparse
@@ -13,11 +13,11 @@ from autoscaler.live.start import autoscale
 
 def main() -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m autoscaler.live", description="Settings come from TAILPACK_….")
-    parser.add_argument("configs", nargs="*", type=Path, help="TOML files; variables go first; several: a chain")
-    parser.add_argument("--stop-replicas", action="store_true", help="stop replicas that were left, and end")
-    asked = parser.parse_args()
-    return autoscale(*asked.configs, only_stop=asked.stop_replicas)
+    parser = argparse.ArgumentParser(prog="python -m autoscaler.live", description="Environment: TAILPACK_….")
+    parser.add_argument("configs", nargs="*", type=Path, help="TOML settings; TAILPACK_… overrides; several: a chain")
+    parser.add_argument("--stop-replicas", action="store_true", help="stop the replicas left running, then exit")
+    arguments = parser.parse_args()
+    return autoscale(*arguments.configs, only_stop=arguments.stop_replicas)
 
 
 if __name__ == "__main__":

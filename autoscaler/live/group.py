@@ -1,4 +1,4 @@
-"""The live side of the ConsumerGroup port: observe through Kafka, act through the plan log and the scaler."""
+"""Live implementation of the ConsumerGroup port: observes through Kafka, acts through the plan log and the scaler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -6,11 +6,11 @@ from typing import Any, Final
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
+from autoscaler.live.problems import PERSISTENT_TICKS, first_few
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import REPAIR, Publisher, extend_plan
+from autoscaler.live.publisher import ACTION_REPAIR, Publisher, extend_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.troubles import LASTING, first_few
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
@@ -20,14 +20,14 @@ from contracts.progress import RebalanceKind, ReplicaState
 from contracts.rebalance_protocol import RebalanceProtocol
 
 HUNG_AFTER_S: Final = 15.0
-"""A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:
-the group has long given its partitions away (session 6 s)."""
+"""Silence after which a replica counts as hung and is replaced, if other replicas report and the brokers answer.
+Longer than the session timeout (6 s): the group has given its partitions away by then."""
 
 
 class LiveGroup:
-    """A consumer group on Kafka whose replicas are ours to start and stop. Implements autoscaler.ports.ConsumerGroup.
+    """A consumer group on Kafka whose replicas this autoscaler starts and stops. Implements ports.ConsumerGroup.
 
-    Under another runtime the group takes only the count from a plan; its members report which partitions they own.
+    Under another runtime the group uses only the replica count of a plan; its members report the partitions they own.
     """
 
     def __init__(
@@ -40,33 +40,32 @@ class LiveGroup:
         scaler: ReplicaScaler,
         service_rates: ServiceRates,
         rebalance_time: RebalanceTime,
-        trouble: Callable[..., None],
+        report_problem: Callable[..., None],
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._settings, self._loads, self._reports = settings, loads, reports
         self._publisher, self._scaler = publisher, scaler
         self._service_rates, self._rebalance_time = service_rates, rebalance_time
         self._learned_rates: dict[str, float] = {}
-        """Replica → μ as learned, events/s; of one that has served nothing, as of the others."""
+        """Replica → learned service rate (μ), events/s; of a replica that has served nothing: that of the others."""
         self._latencies: dict[str, tuple[int, ...]] = {}
-        """Replica → its events by what they took (`Progress.latencies`), of each that counts them."""
-        self._trouble, self._clock = trouble, clock
+        """Replica → events by latency (`Progress.latencies`), if it counts them."""
+        self._report_problem, self._clock = report_problem, clock
         self._blind_s = clock()
-        """When the brokers last did not answer, or not all of them, or too many replicas were silent."""
+        """Last time at which a broker did not answer or too many replicas were silent; by `clock`."""
         self._silent: dict[str, float] = {}
-        """Ready replica that has not reported lately → for how long, seconds."""
+        """Ready replica without a recent report → age of its last report, seconds."""
         self._replacing = ""
 
     @property
     def rebalance_time_s(self) -> float:
-        """t_r that policies plan for, seconds."""
+        """Rebalance time (t_r) that policies assume, seconds."""
         return self._rebalance_time.planned_s()
 
     def page(self) -> dict[str, Any]:
         """Return the data of the page about the plan."""
         intent, learned = self._publisher.intent, self._rebalance_time
-        planned_s, learned_s = learned.planned_s(), learned.learned_s
-        pauses = {"planned_for_s": planned_s, "learned_s": learned_s, "pauses_seen": learned.pause_count}
+        planned_s, learned_s, count = learned.planned_s(), learned.learned_s, learned.pause_count
         wanted = intent and {
             "replicas": intent.plan.replicas,
             "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),
@@ -76,15 +75,15 @@ class LiveGroup:
         return {
             "in_force": self._publisher.in_force,
             "wanted": wanted,
-            "rebalance_time": pauses,
+            "rebalance_time": {"planned_for_s": planned_s, "learned_s": learned_s, "pauses_seen": count},
             "service_rates": self._learned_rates,
             "latencies": self._latencies,
         }
 
     def start(self, initial: tuple[str, ...]) -> None:
-        """Take over: adopt what runs, keep the plan in force; without any, make one for the `initial` replicas."""
+        """Adopt running replicas and keep the plan in force. Without a plan, make one for the `initial` replicas."""
         self._scaler.adopt(self._reports.poll())
-        plan, reason = self._first_plan(initial, self._loads.count())
+        plan, reason = self._first_plan(initial, self._loads.count_partitions())
         if self._settings.runtime:
             plan = Plan(plan.replicas, None)
         self._publisher.want(plan, "start", reason)
@@ -94,33 +93,33 @@ class LiveGroup:
     def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
         found = self._publisher.in_force
         if found is None or not found.replicas:
-            return Plan(initial, round_robin(initial, partitions)), "first plan: nothing is known yet"
-        kept = Plan(found.replicas, found.assignment)
+            return Plan(initial, round_robin(initial, partitions)), "first plan: no load was measured yet"
+        plan = Plan(found.replicas, found.assignment)
         planned = partitions if found.assignment is None else len(found.assignment)
         if planned == partitions:
-            return kept, f"plan {found.epoch} stays in force"
+            return plan, f"plan {found.epoch} stays in force"
         reason = f"plan {found.epoch} was made for {planned} partitions, now {partitions}"
         if planned < partitions:
-            return extend_plan(kept, partitions, {}), reason
+            return extend_plan(plan, partitions, {}), reason
         return Plan(found.replicas, round_robin(found.replicas, partitions)), reason
 
     def observe(self) -> GroupObservation:
-        """Read offsets and reports; what is unknown is the worst that may be, and marked.
+        """Read offsets and reports. An unreadable lag is replaced by its upper bound and marked with its age.
 
-        Raises NotReadyError where nothing is known to bound it.
+        Raises NotReadyError if no bound is known.
         """
         self._reports.poll()
         try:
             at_s, partitions = self._loads.read()
         except NotReadyError as missing:
             self._blind_s = self._clock()
-            self._trouble("offsets", f"nothing can be decided: {missing.missing}", after=LASTING)
+            self._report_problem("offsets", f"no decisions: cannot read {missing.missing}", after=PERSISTENT_TICKS)
             raise
-        self._trouble("offsets", self._loads.unknown)
-        if self._loads.unknown:
+        self._report_problem("offsets", self._loads.missing_data)
+        if self._loads.missing_data:
             self._blind_s = self._clock()
         if self._publisher.in_force is None or self._publisher.intent is None:
-            raise NotReadyError("plan: none is in force yet")
+            raise NotReadyError("plan: no plan is in force yet")
         wanted = self._publisher.intent.plan
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
@@ -143,7 +142,7 @@ class LiveGroup:
         )
 
     def _observed(self, name: str, late: int | None) -> Replica:
-        ready, silent_s = self._scaler.ready(name), self._silent.get(name, 0.0)
+        ready, silent_s = self._scaler.is_ready(name), self._silent.get(name, 0.0)
         return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -151,22 +150,22 @@ class LiveGroup:
         return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
-        """Replace what is wanted, start what is missing, and go as far as is possible at once."""
+        """Replace the intended plan, start missing replicas, and take every step that is possible now."""
         self._publisher.want(decision.plan, decision.action.value, decision.reason)
         self._scaler.request(decision.plan.replicas)
         self.advance()
 
     def advance(self) -> None:
-        """Take every step that is due now: processes, then the plan, then releases. Called often; never waits.
+        """Take every step that is due: processes, then the plan, then releases. Called every 20 ms; never waits.
 
         Raises FencedError when another controller has taken over.
         """
         self._loads.sample(self._clock())
-        self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
-        self._listen()
+        self._scaler.reconcile(self._reports.poll(), reports_unavailable=self._too_many_are_silent())
+        self._report_silent_replicas()
         planned = (one for one in self._reports.take_rebalances() if one.kind is RebalanceKind.PLAN)
         self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
-        self._trouble("launcher", self._scaler.launcher.trouble)
+        self._report_problem("launcher", self._scaler.launcher.problem)
         self._kill_hung()
         if self._publisher.intent is None:
             return
@@ -178,11 +177,11 @@ class LiveGroup:
                 self._scaler.release(name)
 
     def status(self) -> GroupStatus:
-        """Return what is known without a request."""
+        """Return the current numbers without a request."""
         names = self._scaler.requested
         return GroupStatus(
             requested_replicas=len(names),
-            ready_replicas=sum(self._scaler.ready(name) for name in names),
+            ready_replicas=sum(self._scaler.is_ready(name) for name in names),
             planned_replicas=0 if self._publisher.intent is None else self._publisher.intent.plan.count,
             epoch=0 if self._publisher.in_force is None else self._publisher.in_force.epoch,
             service_rate=self._service_rates.service_rate,
@@ -192,56 +191,56 @@ class LiveGroup:
         now = self._loads.partitions
         if wanted.assignment is not None and len(wanted.assignment) < now:
             grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"
-            reason = f"{grew}; the new ones go to the least loaded"
-            self._publisher.want(extend_plan(wanted, now, self._loads.rates()), REPAIR, reason)
+            reason = f"{grew}; the new partitions go to the least loaded replicas"
+            self._publisher.want(extend_plan(wanted, now, self._loads.rates()), ACTION_REPAIR, reason)
 
-    def _listen(self) -> None:
-        """Find the silent replicas, and the problems that the others report, such as a partition cut off."""
+    def _report_silent_replicas(self) -> None:
         ages = {name: self._reports.age_s(name) for name in self._ready()}
         self._silent = {name: age_s for name, age_s in ages.items() if age_s > STALE_AFTER_S}
         if self._too_many_are_silent():
             self._blind_s = self._clock()
         listed = first_few(self._silent, ", ")
-        of_many = "; with so many silent, none is taken for hung" if self._too_many_are_silent() else ""
-        self._trouble("reports", f"no report from {listed} of {len(ages)} replicas{of_many}" if listed else "")
-        heard = (self._reports.newest(name) for name in self._ready() if name not in self._silent)
-        told = [f"{one.replica}: {why}" for one in heard if one is not None for why in one.problems]
-        self._trouble("replicas", first_few(told, "; "))
+        consequence = "; too many are silent to replace one as hung" if self._too_many_are_silent() else ""
+        silent = f"no report for {STALE_AFTER_S:g} s from {listed} of {len(ages)} replicas{consequence}"
+        self._report_problem("reports", silent if listed else "")
+        reports = [self._reports.newest(name) for name in self._ready() if name not in self._silent]
+        problems = [f"{report.replica}: {problem}" for report in reports if report for problem in report.problems]
+        self._report_problem("replicas", first_few(problems, "; "))
 
     def _ready(self) -> list[str]:
-        return [name for name in self._scaler.requested if self._scaler.ready(name)]
+        return [name for name in self._scaler.requested if self._scaler.is_ready(name)]
 
     def _too_many_are_silent(self) -> bool:
-        """Return whether the cause is rather on the way to us than in replicas: most are silent, or the only one is."""
+        """Return whether reports are probably lost on the way: most replicas are silent, or the only one is."""
         return 2 * len(self._silent) > len(self._ready())
 
     def _kill_hung(self) -> None:
-        """Replace one hung replica at a time, never the last, and none while most are silent or it may be at work."""
+        """Replace at most one hung replica at a time. Never one that may be serving, and none while most are silent."""
         if self._replacing and (self._replacing not in self._scaler.requested or self._replacing in self._ready()):
             self._replacing = ""
         hung = [name for name, age_s in self._silent.items() if age_s > HUNG_AFTER_S]
-        alone = len(self._silent) == 1 or 2 * len(self._silent) < len(self._ready())
+        few_silent = len(self._silent) == 1 or 2 * len(self._silent) < len(self._ready())
         blind = self._clock() - self._blind_s < HUNG_AFTER_S
-        if not hung or not alone or blind or self._replacing or self._too_many_are_silent():
+        if not hung or not few_silent or blind or self._replacing or self._too_many_are_silent():
             return
-        name = max(hung, key=lambda one: self._silent[one])
+        name = max(hung, key=self._silent.__getitem__)
         if not self._serves(name):
             self._replacing = name
-            self._scaler.kill(name, f"hung: its last report is {self._silent[name]:.0f} s old")
+            self._scaler.kill(name, f"hung: no report for {self._silent[name]:.0f} s and no commits")
 
     def _serves(self, name: str) -> bool:
-        """Return whether partitions that `name` alone may own are committed: it works, only its reports are missing."""
+        """Return whether offsets advance in partitions that only `name` may own: then it serves without reporting."""
         if self._publisher.in_force is None or self._publisher.in_force.assignment is None:
             return False
-        others = (self._reports.newest(one) for one in self._ready() if one not in self._silent)
-        taken = {partition for report in others if report is not None for partition in report.partitions}
-        own = [one for one, owner in self._publisher.in_force.assignment.items() if owner == name and one not in taken]
-        return any(self._loads.advanced(partition, HUNG_AFTER_S) for partition in own)
+        reports = (self._reports.newest(other) for other in self._ready() if other not in self._silent)
+        others = {partition for report in reports if report is not None for partition in report.partitions}
+        own = {part for part, owner in self._publisher.in_force.assignment.items() if owner == name} - others
+        return any(self._loads.has_advanced(partition, HUNG_AFTER_S) for partition in own)
 
     def _learn(self, replicas: Sequence[str]) -> None:
-        """Learn μ from reports. A replica that returns under an old name is another one."""
+        """Learn service rates from reports. A replica that restarts under its old name is learned from scratch."""
         self._service_rates.keep(replicas)
-        newest = (self._reports.newest(name) for name in replicas if self._scaler.ready(name))
+        newest = (self._reports.newest(name) for name in replicas if self._scaler.is_ready(name))
         reports = [report for report in newest if report is not None]
         self._latencies = {report.replica: report.latencies for report in reports if report.latencies}
         for report in reports:
@@ -251,10 +250,10 @@ class LiveGroup:
         self._learned_rates = {name: round(self._service_rates.estimate(name).value, 1) for name in replicas}
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
-        """Return the owners as members report them, for plans that leave that to the group."""
+        """Return the owners that members report, for plans without an assignment."""
         members = [report for name in self._ready() if (report := self._reports.newest(name)) is not None]
         owners: dict[int, str] = {}
-        for report in sorted(members, key=lambda report: report.generation):  # the later generation has the last word
+        for report in sorted(members, key=lambda report: report.generation):  # the newest generation wins
             if report.state is ReplicaState.MEMBER:
                 owners |= dict.fromkeys(report.partitions, report.replica)
         unowned = [partition for partition in range(partitions) if partition not in owners]

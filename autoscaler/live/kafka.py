@@ -1,7 +1,7 @@
-"""The autoscaler's Kafka clients: the settings they share, and the check before it takes a group over.
+"""Settings of the autoscaler's Kafka clients, and the check before it takes over a group.
 
-The check comes before anything is written, so an autoscaler that cannot run neither fences the one that runs nor has a
-broker create topics.
+The check writes nothing. So an autoscaler that cannot run neither fences the running one nor makes a broker create
+topics.
 """
 
 import logging
@@ -16,8 +16,8 @@ from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.topics import CONTROL, ScaledGroup, qualified
 
 DEADLINE_S: Final = 10.0
-"""For brokers that are just starting, and for topics that were created a moment ago."""
-ASK_S: Final = 2.0
+"""Time for brokers that are just starting, and for topics that were just created."""
+DESCRIBE_TIMEOUT_S: Final = 2.0
 _log = logging.getLogger("autoscaler.librdkafka")
 _log.addHandler(logging.NullHandler())
 _log.propagate = False
@@ -26,8 +26,8 @@ _log.propagate = False
 def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return the connection's configuration with `settings` (property names with _ for .).
 
-    librdkafka's own log goes to the logger "autoscaler.librdkafka", silent without a handler: what matters arrives as
-    an error of a call, and is logged once, in our words.
+    librdkafka logs to "autoscaler.librdkafka", which is silent unless a handler is added. Each error that matters is
+    returned by a call, and logged once.
     """
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return connection.librdkafka() | {"logger": _log} | named
@@ -35,7 +35,7 @@ def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
 
 def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return a configuration for reading single partitions without joining a group."""
-    unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka demands a name
+    unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka requires one
     return client_config(
         connection,
         group_id=unused_group,
@@ -47,28 +47,29 @@ def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
-    """Return when Kafka and the topics are there, within `deadline_s`. Raises PreflightError.
+    """Wait until Kafka answers and the topics exist. Raises PreflightError after `deadline_s`.
 
-    follows_plans: a group of other members than PlanConsumers is refused.
+    follows_plans: reject a group with members that are no PlanConsumers.
     """
     needed = {scaled.topic_in(connection.namespace): TopicNeed(remedy="create it, or correct topic")}
-    for one in CONTROL:
-        needed[qualified(connection.namespace, one)] = TopicNeed(remedy="create it with tailpack topics create")
+    for topic in CONTROL:
+        needed[qualified(connection.namespace, topic)] = TopicNeed(remedy="create it with tailpack topics create")
     check_topics(connection, needed, deadline_s)
     if follows_plans:
         _check_group(connection, scaled.group_in(connection.namespace))
 
 
 def _check_group(connection: Connection, group: str) -> None:
-    """Refuse a group whose members place their partitions themselves; without the right to ask, accept it."""
+    """Reject a group whose members use another assignor. Without the right to describe the group, accept it."""
     admin = AdminClient(client_config(connection))
     try:
-        found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
+        answer = admin.describe_consumer_groups([group], request_timeout=DESCRIBE_TIMEOUT_S)[group]
+        found = answer.result(2 * DESCRIBE_TIMEOUT_S)
     except (KafkaException, TimeoutError):
         return
     other = "consumer" if found.type is ConsumerGroupType.CONSUMER else found.partition_assignor
     if found.members and other not in ("", ASSIGNOR):  # empty while the group rebalances
         raise PreflightError(
-            f"the group {group} follows no plans: its {len(found.members)} members are plain Kafka clients "
-            f"(assignor {other}); stop them (docs/tutorials/own-consumer.md), or name another group"
+            f"group {group} cannot be scaled: its {len(found.members)} members (assignor {other}) do not follow plans; "
+            f"stop them and start the consumer of docs/own-service.md, or set another group"
         )

@@ -1,8 +1,8 @@
-"""The port through which replicas are started, watched, stopped, and adopted after a restart of the autoscaler.
+"""The port that starts, observes, stops and adopts replicas.
 
 Adapters are in `launchers`. One contract suite tests them all: tests/support/launcher_contract.py.
-Nothing here waits: the autoscaler looks at its replicas every 20 ms. What is slow (an API server) is asked
-in the background with a deadline; until it answers an instance is pending, and what it answers is seen by `exit`.
+No call waits, because the autoscaler checks its replicas every 20 ms. A slow API server is queried in the background
+with a deadline. Until it answers, an instance is pending.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,111 +13,111 @@ from typing import Final, Protocol
 from contracts.progress import Progress
 from contracts.waiting import WaitTimeoutError, until
 
-LOOK_S: Final = 0.02
+POLL_S: Final = 0.02
 
 
 class LauncherError(Exception):
-    """Replicas cannot be looked after at all; says what, where, and what to do."""
+    """The launcher cannot work at all. The message names the place and the remedy."""
 
 
 @contextmanager
 def of_extra(extra: str) -> Iterator[None]:
-    """Within it what comes with an extra is imported. Raises LauncherError where that is not installed."""
+    """Raise LauncherError if a package of the extra is missing while the body imports it."""
     try:
         yield
     except ImportError as missing:
-        raise LauncherError(f"{missing.name} is not installed: in a clone, pip install '.[{extra}]'") from missing
+        raise LauncherError(f"{missing.name} is not installed; in a clone run: pip install '.[{extra}]'") from missing
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How an instance ended, or why it never ran."""
+    """How an instance exited, or why it never ran."""
 
-    how: str
-    clean: bool
-    """By itself, with status 0; or unknown."""
-    known: bool = True
-    """The exit status was seen."""
+    description: str
+    is_clean: bool
+    """It exited by itself with status 0, or its status is unknown."""
+    is_status_known: bool = True
+    """The exit status could be read."""
 
 
 class Instance(Protocol):
-    """One start of one replica: a process, a pod. Ended for good once `exit` says so."""
+    """One start of one replica: a process or a pod. It never runs again once `exit` has returned a result."""
 
     @property
-    def where(self) -> str:
-        """What an operator would look for: `pid 4711`."""
+    def description(self) -> str:
+        """How an operator finds it, for example `pid 4711`."""
 
     @property
-    def pending(self) -> str:
-        """Why it does not run yet although nothing is wrong, such as an image that is being pulled; empty: it runs."""
+    def pending_reason(self) -> str:
+        """Why it does not run yet, for example because its image is pulled; empty: it runs or has exited."""
 
     def exit(self) -> Exit | None:
-        """Return how it ended; None while it runs, or may."""
+        """Return how it exited; None: it runs, or its state is unknown."""
 
-    def wrote(self, report: Progress) -> bool:
-        """Tell whether a report is of this instance, and of no earlier or later one of that name."""
+    def is_source_of(self, report: Progress) -> bool:
+        """Return whether this instance wrote the report, not an earlier or later instance of that name."""
 
-    def ask_to_stop(self) -> None:
-        """Send SIGTERM: it drains and leaves. One that has ended ignores it; one that does not run yet never will."""
+    def terminate(self) -> None:
+        """Send SIGTERM, so that it drains and exits. An instance that does not run yet will never run."""
 
     def kill(self) -> None:
-        """End it at once, and keep trying while the API server is silent."""
+        """Kill it. Retries while the API server does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """What an earlier autoscaler has left under a name; it may have ended since."""
+    """An instance that an earlier autoscaler left running. It may have exited since."""
 
     name: str
     instance: Instance
     incarnation: str = ""
-    """How it reports itself, where that was written down."""
+    """Incarnation in its reports, if an autoscaler saved it."""
 
 
 class Launcher(Protocol):
-    """Starts replicas, one instance for a name at a time."""
+    """Starts replicas. Each name has at most one instance at a time."""
 
     @property
-    def trouble(self) -> str:
-        """The problem that keeps it from its work now, one sentence; empty: none."""
+    def problem(self) -> str:
+        """Current problem of the launcher, one sentence; empty: none."""
 
     @property
     def wanted(self) -> int:
-        """How many replicas others are to bring, as plans state it; 0: it starts and stops them itself."""
+        """Replica count for KEDA or an HPA, written into plans; 0: the launcher itself starts and stops replicas."""
 
     def start(self, name: str) -> Instance:
-        """Begin to start `name`. Raises OSError when it is known at once that it cannot; then nothing runs."""
+        """Start `name` in the background. Raises OSError on an immediate failure; then nothing runs."""
 
-    def remember(self, name: str, incarnation: str) -> None:
-        """Keep for a later autoscaler how the instance under `name` reports itself. Raises OSError."""
+    def save_incarnation(self, name: str, incarnation: str) -> None:
+        """Save the incarnation of `name` for a later autoscaler. Raises OSError."""
 
     def forget(self, name: str) -> None:
-        """Remove what is left of an instance that has ended."""
+        """Delete the records of an instance that has exited."""
 
     def find_orphans(self) -> Iterable[Orphan]:
-        """Return what an earlier autoscaler left, once, at the start; this may wait. Raises LauncherError."""
+        """Return the instances of an earlier autoscaler. Called once at the start; may wait. Raises LauncherError."""
 
     def last_log_line(self, name: str) -> str:
-        """Return the last line that the instance under `name` wrote; empty where there is none."""
+        """Return the last line that `name` logged; empty: none."""
 
     def close(self) -> None:
-        """Finish what is being done in the background. Replicas run on."""
+        """Finish the work in the background. Replicas keep running."""
 
 
-def stop_orphans(launcher: Launcher, patience_s: float) -> tuple[list[str], list[str]]:
-    """Stop every replica that an earlier autoscaler left; return the names of those that stopped, and of those killed.
+def stop_orphans(launcher: Launcher, timeout_s: float) -> tuple[list[str], list[str]]:
+    """Stop every replica that an earlier autoscaler left running. Return the names of those stopped and those killed.
 
-    Each commits, leaves the group and ends within `patience_s`, or is killed. The record of a killed one stays: by it
-    the next autoscaler reports to the group that this member is dead. Raises LauncherError.
+    A replica that has not exited after `timeout_s` is killed. Its record stays, so that the next autoscaler evicts
+    this member from the group. Raises LauncherError.
     """
-    running = {one.name: one.instance for one in launcher.find_orphans() if one.instance.exit() is None}
+    running = {orphan.name: orphan.instance for orphan in launcher.find_orphans() if not orphan.instance.exit()}
 
     def wait() -> None:
         with suppress(WaitTimeoutError):
-            until(lambda: all(one.exit() for one in running.values()), patience_s, "their end", LOOK_S)
+            until(lambda: all(one.exit() for one in running.values()), timeout_s, "all replicas have exited", POLL_S)
 
     for instance in running.values():
-        instance.ask_to_stop()
+        instance.terminate()
     wait()
     killed = [name for name, instance in running.items() if instance.exit() is None]
     for name in killed:

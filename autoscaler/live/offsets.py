@@ -1,9 +1,9 @@
-"""Where each partition ends and how far the group has committed, asked of the brokers.
+"""End offsets and committed offsets of one group, read from the brokers.
 
-Each leader is asked by itself: one that does not answer costs what is known of its own partitions, not of all.
+Each leader is queried separately, so a leader that does not answer affects only its own partitions.
 
-By a consumer that never joins, not by the admin client: in librdkafka 2.16 an admin request for a group's offsets whose
-connection drops aborts the whole process (use after free, librdkafka pull request 5397).
+The reader is a consumer that never joins, not an admin client: in librdkafka 2.16 an admin request for the offsets of a
+group aborts the process if its connection drops (use after free, librdkafka pull request 5397).
 """
 
 import math
@@ -23,41 +23,41 @@ from contracts.connection import Connection
 from contracts.topics import ScaledGroup
 
 EARLIEST: Final = -2
-"""In place of a timestamp, Kafka's protocol takes this for the beginning of a partition, and LATEST for its end."""
+"""Timestamp for the first offset in Kafka's protocol. LATEST stands for the end offset."""
 LATEST: Final = -1
-RECONNECT_AFTER: Final = 3
-"""Failed readings in a row before the client is made anew; then twice as many, and again: a login may take longer than
-the readings do, and a client that is closed within it never gets in."""
-MOST_PATIENCE: Final = 16 * RECONNECT_AFTER
+FAILURES_BEFORE_RECONNECT: Final = 3
+"""Consecutive failed readings before the client is re-created; doubled each time, because a login may take longer than
+these readings."""
+MAX_FAILURES_BEFORE_RECONNECT: Final = 16 * FAILURES_BEFORE_RECONNECT
 COUNT_EVERY_S: Final = 2.0
-"""How often the number of partitions is looked at: topics grow rarely, and the question costs a millisecond."""
+"""Interval of reading the number of partitions. Topics grow rarely, and the request takes a millisecond."""
 BEGINNINGS_EVERY_S: Final = 10.0
-"""How often the beginnings of partitions are asked for: logs are cut rarely. Where one ends before it, at once."""
+"""Interval of reading the first offsets. Logs are truncated rarely."""
 MIN_WAIT_S: Final = 0.05
 NO_LEADER: Final = -1
-AT_ONCE: Final = 500
-"""Partitions in a question. librdkafka's work grows with the square of their number: it takes half a second to ask for
-ten thousand at once, and a tenth of that for twenty times five hundred."""
+PARTITIONS_PER_REQUEST: Final = 500
+"""Most partitions in a request. librdkafka's time grows with the square of their number: 10,000 partitions take half a
+second in one request, a tenth of that in twenty requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """Of one partition, as far as they are known."""
+    """Offsets of one partition; None: unknown."""
 
     end: int | None
-    done: int | None
-    """Up to here the group has committed, or nothing is stored. A group that has not committed yet starts at the
-    beginning (its reset is `earliest`), so that is a known state."""
+    committed: int | None
+    """Next offset of the group. Without a commit it is the beginning, because the group's reset is `earliest`."""
     beginning: int | None = None
-    why: str = ""
+    problem: str = ""
+    """Why an offset is unknown."""
 
 
 class OffsetReader:
     """Reads the offsets of one topic and group.
 
-    partitions: how many the topic has at least. It may grow: the number is looked at from time to time.
-    connect: makes a consumer whose group id is the group's. It never subscribes, so it never is a member. It is made
-    anew after errors: a client can hold on to leaders and coordinators of before a restart of the brokers.
+    partitions: minimum number of partitions; the number is read every 2 s, because a topic may grow.
+    connect: creates a consumer with the id of the group. It never subscribes, so it is no member. It is re-created
+    after errors: after a restart of the brokers a client may keep outdated leaders and coordinators.
     """
 
     def __init__(
@@ -71,61 +71,61 @@ class OffsetReader:
     ) -> None:
         self._connect, self._clock, self._deadline_s = connect, clock, deadline_s
         self._consumer: Consumer | None = None
-        self._failures, self._patience = 0, RECONNECT_AFTER
+        self._failures, self._failures_allowed = 0, FAILURES_BEFORE_RECONNECT
         self._topic, self._least = topic, partitions
         self._counted_s = self._begun_s = -math.inf
         self.partitions = partitions
         self._leaders: Mapping[int, Sequence[int]] = {}
-        """Broker → partitions that it leads."""
+        """Broker id → partitions that it leads."""
         self._answering: frozenset[int] = frozenset()
-        """Leaders that answered when they were asked last."""
+        """Leaders that answered the last request."""
         self._beginnings: dict[int, int | str] = {}
 
     @classmethod
     def of(cls, connection: Connection, scaled: ScaledGroup, interval_s: float, partitions: int = 0) -> "OffsetReader":
-        """Return the reader of a group that is looked at every `interval_s`."""
+        """Return a reader for a group that is observed every `interval_s` seconds."""
         group, topic = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
         connect = partial(Consumer, client_config(connection, group_id=group, enable_auto_commit=False))
         return cls(connect, topic=topic, partitions=partitions, deadline_s=min(0.8, interval_s / 2))
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
-        """Ask for everything: when the end offsets arrived (seconds, by the clock), and all partitions by number.
+        """Return the arrival time of the end offsets (seconds, by the clock), and the offsets of all partitions.
 
-        Raises NotReadyError with the first reason where the end of no partition at all is known at the deadline.
+        Raises NotReadyError with the first problem if no end offset is known at the deadline.
         """
         try:
             if self._clock() - self._counted_s >= COUNT_EVERY_S:
-                self.count()
-            at_s, found = self._ask(self._connected())
-            if all(one.end is None for one in found):
-                raise NotReadyError(next((one.why for one in found if one.why), f"{self._topic} has no partitions"))
+                self.count_partitions()
+            at_s, found = self._read_all(self._connected())
+            problems = [partition.problem for partition in found if partition.problem]
+            if all(partition.end is None for partition in found):
+                raise NotReadyError(next(iter(problems), f"{self._topic} has no partitions"))
         except NotReadyError:
             self._failed()
             raise
-        if any(one.why for one in found):
+        if problems:
             self._failed()
         else:
-            self._failures, self._patience = 0, RECONNECT_AFTER
+            self._failures, self._failures_allowed = 0, FAILURES_BEFORE_RECONNECT
         return at_s, found
 
-    def ends(self) -> tuple[float, tuple[int | None, ...]]:
-        """Ask for the end offsets only: when they arrived (seconds, by the clock), and each partition's where known.
+    def read_ends(self) -> tuple[float, tuple[int | None, ...]]:
+        """Return the arrival time of the end offsets (seconds, by the clock), and each partition's end offset.
 
-        Only who answered the last `read` is asked: nobody waits for the others ten times a second.
-        Raises NotReadyError where none is known.
+        Queries only leaders that answered the last `read`. Raises NotReadyError if no end offset is known.
         """
         known: dict[int, int] = {}
         for leader in self._answering:
             with suppress(NotReadyError):
-                ask = self._connected().offsets_for_times
-                answered = self._asked(ask, self._leaders[leader], LATEST, "end", self._deadline_s / 4)
-                known |= {number: one for number, one in answered.items() if isinstance(one, int)}
+                request = self._connected().offsets_for_times
+                answer = self._query(request, self._leaders[leader], LATEST, "end", self._deadline_s / 4)
+                known |= {number: offset for number, offset in answer.items() if isinstance(offset, int)}
         if not known:
-            raise NotReadyError(f"end offsets of {self._topic}: none is known")
+            raise NotReadyError(f"end offsets of {self._topic}: no leader answered")
         return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
-    def count(self) -> int:
-        """Ask how many partitions the topic has, and who leads them; return how many. Raises NotReadyError."""
+    def count_partitions(self) -> int:
+        """Read the number of partitions and their leaders, and return the number. Raises NotReadyError."""
         try:
             described = self._connected().list_topics(self._topic, timeout=self._deadline_s / 2).topics[self._topic]
         except KafkaException as failed:
@@ -135,14 +135,14 @@ class OffsetReader:
         self._counted_s = self._clock()
         self.partitions = max(self._least, len(described.partitions))
         led = defaultdict[int, list[int]](list)
-        for number, one in sorted(described.partitions.items()):
-            if one.leader != NO_LEADER:
-                led[one.leader].append(number)
+        for number, partition in sorted(described.partitions.items()):
+            if partition.leader != NO_LEADER:
+                led[partition.leader].append(number)
         self._leaders, self._answering = led, self._answering & led.keys()
         return self.partitions
 
     def close(self) -> None:
-        """Leave the brokers. The next reading connects again."""
+        """Close the client. The next reading connects again."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
@@ -154,30 +154,30 @@ class OffsetReader:
     def _failed(self) -> None:
         self._counted_s = self._begun_s = -math.inf
         self._failures += 1
-        if self._failures == self._patience:
-            self._failures, self._patience = 0, min(2 * self._patience, MOST_PATIENCE)
+        if self._failures == self._failures_allowed:
+            self._failures, self._failures_allowed = 0, min(2 * self._failures_allowed, MAX_FAILURES_BEFORE_RECONNECT)
             self.close()
 
-    def _ask(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:
-        """Ask the coordinator, then each leader: first those that answered last time, who do not take long."""
+    def _read_all(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:
+        """Query the coordinator, then each leader. Leaders that answered last time come first: they are fast."""
         give_up_s = self._clock() + self._deadline_s
         every = range(self.partitions)
         try:
-            committed = self._asked(consumer.committed, every, OFFSET_INVALID, "committed", self._deadline_s / 2)
+            committed = self._query(consumer.committed, every, OFFSET_INVALID, "committed", self._deadline_s / 2)
         except NotReadyError as missing:
             committed = dict.fromkeys(every, missing.missing)
         if self._clock() - self._begun_s >= BEGINNINGS_EVERY_S:
             self._beginnings, self._begun_s = {}, self._clock()
         ends: dict[int, int | str] = {}
         answering = set()
-        for leader in sorted(self._leaders, key=lambda one: (one not in self._answering, one)):
+        for leader in sorted(self._leaders, key=lambda broker: (broker not in self._answering, broker)):
             led = self._leaders[leader]
             known = leader in self._answering or not self._answering
             left_s = max(MIN_WAIT_S, give_up_s - self._clock()) / (1 if known else 4)
             try:
                 if not self._beginnings.keys() >= set(led):
-                    self._beginnings |= self._asked(consumer.offsets_for_times, led, EARLIEST, "beginning", left_s)
-                ends |= self._asked(consumer.offsets_for_times, led, LATEST, "end", left_s)
+                    self._beginnings |= self._query(consumer.offsets_for_times, led, EARLIEST, "beginning", left_s)
+                ends |= self._query(consumer.offsets_for_times, led, LATEST, "end", left_s)
                 answering.add(leader)
             except NotReadyError as missing:
                 ends |= dict.fromkeys(led, missing.missing)
@@ -185,21 +185,22 @@ class OffsetReader:
         at_s, begun = self._clock(), self._beginnings
         return at_s, tuple(self._partition(n, begun.get(n), ends.get(n), committed.get(n)) for n in every)
 
-    def _asked(
-        self, ask: Callable[..., list[TopicPartition]], numbers: Sequence[int], at: int, what: str, timeout_s: float
+    def _query(
+        self, request: Callable[..., list[TopicPartition]], numbers: Sequence[int], at: int, what: str, timeout_s: float
     ) -> dict[int, int | str]:
-        """Ask a few hundred at a time, for `timeout_s` in all: partition → offset, or why it is unknown.
+        """Return partition → offset, or why it is unknown. All requests together take at most `timeout_s`.
 
-        Raises NotReadyError where nobody answers.
+        what: kind of offset, for messages. Raises NotReadyError without any answer.
         """
         give_up_s = self._clock() + timeout_s
         found: dict[int, int | str] = {}
         try:
-            for first in range(0, len(numbers), AT_ONCE):
-                places = [TopicPartition(self._topic, number, at) for number in numbers[first : first + AT_ONCE]]
-                for one in ask(places, timeout=max(MIN_WAIT_S, give_up_s - self._clock())):
-                    why = one.error and f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
-                    found[one.partition] = why or one.offset
+            for first in range(0, len(numbers), PARTITIONS_PER_REQUEST):
+                batch = numbers[first : first + PARTITIONS_PER_REQUEST]
+                places = [TopicPartition(self._topic, number, at) for number in batch]
+                for answer in request(places, timeout=max(MIN_WAIT_S, give_up_s - self._clock())):
+                    place, error = f"{self._topic}/{answer.partition}", answer.error
+                    found[answer.partition] = f"{what} offset of {place}: {error.str()}" if error else answer.offset
         except KafkaException as failed:
             raise NotReadyError(f"{what} offsets of {self._topic}: {failed.args[0].str()}") from failed
         return found
@@ -207,16 +208,16 @@ class OffsetReader:
     def _partition(
         self, number: int, beginning: int | str | None, end: int | str | None, committed: int | str | None
     ) -> PartitionOffsets:
-        """Turn the client's markers for "none" into types; what makes no sense is unknown."""
+        """Return the offsets, with None for the client's markers and for implausible values."""
         name = f"{self._topic}/{number}"
-        why = next((one for one in (end, beginning, committed) if isinstance(one, str)), "")
+        problem = next((one for one in (end, beginning, committed) if isinstance(one, str)), "")
         if end is None:
-            why = why or f"end offset of {name}: it has no leader"
+            problem = problem or f"end offset of {name}: it has no leader"
         start, last, done = (one if isinstance(one, int) else None for one in (beginning, end, committed))
         if start is not None and last is not None and (start < 0 or last < start):
-            why, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
+            problem, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
         if done is not None and done != OFFSET_INVALID and (done < 0 or (last is not None and done > last)):
-            why, done = f"lag of {name}: committed offset {done}, end {last}", None
+            problem, done = f"lag of {name}: committed offset {done} is not between 0 and the end offset {last}", None
         if done is not None:
             done = start if done == OFFSET_INVALID else max(done, start or 0)
-        return PartitionOffsets(last, done, start, why)
+        return PartitionOffsets(last, done, start, problem)

@@ -1,55 +1,55 @@
-"""From what is wanted to what is in force: writes each plan as soon as it can be carried out, and journals it."""
+"""The publisher: writes the intended plan as soon as it is feasible, and journals it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
-from autoscaler.live.progress_reader import Uptake
+from autoscaler.live.progress_reader import PlanAdoption
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
 from autoscaler.packing.owners import count_moves, spread_by_count
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
-REPAIR: Final = "repair"
-"""Action of a plan that no policy asked for: a replica died, could not start, or is back."""
-COUNT: Final = "count"
-"""Action of a plan that repeats the one before, with another count of replicas that others bring."""
-REPEAT: Final = "repeat"
-"""Action of a plan that repeats the one before, because a member did not take that."""
-_WRITE_AGAIN_S: Final = 0.5
+ACTION_REPAIR: Final = "repair"
+"""Action of a plan without a decision: a replica died, could not start, or is ready again."""
+ACTION_COUNT: Final = "count"
+"""Action of a plan that changes only the replica count that KEDA or an HPA is to start."""
+ACTION_REPEAT: Final = "repeat"
+"""Action of a plan that is written again because a member did not adopt it."""
+_RETRY_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the group shall become, and why."""
+    """The intended plan, and why."""
 
     plan: Plan
     action: str
     reason: str
-    carried_out: bool = False
-    """It was in force, whole."""
+    was_in_force: bool = False
+    """The complete plan was in force once."""
 
 
-class _Due(NamedTuple):
-    """A plan that is to be written now."""
+class _DuePlan(NamedTuple):
+    """A plan to write now."""
 
     plan: Plan
     action: str
     reason: str
     evictions: tuple[Eviction, ...]
     grace_s: float
-    whole: bool = False
-    """It is the intent, not what is feasible of it."""
+    is_complete: bool = False
+    """It is the whole intended plan, not only its feasible part."""
 
 
 class Publisher:
-    """What the group shall become, and its way into the plan log.
+    """Holds the intended plan and writes it to the plan log.
 
-    grace_s: for so long the partitions of a replica that died wait for its return; then they go to the others.
-    uptake: looks whether members take the plans; one that is not taken is written again.
-    trouble: called with what is wrong with the plans now, empty when nothing is.
+    grace_s: how long the partitions of a dead replica wait for its restart before they go to other replicas.
+    adoption: observes whether members adopt the plans; a plan that is not adopted is written again.
+    report_problem: called with the current problem of the plans; empty: none.
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class Publisher:
         record: Callable[[JournalEntry], None],
         clock: Callable[[], float],
         *,
-        uptake: Uptake,
-        trouble: Callable[[str], None],
+        adoption: PlanAdoption,
+        report_problem: Callable[[str], None],
         grace_s: float = 0.0,
     ) -> None:
         self._log, self._scaler, self._record, self._clock = log, scaler, record, clock
-        self._uptake, self._trouble, self._grace_s = uptake, trouble, grace_s
+        self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
         self.intent: Intent | None = None
-        """What the group is on its way to; equal to the plan in force once it has got there."""
+        """The intended plan; equal to the plan in force once it was written completely."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -75,37 +75,36 @@ class Publisher:
         return self._log.newest
 
     def want(self, plan: Plan, action: str, reason: str) -> None:
-        """From now on work towards `plan`; that replaces what was wanted before."""
+        """Replace the intended plan."""
         self.intent = Intent(plan, action, reason)
 
-    def publish_if_due(self, epoch_seen: int, epochs: Mapping[str, int]) -> None:
-        """Write the wanted plan once all its replicas could join; if one of them is absent, what is feasible.
+    def publish_if_due(self, highest_epoch: int, epochs: Mapping[str, int]) -> None:
+        """Write the intended plan once all its replicas are ready, or its feasible part if one is absent.
 
-        epoch_seen: the highest that a replica has reported; epochs grow beyond it. epochs: member → plan that its
-        assignment was made from, of those who have reported lately. Raises FencedError.
+        highest_epoch: highest epoch that a replica has reported; new epochs are above it. epochs: member → epoch of the
+        plan that its assignment was made from, for members with recent reports. Raises FencedError.
         """
-        self._uptake.look(self.in_force, {name: epoch for name, epoch in epochs.items() if self._scaler.ready(name)})
-        self._trouble(self._unwritten or self._uptake.why_late())
+        ready = {name: epoch for name, epoch in epochs.items() if self._scaler.is_ready(name)}
+        self._adoption.observe(self.in_force, ready)
+        self._report_problem(self._unwritten or self._adoption.describe_laggards())
         intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:
             return
         due = self._due(intent) or self._recount(intent) or self._repetition()
         if due is None:
             return
-        self._log.stay_above(epoch_seen)
-        plan, wanted = due.plan, self._scaler.launcher.wanted
+        self._log.stay_above(highest_epoch)
+        plan, write, wanted = due.plan, self._log.write, self._scaler.launcher.wanted
         try:
-            written = self._log.write(
-                plan.replicas, plan.assignment, due.reason, due.evictions, due.grace_s, wanted=wanted
-            )
+            written = write(plan.replicas, plan.assignment, due.reason, due.evictions, due.grace_s, wanted=wanted)
         except PlanNotWrittenError as failed:
-            self._write_after_s = self._clock() + _WRITE_AGAIN_S
+            self._write_after_s = self._clock() + _RETRY_S
             self._unwritten = str(failed)
             return
         self._unwritten = ""
         self._scaler.evictions[:] = [one for one in self._scaler.evictions if one not in due.evictions]
-        self.intent = replace(intent, carried_out=intent.carried_out or due.whole)
-        self._uptake.written(written)
+        self.intent = replace(intent, was_in_force=intent.was_in_force or due.is_complete)
+        self._adoption.on_written(written)
         self._record(
             PlanWritten(
                 at_us=written.at_us,
@@ -118,46 +117,45 @@ class Publisher:
             )
         )
 
-    def _due(self, intent: Intent) -> _Due | None:
-        """Return the plan that brings the group nearer to `intent`, None when there is nothing to write now."""
+    def _due(self, intent: Intent) -> _DuePlan | None:
         names = intent.plan.replicas
-        able = {name for name in names if self._scaler.ready(name)}
-        awaited = [name for name in names if self._awaited(name)] if able else []
+        ready = {name for name in names if self._scaler.is_ready(name)}
+        awaited = [name for name in names if self._awaited(name)] if ready else []
         evictions = tuple(self._scaler.evictions)
-        complete = len(able) == intent.plan.count
-        urgent = bool(evictions) or any(self._scaler.absent(name) for name in names)
-        plan = feasible(intent.plan, able.union(awaited)) if complete or urgent else None
+        complete = len(ready) == intent.plan.count
+        urgent = bool(evictions) or any(self._scaler.is_absent(name) for name in names)
+        plan = feasible_plan(intent.plan, ready.union(awaited)) if complete or urgent else None
         found = self.in_force
-        said = found and (set(found.replicas), found.assignment)
-        if plan is None or (not evictions and said == (set(plan.replicas), plan.assignment)):
+        current = found and (set(found.replicas), found.assignment)
+        if plan is None or (not evictions and current == (set(plan.replicas), plan.assignment)):
             return None
         grace_s = self._grace_s if awaited else 0.0
-        if complete and not intent.carried_out:
-            return _Due(plan, intent.action, intent.reason, evictions, grace_s, whole=True)
+        if complete and not intent.was_in_force:
+            return _DuePlan(plan, intent.action, intent.reason, evictions, grace_s, is_complete=True)
         reason = _why_partial(intent.plan, plan.replicas, awaited, evictions)
-        return _Due(plan, REPAIR, reason, evictions, grace_s, whole=complete)
+        return _DuePlan(plan, ACTION_REPAIR, reason, evictions, grace_s, is_complete=complete)
 
-    def _recount(self, intent: Intent) -> _Due | None:
-        """Return the plan in force with a new count, where others bring replicas by it.
+    def _recount(self, intent: Intent) -> _DuePlan | None:
+        """Return the plan in force with a new replica count, if KEDA or an HPA starts the replicas.
 
-        Before the first plan: what is feasible, as soon as one replica runs.
+        Before the first plan: the feasible part of the intended plan, as soon as one replica is ready.
         """
         wanted, found = self._scaler.launcher.wanted, self.in_force
         if found is not None:
             plan = Plan(found.replicas, found.assignment) if found.count != max(wanted, len(found.replicas)) else None
         else:
-            plan = feasible(intent.plan, {name for name in intent.plan.replicas if self._scaler.ready(name)})
+            plan = feasible_plan(intent.plan, {name for name in intent.plan.replicas if self._scaler.is_ready(name)})
         if not wanted or plan is None:
             return None
         evictions, grace_s = (found.evictions, found.grace_s) if found else ((), 0.0)
-        return _Due(plan, COUNT, f"{wanted} replicas are wanted", evictions, grace_s)
+        return _DuePlan(plan, ACTION_COUNT, f"{wanted} replicas are requested", evictions, grace_s)
 
-    def _repetition(self) -> _Due | None:
+    def _repetition(self) -> _DuePlan | None:
         found = self.in_force
-        if found is None or not self._uptake.repeat_is_due:
+        if found is None or not self._adoption.is_repeat_due:
             return None
-        reason = f"{self._uptake.why_late()}: written again"
-        return _Due(Plan(found.replicas, found.assignment), REPEAT, reason, found.evictions, found.grace_s)
+        reason = f"{self._adoption.describe_laggards()}; written again"
+        return _DuePlan(Plan(found.replicas, found.assignment), ACTION_REPEAT, reason, found.evictions, found.grace_s)
 
     def _awaited(self, name: str) -> bool:
         died_s = self._scaler.died_s(name)
@@ -165,11 +163,11 @@ class Publisher:
         return named and died_s is not None and self._clock() - died_s < self._grace_s
 
 
-def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
-    """Return `wanted` without the replicas that could not join now; None when none could.
+def feasible_plan(wanted: Plan, able: Collection[str]) -> Plan | None:
+    """Return `wanted` without the replicas that are not in `able`; None: no replica remains.
 
-    A plan never names a replica that could not join. Partitions of those that are missing go, one by one, to the
-    least loaded replica that is able, by count; everything else stays as wanted.
+    Each partition of a missing replica goes to the remaining replica with the fewest partitions. The other partitions
+    keep their owners.
     """
     replicas = tuple(name for name in wanted.replicas if name in able)
     if not replicas:
@@ -182,10 +180,10 @@ def feasible(wanted: Plan, able: Collection[str]) -> Plan | None:
 
 
 def extend_plan(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
-    """Return `plan` with an owner for every partition below `partitions`; those that have one keep it.
+    """Return `plan` with an owner for every partition below `partitions`. Existing owners stay.
 
-    Each new partition goes to the replica with the least Σλ. rates: partition → λ where known, events/s; a partition
-    of unknown λ, as a new one is, counts as the mean of the others.
+    Each new partition goes to the replica with the lowest total arrival rate. rates: partition → arrival rate (λ),
+    events/s; a partition without one, such as a new one, counts as the mean of the others.
     """
     if plan.assignment is None:
         return plan
@@ -199,14 +197,17 @@ def extend_plan(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan
     return Plan(plan.replicas, dict(sorted(owners.items())))
 
 
-def _why_partial(wanted: Plan, named: Collection[str], awaited: Collection[str], evictions: Sequence[Eviction]) -> str:
-    """Return why a plan was written that no policy asked for. awaited: dead replicas whose partitions wait for them."""
+def _why_partial(
+    wanted: Plan, named: Collection[str], awaited: Collection[str], evictions: tuple[Eviction, ...]
+) -> str:
+    """Return the reason of a plan without a decision. awaited: dead replicas whose partitions wait for a restart."""
+    dead = {eviction.replica for eviction in evictions}
     absent = [name for name in wanted.replicas if name not in named]
     if absent:
-        why = "dead" if any(one.replica in absent for one in evictions) else "stopping or not starting"
-        return f"without {', '.join(absent)}: {why}; its partitions go to the others"
+        listed = (f"{name} ({'dead' if name in dead else 'stopping or not starting'})" for name in absent)
+        return f"without {', '.join(listed)}; the other replicas get the partitions"
     if awaited:
-        return f"{', '.join(awaited)} died; its partitions wait for its return"
+        return f"{', '.join(awaited)} died; the partitions wait for the restart"
     if evictions:
-        return f"{', '.join(one.replica for one in evictions)} died as a member: no other waits for it"
+        return f"{', '.join(sorted(dead))} died and is evicted from the group"
     return f"all {wanted.count} replicas are ready again"

@@ -18,7 +18,7 @@ from contracts.validation import InvalidSettingsError
 
 @dataclass(frozen=True, kw_only=True)
 class Pages(Settings):
-    """Where health, plan and metrics are shown."""
+    """Address of the pages for health, plan and metrics."""
 
     http_host: str = setting("127.0.0.1")
     """Address of the pages; 0.0.0.0 in a container."""
@@ -34,16 +34,16 @@ class PolicyOptions(Settings):
     """Options of the policy: in a file a table, in the environment a JSON object such as {"patience_s": 5}."""
 
     def options(self) -> dict[str, Any]:
-        """Return them. Raises ValueError."""
+        """Return the decoded options. Raises ValueError."""
         try:
             return msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
         except msgspec.DecodeError as wrong:
             raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
 
-    def made(self, make: Callable[[], Policy]) -> Policy:
-        """Return the policy. Raises InvalidSettingsError, naming the settings, where `make` refuses."""
+    def create_policy(self, create: Callable[[], Policy]) -> Policy:
+        """Return the policy of `create`. Its ValueError becomes an InvalidSettingsError that names the settings."""
         try:
-            return make()
+            return create()
         except ValueError as wrong:
             where = "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
             raise InvalidSettingsError([f"{where}: {wrong}"]) from wrong
@@ -51,7 +51,7 @@ class PolicyOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesSettings(Settings):
-    """Where replicas are pods."""
+    """Deployment of the replicas, if they are pods."""
 
     kubernetes_deployment: str = setting("payment")
     """Deployment of the replicas; infra/k8s/base/payment.yaml is an example."""
@@ -64,7 +64,7 @@ class KubernetesSettings(Settings):
 
 
 def kubeconfig() -> str:
-    """Return the path as the environment has it now; Kubernetes' own client looks only once, when it is imported."""
+    """Return the path in the current environment. Kubernetes' client reads KUBECONFIG only at its import."""
     return os.environ.get("KUBECONFIG") or "~/.kube/config"
 
 
@@ -72,26 +72,25 @@ def kubeconfig() -> str:
 class AutoscalerSettings(
     Scaling, Target, Guards, Membership, EventCost, LiveSpeeds, PolicyOptions, Pages, ScaledGroup, KubernetesSettings
 ):
-    """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … and the sections that a scenario has.
+    """Settings of the live autoscaler: TAILPACK_POLICY, TAILPACK_HTTP_PORT, …, or the same names in a TOML file.
 
-    Or the same names in a TOML file. Replicas inherit the whole environment and these settings, so theirs are set here.
+    Replicas inherit the environment and these settings, so their settings belong here too.
     """
 
     payment_partitions: int = setting(0, "partitions", least=0)
-    """Least number of partitions of the topic, which may grow; 0: any."""
+    """Minimum number of partitions of the topic; 0: any. The topic may grow."""
     state_dir: str
-    """Folder for pid files and logs of the replicas, for one autoscaler at a time."""
+    """Folder for pid files and logs of the replicas. Only one autoscaler may use it at a time."""
     overhead_s: float = setting(0.012, "s", least=0)
-    """Latency of an event apart from waiting and service: twice the 6 ms (p99) of a quiet broker on one machine."""
+    """Latency of an event without waiting and service: twice the p99 (6 ms) of an idle broker on the same machine."""
     commit_age_s: float = setting(0.05, "s", least=0)
-    """Mean age of commits when lag is read: half of the commit interval."""
+    """Mean age of committed offsets when they are read: half the commit interval."""
     startup_s: float = setting(2.0, "s", least=0)
-    """Start-up time of a replica that is assumed until one was measured."""
+    """Assumed start-up time of a replica until one is measured."""
     taken_within_s: float = setting(12.0, "s", above=0)
-    """Time after which a member with an older plan is reported and the plan is written again. Longer than any
-    rebalance."""
+    """Time until a member with an older plan is reported and the plan is written again. Longer than a rebalance."""
     runtime: str = setting("", known=("", *RUNTIMES))
-    """Another runtime that does the work and places partitions itself; plans are then counts only."""
+    """Other runtime that processes the events and assigns partitions itself; plans then contain only a count."""
     launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))
     """Replicas are processes, pods of a Deployment (`kubernetes`), or pods that KEDA scales by the plan (`keda`)."""
     replica_module: str = setting("services.payment")
@@ -101,32 +100,36 @@ class AutoscalerSettings(
     replica_client_properties: str = setting("")
     """Client properties of the replicas; empty: those of the autoscaler."""
     replica_prefix: str = setting(REPLICA_PREFIX)
-    """Replicas are named prefix-0, prefix-1, … in TAILPACK_REPLICA."""
+    """Replicas get the names prefix-0, prefix-1, … in TAILPACK_REPLICA."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the sections' rules and: a partition for each of the first replicas, a delivery that is ours."""
+        """Return the rules of all sections and of the live autoscaler."""
         own = (
-            ("initial_replicas", _enough_partitions),
+            ("initial_replicas", _has_enough_partitions),
             MIN_SERVICE_TIME,
             PLAN_PROTOCOL_ONLY,
-            ("speeds", _alike_in_pods),
-            ("slow_factor", _told_when),
+            ("speeds", _are_equal_in_pods),
+            ("slow_factor", _needs_processes),
         )
         return (*super().rules(), *own)
 
 
-def _alike_in_pods(values: Values) -> str | None:
+def _are_equal_in_pods(values: Values) -> str | None:
     pods, differ = values["launcher"] in ("kubernetes", "keda"), len({*values["speeds"]}) > 1
-    return "pods of one Deployment are alike; launcher must be processes" if pods and differ else None
+    return (
+        "must be equal, because pods of one Deployment are equal; or set launcher = processes"
+        if pods and differ
+        else None
+    )
 
 
-def _told_when(values: Values) -> str | None:
-    sees = values["slow_factor"] == 1 or values["launcher"] == "processes"
-    return None if sees else "is from a second of the load, which only processes of this machine see begin"
+def _needs_processes(values: Values) -> str | None:
+    is_valid = values["slow_factor"] == 1 or values["launcher"] == "processes"
+    return None if is_valid else "must be 1 unless launcher = processes: pods do not learn when the load starts"
 
 
-def _enough_partitions(values: Values) -> str | None:
+def _has_enough_partitions(values: Values) -> str | None:
     partitions, first = values["payment_partitions"], values["initial_replicas"]
     too_many = partitions and first > partitions
-    return f"is more than the {partitions} partitions; the rest would own nothing" if too_many else None
+    return f"must not exceed the {partitions} partitions: more replicas would own none" if too_many else None

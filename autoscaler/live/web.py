@@ -1,4 +1,4 @@
-"""What the autoscaler's pages show: health, plan, decisions and metrics. Read only."""
+"""The autoscaler's pages: health, plan, decisions and metrics. Read-only."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,47 +18,48 @@ MAX_DECISIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the pages show. Each function returns plain data, is called from the web thread, and must not wait."""
+    """Data of the pages. Each function is called from the web thread, returns plain data and must not wait."""
 
     last_tick: Callable[[], tuple[int, float]]
-    """Ticks taken, and the age of the last one in seconds."""
+    """Number of ticks, and age of the last one in seconds."""
     plan: Callable[[], Mapping[str, Any]]
     registry: CollectorRegistry
     tick_limit_s: float
     decisions: Callable[[int], list[Any]] = lambda _: []
-    troubles: Callable[[], Mapping[str, str]] = dict
-    unwell: Callable[[], str] = str
-    """The problem that keeps the autoscaler from its work; empty: there is none."""
-    unready: Callable[[], str] = str
-    """The same, for a problem that a restart does not fix."""
+    problems: Callable[[], Mapping[str, str]] = dict
+    unhealthy_reason: Callable[[], str] = str
+    """Problem that stops the autoscaler from doing its work; empty: none."""
+    not_ready_reason: Callable[[], str] = str
+    """The same, for a problem that a restart does not fix: /livez stays 200."""
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
 
 
-def health(source: Source, *, of_life: bool = False) -> Answer:
-    """200 while the last tick is recent and the policy decides: a controller that does neither protects nobody.
+def health(source: Source, *, is_liveness: bool = False) -> Answer:
+    """Return 200 while ticks are recent and the policy decides, else 503 with the reason.
 
-    A controller that copes with a problem is `degraded`, and names it: a restart fixes nothing.
-    of_life: a problem outside of it, for which it cannot lead, makes it no less alive.
+    A controller that works in spite of a problem is `degraded` (200), because a restart would not help.
+    is_liveness: ignore reasons that a restart does not fix.
     """
     ticks, age_s = source.last_tick()
-    troubles, why = dict(source.troubles()), source.unwell() or ("" if of_life else source.unready())
+    problems = dict(source.problems())
+    reason = source.unhealthy_reason() or ("" if is_liveness else source.not_ready_reason())
     if ticks == 0:
-        why = "no tick yet"
+        reason = "no tick yet"
     elif age_s > source.tick_limit_s:
-        why = "the last tick is too long ago"
+        reason = f"the last tick is older than {source.tick_limit_s:g} s"
     body: dict[str, Any] = {
-        "status": why or ("degraded" if troubles else "ok"),
+        "status": reason or ("degraded" if problems else "ok"),
         "ticks": ticks,
         "last_tick_age_s": round(age_s, 3),
         "limit_s": source.tick_limit_s,
     }
-    body |= {"troubles": troubles} if troubles else {}
-    return Answer(msgspec.json.encode(body), "503 Service Unavailable" if why else "200 OK")
+    body |= {"problems": problems} if problems else {}
+    return Answer(msgspec.json.encode(body), "503 Service Unavailable" if reason else "200 OK")
 
 
 def decisions(source: Source, query: str) -> Answer:
-    """The newest decisions, newest first; ?limit=1 … 100."""
+    """Return the newest decisions, newest first. query: limit=1 to 100 (default 100)."""
     text = parse_qs(query).get("limit", [str(MAX_DECISIONS)])[-1]
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DECISIONS:
         return http_error("400 Bad Request", f"limit must be an integer from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
@@ -72,14 +73,14 @@ def _json(data: Any) -> Answer:
 PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
     "/": ("this list", lambda source, query: _json({path: text for path, (text, _) in PAGES.items()})),
     "/healthz": (
-        "200 while ticks are recent and the policy decides, else 503; what is wrong",
+        "200 while ticks are recent and the policy decides, else 503; lists all problems",
         lambda source, query: health(source),
     ),
-    "/livez": ("the same, but 200 where a restart fixes nothing", lambda source, query: health(source, of_life=True)),
-    "/plan": ("plan in force and plan wanted", lambda source, query: _json(source.plan())),
+    "/livez": ("like /healthz, but 200 if a restart is no help", lambda source, _: health(source, is_liveness=True)),
+    "/plan": ("the plan in force and the intended plan", lambda source, query: _json(source.plan())),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
     "/targets": (
-        "where the replicas' metrics are, as Prometheus' http_sd_configs wants it",
+        "metric addresses of the replicas, for Prometheus' http_sd_configs",
         lambda source, query: _json([{"targets": source.targets(), "labels": {}}]),
     ),
     "/metrics": (
@@ -90,13 +91,13 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
 
 
 def respond(source: Source, path: str, query: str) -> Answer:
-    """Return the answer to one request; problems are JSON {"error": …} with a fitting status."""
+    """Return the answer to one request. Errors are JSON {"error": …} with status 404 or 400."""
     return PAGES[path][1](source, query) if path in PAGES else not_found(path, PAGES)
 
 
 @contextmanager
 def serving(source: Source, settings: Pages) -> Iterator[Callable[[], object]]:
-    """Bind the port, if one is set; yield what begins to answer; close the pages at the end. Raises PortTakenError."""
+    """Bind the port, if one is set. Yields the function that starts answering. Raises PortTakenError."""
     if not settings.http_port:
         yield lambda: None
         return

@@ -1,1 +1,1 @@
-"""The autoscaler beside a group that somebody else scales: it reads, decides, acts on nothing, says what that saves."""
+"""The shadow: it runs a policy next to a group that another autoscaler scales, and reports what would be saved."""

@@ -1,7 +1,7 @@
-"""tailpack shadow, python -m autoscaler.shadow: watch a group that others scale, and report what would be done.
+"""`tailpack shadow`, `python -m autoscaler.shadow`: observe a group, and report what a policy would do and save.
 
-It reads offsets and members, writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then the
-last line on standard output summarises what would have been saved.
+It reads offsets and members. It writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then
+the last line on standard output is the summary.
 """
 
 import logging
@@ -15,21 +15,21 @@ from threading import Event
 from typing import Any
 
 from autoscaler.controller import Controller
-from autoscaler.live.composition import TICKS_MISSED
-from autoscaler.live.journal import KEPT, LiveJournal
+from autoscaler.live.composition import MAX_MISSED_TICKS
+from autoscaler.live.journal import MAX_RECENT_DECISIONS, LiveJournal
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
-from autoscaler.live.metrics import Shown
+from autoscaler.live.metrics import MetricSet
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.troubles import LASTING, Troubles, status_of
+from autoscaler.live.problems import PERSISTENT_TICKS, Problems, exit_status_of
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import PolicyConfig
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from autoscaler.shadow import settings as declared
-from autoscaler.shadow.seen import CommittedRates, MemberReader
+from autoscaler.shadow.measurements import CommittedRates, MemberReader
 from autoscaler.shadow.settings import ShadowSettings
-from autoscaler.shadow.would_be import WouldBeGroup
+from autoscaler.shadow.shadow_group import ShadowGroup
 from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
@@ -38,11 +38,11 @@ log = logging.getLogger("shadow")
 
 
 def main(config: Path | None = None) -> int:
-    """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. config: a TOML file; the environment overrides it. Returns the exit code."""
     policies: list[Policy] = []
 
-    def make(told: ShadowSettings) -> None:
-        policies.append(told.made(lambda: PolicyConfig(told, told, told, told.options()).policy()))
+    def make(own: ShadowSettings) -> None:
+        policies.append(own.create_policy(lambda: PolicyConfig(own, own, own, own.options()).policy()))
 
     def run() -> int:
         connection, settings = read_settings(os.environ, ShadowSettings, config, make)
@@ -53,35 +53,35 @@ def main(config: Path | None = None) -> int:
         sys.stdout.write(f"{shadow.summary()}\n")
         return 0
 
-    return status_of(log, run)
+    return exit_status_of(log, run)
 
 
 class Shadow:
-    """One shadow with everything around it."""
+    """The shadow with its clients and pages."""
 
     def __init__(self, connection: Connection, settings: ShadowSettings, policy: Policy) -> None:
-        """Make the clients; nothing is asked yet. Raises KafkaException (the client's settings)."""
+        """Create the clients without a request. Raises KafkaException for invalid client settings."""
         self.stop = Event()
         self._settings = settings
         topic, name = settings.topic_in(connection.namespace), settings.group_in(connection.namespace)
         self._name = f"{name} on {topic}"
-        self._shown = Shown(vars(declared).values())
-        flags = self._shown[declared.TROUBLE]
-        self._troubles = Troubles(log.warning, lambda what, is_so: flags.labels(what).set(is_so))
+        self._metrics = MetricSet(vars(declared).values())
+        condition = self._metrics[declared.CONDITION]
+        self._problems = Problems(log.warning, lambda name, has_problem: condition.labels(name).set(has_problem))
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s)
         self._loads = LoadReader(self._offsets)
         self._members = MemberReader(connection, name, topic)
-        self._group = WouldBeGroup(
+        self._group = ShadowGroup(
             self._loads,
-            self._members.look,
+            self._members.read,
             CommittedRates(settings.member_rate),
             prefix=REPLICA_PREFIX,
             startup_s=settings.member_startup_s,
             rebalance_time_s=settings.rebalance_time_s,
             latency_target_s=settings.latency_target_s,
         )
-        self._recent: deque[TickRecord] = deque(maxlen=KEPT)
-        journal = LiveJournal(self._record, self._group.status, policy.name, self._troubles)
+        self._recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
+        journal = LiveJournal(self._record, self._group.status, policy.name, self._problems)
         self._controller = Controller(self._group, policy, journal)
         self._loop = Loop(
             self._tick,
@@ -89,58 +89,60 @@ class Shadow:
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=self.stop,
-            urgent=partial(self._troubles.asked, "watch", self._controller.urgent, fatal=MemoryError),
+            urgent=partial(self._problems.query, "watch", self._controller.urgent, fatal=MemoryError),
         )
 
     def run(self) -> None:
-        """Watch until told to stop. Raises PortTakenError."""
+        """Observe until `stop` is set. Raises PortTakenError."""
         source = Source(
             last_tick=self._loop.last_tick,
             plan=self._page,
             decisions=lambda limit: list(self._recent)[: -limit - 1 : -1],
-            registry=self._shown.registry,
-            tick_limit_s=TICKS_MISSED * self._settings.decision_interval_s,
-            troubles=lambda: self._troubles.now,
-            unwell=lambda: self._troubles.unwell,
+            registry=self._metrics.registry,
+            tick_limit_s=MAX_MISSED_TICKS * self._settings.decision_interval_s,
+            problems=lambda: self._problems.current,
+            unhealthy_reason=lambda: self._problems.unhealthy_reason,
         )
         try:
-            with serving(source, self._settings) as begin:
-                begin()
+            with serving(source, self._settings) as start:
+                start()
                 self._loop.run()
         finally:
             self._offsets.close()
 
     def summary(self) -> str:
-        """Say in one line what was and what would have been."""
-        minutes = self._group.watched_s / 60
+        """Return the comparison in one line."""
+        minutes = self._group.compared_s / 60
         if not minutes:
-            why = "; ".join(self._troubles.now.values()) or "too short"
-            return f"{self._name}: nothing was compared: {why}"
-        was, would = self._group.actual, self._group.would_be
-        saved = (was.replica_s - would.replica_s) / 60
-        share = f", {saved / (was.replica_s / 60):+.0%}" if was.replica_s else ""
+            reason = "; ".join(self._problems.current.values()) or "the run was too short"
+            return f"{self._name}: no comparison: {reason}"
+        actual, shadow = self._group.actual, self._group.shadow
+        saved = (actual.replica_s - shadow.replica_s) / 60
+        share = f", {saved / (actual.replica_s / 60):+.0%}" if actual.replica_s else ""
         return (
-            f"{self._name}, {minutes:.1f} minutes: {was.replica_s / 60:.1f} replica-minutes were used, "
-            f"{would.replica_s / 60:.1f} would have been (saved {saved:.1f}{share}); events waited longer than "
-            f"{self._settings.latency_target_s:g} s for {was.late_s:.0f} s, and would have for {would.late_s:.0f} s"
+            f"{self._name}, {minutes:.1f} minutes: the group used {actual.replica_s / 60:.1f} replica-minutes, "
+            f"the shadow {shadow.replica_s / 60:.1f} (saved {saved:.1f}{share}); the oldest event waited longer than "
+            f"{self._settings.latency_target_s:g} s for {actual.late_s:.0f} s, in the shadow for {shadow.late_s:.0f} s"
         )
 
     def _tick(self) -> None:
-        self._troubles.survived("tick", self._controller.tick, fatal=MemoryError, unwell_after=LASTING)
-        self._troubles.tell("members", self._members.trouble)
-        self._shown[declared.WATCHED].set(self._group.watched_s)
-        self._shown[declared.SERVICE_RATE].set(self._group.status().service_rate)
-        for of, account in (("group", self._group.actual), ("would_be", self._group.would_be)):
-            self._shown[declared.REPLICAS].labels(of).set(account.replicas)
-            self._shown[declared.LAG].labels(of).set(account.lag_s)
-            self._shown[declared.MINUTES].labels(of).set(account.replica_s / 60)
-            self._shown[declared.LATE].labels(of).set(account.late_s)
+        self._problems.run_step("tick", self._controller.tick, fatal=MemoryError, unhealthy_after=PERSISTENT_TICKS)
+        self._problems.report("members", self._members.problem)
+        self._metrics[declared.COMPARED].set(self._group.compared_s)
+        self._metrics[declared.SERVICE_RATE].set(self._group.status().service_rate)
+        for of, account in (("group", self._group.actual), ("would_be", self._group.shadow)):
+            self._metrics[declared.REPLICAS].labels(of).set(account.replicas)
+            self._metrics[declared.LAG].labels(of).set(account.lag_s)
+            self._metrics[declared.MINUTES].labels(of).set(account.replica_s / 60)
+            self._metrics[declared.LATE].labels(of).set(account.late_s)
 
     def _record(self, entry: JournalEntry) -> None:
         assert isinstance(entry, TickRecord)
         self._recent.append(entry)
-        self._shown[declared.DECISIONS].labels(entry.action).inc()
-        self._troubles.tell("comparison", f"waits for the {entry.missing}" if entry.missing else "", after=LASTING)
+        self._metrics[declared.DECISIONS].labels(entry.action).inc()
+        self._problems.report(
+            "comparison", f"waiting for the {entry.missing}" if entry.missing else "", after=PERSISTENT_TICKS
+        )
 
     def _page(self) -> dict[str, Any]:
         plan = self._group.plan

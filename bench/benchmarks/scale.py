@@ -128,7 +128,7 @@ class _Group:
         def done() -> bool:
             for name, one in self._members.items():
                 if found := one.exit():
-                    raise BenchError(f"{name} ended: {found.how}: {self._launcher.last_log_line(name)}")
+                    raise BenchError(f"{name} ended: {found.description}: {self._launcher.last_log_line(name)}")
             return condition()
 
         until(done, within_s, what)

@@ -158,7 +158,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
             ),
             panel("Plan taken by all", "s", *typical("tailpack_plan_adoption_seconds")),
             panel("Plans written", "short", ("{{action}}", "tailpack_plans_total")),
-            panel("In trouble", "short", ("{{what}}", "tailpack_condition")),
+            panel("In trouble", "short", ("{{type}}", "tailpack_condition")),
             panel("Leading", "short", ("{{instance}}", "tailpack_leading")),
             panel(
                 "Ticks",

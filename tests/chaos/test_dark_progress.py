@@ -25,7 +25,7 @@ def test_without_the_progress_topic_nobody_is_killed_and_the_group_still_grows(
         autoscaler.wait_for_tick(lambda tick: tick.partitions, "an observation")
         before = autoscaler.pids()
         client.delete_topics([name])[name].result(60)
-        wait_for(lambda: "reports" in autoscaler.get("/healthz").get("troubles", {}), "it says that nobody reports")
+        wait_for(lambda: "reports" in autoscaler.get("/healthz").get("problems", {}), "it says that nobody reports")
         assert autoscaler.get("/healthz")["status"] == "degraded"
         dark = autoscaler.ticks()[-1].tick
         autoscaler.wait_for_tick(

@@ -142,7 +142,7 @@ def test_while_kafka_is_away_it_answers_with_the_last_plan_and_says_so(
         private_broker.stop()
         status, said = wait_for(lambda: (found := keda.health())[1]["status"] == "degraded" and found, "the trouble")
         assert status == 200, "a restart would forget the plan and mend nothing"
-        assert said["troubles"]["plans"].endswith("; plan 1 stays in force")
+        assert said["problems"]["plans"].endswith("; plan 1 stays in force")
         assert keda.metric() == 3
         private_broker.start()
         wait_for(lambda: keda.health()[1]["status"] == "ok", "the end of the trouble")

@@ -30,7 +30,7 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
 
         wait_for(unwell, "it says that it is unwell, and why")
         with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=DEADLINE_S) as metrics:
-            assert b'tailpack_condition{what="policy"} 1.0' in metrics.read()
+            assert b'tailpack_condition{type="policy"} 1.0' in metrics.read()
 
         for partition in range(PARTITIONS):
             produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"{}"] * 500, partition=partition)
@@ -43,7 +43,7 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
         autoscaler.process.terminate()
         code, said = autoscaler.ended()
     assert code == 0
-    assert "policy: UNWELL: tail-aware failed" in said
+    assert "policy: unhealthy: tail-aware failed" in said
     assert len(said.splitlines()) < 10, "said once, not at each tick"
 
 

@@ -92,7 +92,7 @@ def test_without_a_journal_it_controls_on_and_says_so(autoscaler: Autoscaler) ->
     psutil.Process(autoscaler.pids()["payment-1"]).kill()
     assert autoscaler.wait_for_plan(2)[1].replicas == ("payment-0",)
     why = wait_for(lambda: trouble(autoscaler, "journal"), "the trouble on the health page")
-    assert "no broker has taken a record for" in why
+    assert "no broker has acknowledged a record for" in why
     create_topics(autoscaler.kafka, autoscaler.namespace, 4)
     wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "the end of the trouble")
     wait_for(lambda: any(tick.partitions for tick in autoscaler.ticks()), "a tick that is told whole")
@@ -127,7 +127,7 @@ def test_a_plan_that_a_member_reads_and_does_not_take_is_told_and_written_again(
     with Autoscaler(kafka, namespace, tmp_path / "state", more=deaf) as autoscaler:
         autoscaler.wait_for_plan(2)
         why = wait_for(lambda: trouble(autoscaler, "plans"), "the trouble on the health page")
-        assert "is not taken within 2 s by payment-1 (serves by 0)" in why
+        assert "was not adopted within 2 s by payment-1 (serves by plan 0)" in why
         plans = autoscaler.wait_for_plan(3)
         assert [plan.epoch for plan in plans] == [1, 2, 3]
         assert plans[0].assignment == plans[1].assignment == plans[2].assignment
@@ -149,7 +149,7 @@ def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Pa
 
 def trouble(autoscaler: Autoscaler, where: str) -> str | None:
     """What the health page says of that trouble; there may be others on a busy machine."""
-    said: str | None = autoscaler.get("/healthz").get("troubles", {}).get(where)
+    said: str | None = autoscaler.get("/healthz").get("problems", {}).get(where)
     return said
 
 

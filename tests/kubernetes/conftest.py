@@ -109,8 +109,8 @@ def _there(tools: Path, target: str) -> str:
 
 
 def _answers() -> bool:
-    asked = ["kubectl", "version", "--request-timeout=10s"]
-    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    command = ["kubectl", "version", "--request-timeout=10s"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _said(command: list[str], told: Mapping[str, str] | None = None) -> str:

@@ -23,8 +23,8 @@ def test_the_way_to_gke_but_for_its_nodes(kubernetes: str, report_image: str, tm
     context = Cluster().kubectl("config", "current-context").decode().strip()
     there = {"CONTEXT": context, "REGISTRY": registry, "OVERLAY": "infra/k8s/overlays/kind"}
     assert "brings its own Kafka" in script(there, "kafka")
-    asked = ("w1", "--policy", "tail-aware", "--duration", "20s", "--out", str(tmp_path / "out"))
-    script(there, "run", *asked, "--into", str(tmp_path))
+    arguments = ("w1", "--policy", "tail-aware", "--duration", "20s", "--out", str(tmp_path / "out"))
+    script(there, "run", *arguments, "--into", str(tmp_path))
     (folder,) = (tmp_path / "out").iterdir()
     result = Result.load(folder)
     assert (result.policy, result.seed, result.duration_s) == ("tail-aware", 1, 20)

@@ -10,7 +10,7 @@ from kafka_helpers import read_all, wait_for
 from payment_load import PaymentLoad, repeats
 from pods import Deployed, kubectl
 
-from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA
+from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA
 from bench.cluster import MANIFESTS
 from contracts.journal import JournalRecord, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord
@@ -71,10 +71,10 @@ def test_pods_follow_the_plan_and_only_who_has_drained_goes(tailpack: Deployed) 
     assert not [one for one in changes if one.change in (ReplicaChange.DIED, ReplicaChange.START_FAILED)]
     drained = {one.replica for one in changes if one.change is ReplicaChange.DRAINED}
     for pod in gone:
-        assert seen[pod].get(COST) == CHEAPEST, pod
+        assert seen[pod].get(DELETION_COST) == LOWEST_COST, pod
         assert seen[pod][REPLICA] in drained
-    asked = {(one["verb"], one["objectRef"].get("subresource", "")) for one in tailpack.asked_of_api()}
-    assert ("patch", "scale") not in asked
+    requests = {(one["verb"], one["objectRef"].get("subresource", "")) for one in tailpack.asked_of_api()}
+    assert ("patch", "scale") not in requests
     assert "deployments/scale" not in str(tailpack.get("role", "autoscaler"))
     tell_times(plans(kafka), changes)
 

@@ -32,12 +32,12 @@ def test_the_end_of_a_ready_container_shows_its_status_and_its_pod_is_taken_agai
     for signal, told in ends.items():
         last = world.hear()
         world.changes.clear()
-        tell(nursery, "payment-0", signal)
+        report(nursery, "payment-0", signal)
         assert world.until(ReplicaChange.DIED).detail.startswith(told)
         assert world.scaler.evictions[-1].incarnation == last.incarnation
         world.until(ReplicaChange.STARTED)
         if signal == "SIGUSR2":
-            wait_for(lambda: re.search(WAITS, world.launcher.trouble), "why it waits")
+            wait_for(lambda: re.search(WAITS, world.launcher.problem), "why it waits")
         wait_for(lambda last=last: world.hear().incarnation != last.incarnation, "the report of its successor")
         world.until(ReplicaChange.READY)
         assert ReplicaChange.START_FAILED not in [one.change for one in world.changes]
@@ -53,13 +53,13 @@ def test_a_pod_that_waits_for_its_node_is_told_and_its_wait_is_learned_and_repor
 
     def look() -> bool:
         world.scaler.reconcile(world.reports)
-        ready = world.scaler.ready("payment-0")
+        ready = world.scaler.is_ready("payment-0")
         not_ready = () if ready else ("payment-0",)
         learned.observe(seen([1.0], replicas=["payment-0"], not_ready=not_ready, at_s=monotonic_s()))
         return ready
 
-    wait_for(lambda: look() or "Unschedulable" in world.launcher.trouble, "why it waits")
-    assert not world.scaler.ready("payment-0")
+    wait_for(lambda: look() or "Unschedulable" in world.launcher.problem, "why it waits")
+    assert not world.scaler.is_ready("payment-0")
     waited_s = monotonic_s() - asked_s
     node = kubectl("get", "nodes", "-o", "name").split()[0]
     (label,) = nursery.node
@@ -70,7 +70,7 @@ def test_a_pod_that_waits_for_its_node_is_told_and_its_wait_is_learned_and_repor
     finally:
         kubectl("label", node, f"{label}-")
     assert ReplicaChange.START_FAILED not in [one.change for one in world.changes], "to wait is no failure"
-    assert not world.launcher.trouble
+    assert not world.launcher.problem
     assert learned.typical_s(0.0, 1.0) > waited_s
     assert started_us(world.changes)[0] / 1e6 > waited_s
 
@@ -84,19 +84,19 @@ def test_an_api_server_that_was_started_again_finds_the_launcher_at_work(nursery
     server.kill()
     try:
         world.scaler.request(["payment-0", "payment-1"])
-        wait_for(lambda: "does not answer" in world.launcher.trouble, "that it is told")
+        wait_for(lambda: "no answer" in world.launcher.problem, "that it is told")
         world.scaler.reconcile(world.reports)
-        assert world.scaler.ready("payment-0")
+        assert world.scaler.is_ready("payment-0")
     finally:
         subprocess.run([str(cluster_tool), "up"], check=True, capture_output=True, timeout=120)
     assert api_server().pid != server.pid
     world.hear("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
-    wait_for(lambda: not world.launcher.trouble, "that it is over")
+    wait_for(lambda: not world.launcher.problem, "that it is over")
     assert world.hear().incarnation == report.incarnation
 
 
-def tell(nursery: Pods, name: str, signal: str) -> None:
+def report(nursery: Pods, name: str, signal: str) -> None:
     """Send a signal to the process of a replica."""
     pod = nursery.named(name)[0]["metadata"]["name"]
     code = f"import os, signal; os.kill(1, signal.{signal})"

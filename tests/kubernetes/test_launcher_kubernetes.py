@@ -15,7 +15,7 @@ from pods import api_server, kubectl
 
 import autoscaler.live.launchers.kubernetes
 from autoscaler.live.launchers.api import ApiError
-from autoscaler.live.launchers.pods import CHEAPEST, COST, Pod
+from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, Pod
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -60,7 +60,7 @@ def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_
     world.hear("payment-1", state=ReplicaState.DRAINED)
     world.until(ReplicaChange.DRAINED, "payment-1")
     wait_for(lambda: world.scaler.launcher.wanted == 1, "one less is told")
-    assert nursery.named("payment-1")[0]["metadata"]["annotations"][COST] == CHEAPEST
+    assert nursery.named("payment-1")[0]["metadata"]["annotations"][DELETION_COST] == LOWEST_COST
     follow(nursery, 1)
     assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"
     wait_for(lambda: [one["metadata"]["uid"] for one in nursery.pods()] == [kept], "the one too many goes as well")
@@ -70,7 +70,7 @@ def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_
     world.scaler.request(["payment-1"])
     first = world.hear("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
-    monkeypatch.setattr(autoscaler.live.launchers.kubernetes, "BY_PLAN_WITHIN_S", 0.0)
+    monkeypatch.setattr(autoscaler.live.launchers.kubernetes, "HPA_DELETION_TIMEOUT_S", 0.0)
     world.scaler.release("payment-1")
     world.hear("payment-1", state=ReplicaState.DRAINED)
     assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"
@@ -88,8 +88,8 @@ def test_an_image_that_is_not_there_is_told_and_waited_for(nursery: Pods) -> Non
     nursery.image = "tailpack:never-built"
     launcher = nursery.launcher()
     instance = launcher.start("payment-0")
-    wait_for(lambda: "ErrImageNeverPull" in instance.pending, "what keeps it")
-    assert "ErrImageNeverPull" in wait_for(lambda: launcher.trouble, "that it is told")
+    wait_for(lambda: "ErrImageNeverPull" in instance.pending_reason, "what keeps it")
+    assert "ErrImageNeverPull" in wait_for(lambda: launcher.problem, "that it is told")
     assert instance.exit() is None
 
 
@@ -98,7 +98,9 @@ def test_a_quota_that_is_used_up_is_told(nursery: Pods) -> None:
     launcher = nursery.launcher()
     launcher.start("payment-0")
     instance = launcher.start("payment-1")
-    wait_for(lambda: "exceeded quota" in instance.pending or "exceeded quota" in launcher.trouble, "that it is told")
+    wait_for(
+        lambda: "exceeded quota" in instance.pending_reason or "exceeded quota" in launcher.problem, "that it is told"
+    )
 
 
 def test_a_role_that_is_too_small_names_the_verb(
@@ -117,7 +119,7 @@ def test_a_role_that_is_too_small_names_the_verb(
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        ({"KUBECONFIG": "/nowhere/config"}, "no way to Kubernetes by /nowhere/config"),
+        ({"KUBECONFIG": "/nowhere/config"}, "cannot load /nowhere/config"),
         ({"TAILPACK_KUBERNETES_CONTEXT": "elsewhere"}, "set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"),
         ({}, 'deployments.apps "payment" not found; apply infra/k8s to namespace'),
     ],
@@ -160,14 +162,14 @@ def test_while_the_api_server_is_silent_replicas_live_and_it_is_told(
     server.suspend()
     try:
         world.scaler.request(["payment-0", "payment-1"])
-        wait_for(lambda: "does not answer within" in world.launcher.trouble, "that it is told")
+        wait_for(lambda: "no answer within" in world.launcher.problem, "that it is told")
         world.scaler.reconcile(world.reports)
-        assert world.scaler.ready("payment-0")
+        assert world.scaler.is_ready("payment-0")
     finally:
         server.resume()
     world.hear("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
-    wait_for(lambda: not world.launcher.trouble, "that it is over")
+    wait_for(lambda: not world.launcher.problem, "that it is over")
 
 
 def test_a_replica_on_a_node_that_is_drained_is_replaced_where_there_is_room_again(nursery: Pods) -> None:
@@ -178,17 +180,17 @@ def test_a_replica_on_a_node_that_is_drained_is_replaced_where_there_is_room_aga
     node = nursery.named("payment-0")[0]["spec"]["nodeName"]
     try:
         kubectl("drain", node, f"--pod-selector=of={nursery.namespace}", "--timeout=60s")
-        assert "its scaler had not asked it to stop" in world.until(ReplicaChange.LEFT).detail
+        assert "the autoscaler did not stop it" in world.until(ReplicaChange.LEFT).detail
         assert world.scaler.evictions == [], "it has given everything back"
         world.changes.clear()
         world.until(ReplicaChange.STARTED)
         if len(json.loads(kubectl("get", "nodes", "-o", "json"))["items"]) == 1:
-            wait_for(lambda: "unschedulable" in world.launcher.trouble, "why it does not start")
+            wait_for(lambda: "unschedulable" in world.launcher.problem, "why it does not start")
     finally:
         kubectl("uncordon", node)
     wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")
     world.until(ReplicaChange.READY)
-    wait_for(lambda: not world.launcher.trouble, "that it is over")
+    wait_for(lambda: not world.launcher.problem, "that it is over")
 
 
 def test_a_pod_that_others_have_changed_meanwhile_is_looked_at_again(
@@ -199,12 +201,12 @@ def test_a_pod_that_others_have_changed_meanwhile_is_looked_at_again(
     api, answers = launcher._api, []
     annotate = api.annotate
 
-    def raced(pod: Pod, notes: dict[str, str], **more: bool) -> dict:
+    def raced(pod: Pod, annotations: dict[str, str], **more: bool) -> dict:
         if not answers:
             nursery.kubectl("annotate", "pod", pod.name, "another=hand")
         try:
             answers.append(200)
-            return annotate(pod, notes, **more)
+            return annotate(pod, annotations, **more)
         except ApiError as refused:
             answers[-1] = refused.status
             raise
@@ -215,7 +217,7 @@ def test_a_pod_that_others_have_changed_meanwhile_is_looked_at_again(
     world.hear()
     world.until(ReplicaChange.READY)
     assert answers[0] == 409
-    assert not launcher.trouble
+    assert not launcher.problem
 
 
 def _as(token: str, folder: Path) -> Path:

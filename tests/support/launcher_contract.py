@@ -108,7 +108,7 @@ class LauncherContract:
         world.reports["payment-2"] = reports[0]
         world.scaler.request(["payment-2"])
         world.scaler.reconcile(world.reports)
-        assert not world.scaler.ready("payment-2"), "that report is another one's"
+        assert not world.scaler.is_ready("payment-2"), "that report is another one's"
 
     def test_it_is_told_to_stop_once_it_gave_everything_back_and_ends_in_order(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.live.launcher import Exit, Orphan
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
-from autoscaler.live.progress_reader import Lateness
+from autoscaler.live.progress_reader import LateEventCounter
 from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
 from contracts.plan import Eviction, PlanRecord
@@ -27,7 +27,7 @@ class FakeClock:
 @dataclass
 class FakeProcess:
     pid: int
-    pending: str = ""
+    pending_reason: str = ""
     ended: Exit | None = None
     signals: list[signal.Signals] = field(default_factory=list)
 
@@ -35,21 +35,21 @@ class FakeProcess:
         return self.ended
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         return f"pid {self.pid}"
 
-    def wrote(self, report: Progress) -> bool:
+    def is_source_of(self, report: Progress) -> bool:
         return report.pid == self.pid
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         self.signals.append(signal.SIGTERM)
 
     def kill(self) -> None:
         self.signals.append(signal.SIGKILL)
-        self.ended = Exit("killed by SIGKILL", clean=False)
+        self.ended = Exit("killed by SIGKILL", is_clean=False)
 
-    def finish(self, how: str = "exit status 0") -> None:
-        self.ended = Exit(how, clean=how == "exit status 0")
+    def finish(self, description: str = "exit status 0") -> None:
+        self.ended = Exit(description, is_clean=description == "exit status 0")
 
 
 class FakeLauncher:
@@ -61,7 +61,7 @@ class FakeLauncher:
         self.remembered: dict[str, str] = {}
         """Name → incarnation of each that was started and not forgotten."""
         self.behind: list[Orphan] = []
-        self.trouble = ""
+        self.problem = ""
         self.wanted = 0
         self.refuses: str | None = None
         self.log_line = ""
@@ -72,10 +72,10 @@ class FakeLauncher:
             raise OSError(self.refuses)
         process = FakeProcess(next(self._pids))
         self.processes.setdefault(name, []).append(process)
-        self.remember(name, "")
+        self.save_incarnation(name, "")
         return process
 
-    def remember(self, name: str, incarnation: str) -> None:
+    def save_incarnation(self, name: str, incarnation: str) -> None:
         self.remembered[name] = incarnation
 
     def forget(self, name: str) -> None:
@@ -99,9 +99,9 @@ class FakeReports:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.reports: dict[str, Progress] = {}
-        self.heard_s: dict[str, float] = {}
+        self.arrived_s: dict[str, float] = {}
         self.rebalances: list[Rebalance] = []
-        self._lateness = Lateness(clock)
+        self._late_events = LateEventCounter(clock)
 
     def poll(self) -> Mapping[str, Progress]:
         return self.reports
@@ -111,13 +111,13 @@ class FakeReports:
         return taken
 
     def take_late_events(self) -> dict[str, int]:
-        return self._lateness.take()
+        return self._late_events.take()
 
     def newest(self, replica: str) -> Progress | None:
         return self.reports.get(replica)
 
     def age_s(self, replica: str) -> float:
-        return self._clock() - self.heard_s[replica] if replica in self.heard_s else float("inf")
+        return self._clock() - self.arrived_s[replica] if replica in self.arrived_s else float("inf")
 
     def highest_epoch(self) -> int:
         return max((report.epoch for report in self.reports.values()), default=0)
@@ -125,7 +125,7 @@ class FakeReports:
     def assigned_epochs(self) -> dict[str, int]:
         return {name: report.assigned_epoch for name, report in self.reports.items() if self.age_s(name) <= 2}
 
-    def tell(
+    def report(
         self,
         replica: str,
         process: FakeProcess,
@@ -151,17 +151,17 @@ class FakeReports:
             partitions=partitions, positions={}, processed=processed, busy_us=busy_us, late=late, rebalances=0,
             latencies=latencies, at_us=0, problems=problems,
         )  # fmt: skip
-        self.heard_s[replica] = self._clock()
-        self._lateness.hear(self.reports[replica])
+        self.arrived_s[replica] = self._clock()
+        self._late_events.record_report(self.reports[replica])
 
 
 class FakePlanLog:
-    """Stands in for PlanLog; `troubles` are raised by the next writes, one each."""
+    """Stands in for PlanLog; `failures` are raised by the next writes, one each."""
 
     def __init__(self, newest: PlanRecord | None = None) -> None:
         self.newest = newest
         self.written: list[PlanRecord] = []
-        self.troubles: list[PlanNotWrittenError | FencedError] = []
+        self.failures: list[PlanNotWrittenError | FencedError] = []
         self._epoch = 0 if newest is None else newest.epoch
 
     def stay_above(self, epoch: int) -> None:
@@ -177,8 +177,8 @@ class FakePlanLog:
         *,
         wanted: int = 0,
     ) -> PlanRecord:
-        if self.troubles:
-            raise self.troubles.pop(0)
+        if self.failures:
+            raise self.failures.pop(0)
         self._epoch += 1
         self.newest = PlanRecord(
             epoch=self._epoch, at_us=0, replicas=replicas,
@@ -196,20 +196,20 @@ class FakeLoads:
         self._clock = clock
         self.loads = tuple(PartitionLoad(number, 10.0, 0) for number in range(partitions))
         self.missing: str | None = None
-        self.unknown = ""
+        self.missing_data = ""
         self.advancing: set[int] = set()
 
     @property
     def partitions(self) -> int:
         return len(self.loads)
 
-    def count(self) -> int:
+    def count_partitions(self) -> int:
         return self.partitions
 
     def rates(self) -> Mapping[int, float]:
         return {load.partition: load.arrival_rate for load in self.loads if load.arrival_rate > 0}
 
-    def advanced(self, partition: int, within_s: float) -> bool:
+    def has_advanced(self, partition: int, within_s: float) -> bool:
         return partition in self.advancing
 
     def sample(self, now_s: float) -> None:

@@ -8,11 +8,11 @@ from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProc
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
-from autoscaler.live.progress_reader import Uptake
+from autoscaler.live.problems import Problems
+from autoscaler.live.progress_reader import PlanAdoption
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.troubles import Troubles
 from autoscaler.model import Action, Decision, Plan
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord
@@ -43,8 +43,8 @@ class GroupWorld:
         self.loads = FakeLoads(self.clock, PARTITIONS)
         self.journal: list[JournalEntry] = []
         self.warnings: list[str] = []
-        self.said: list[str] = []
-        self.troubles = Troubles(self.said.append)
+        self.log_lines: list[str] = []
+        self.problems = Problems(self.log_lines.append)
         self.took_s: list[float] = []
         self.scaler = ReplicaScaler(
             self.launcher,
@@ -63,14 +63,14 @@ class GroupWorld:
                 self.scaler,
                 self.journal.append,
                 self.clock,
-                uptake=Uptake(taken_within_s, self.clock, self.took_s.append),
-                trouble=lambda why: self.troubles.tell("plans", why),
+                adoption=PlanAdoption(taken_within_s, self.clock, self.took_s.append),
+                report_problem=lambda why: self.problems.report("plans", why),
                 grace_s=grace_s,
             ),
             scaler=self.scaler,
             service_rates=ServiceRates(200.0),
             rebalance_time=RebalanceTime(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append),
-            trouble=self.troubles.tell,
+            report_problem=self.problems.report,
             clock=self.clock,
         )
 
@@ -78,15 +78,15 @@ class GroupWorld:
         self.clock.advance(seconds)
         self.group.advance()
 
-    def tell(self, name: str, state: ReplicaState = ReplicaState.MEMBER, **more: object) -> None:
-        self.reports.tell(name, self.launcher.newest(name), state, **more)  # type: ignore[arg-type]
+    def report(self, name: str, state: ReplicaState = ReplicaState.MEMBER, **more: object) -> None:
+        self.reports.report(name, self.launcher.newest(name), state, **more)  # type: ignore[arg-type]
         self.step()
 
     def live(self, seconds: float) -> None:
         """Let time pass for healthy members."""
         self.clock.advance(seconds)
         for name in self.scaler.running:
-            self.reports.tell(name, self.launcher.newest(name))
+            self.reports.report(name, self.launcher.newest(name))
         self.group.advance()
 
     def decide(self, action: Action, replicas: tuple[str, ...], assignment: dict[int, str] | None) -> None:
@@ -108,9 +108,9 @@ def started(replicas: int = 1, **how: object) -> GroupWorld:
     names = tuple(f"payment-{ordinal}" for ordinal in range(replicas))
     world.group.start(names)
     for name in names:
-        world.tell(name, ReplicaState.WARM)
+        world.report(name, ReplicaState.WARM)
     for name in names:
-        world.tell(name)
+        world.report(name)
     return world
 
 
@@ -131,12 +131,12 @@ class ScalerWorld:
         self.scaler.reconcile(self.reports.reports)
 
     def warm(self, name: str) -> FakeProcess:
-        self.reports.tell(name, self.launcher.newest(name), ReplicaState.WARM)
+        self.reports.report(name, self.launcher.newest(name), ReplicaState.WARM)
         self.step()
         return self.launcher.newest(name)
 
     def member(self, name: str) -> FakeProcess:
-        self.reports.tell(name, self.launcher.newest(name), ReplicaState.MEMBER)
+        self.reports.report(name, self.launcher.newest(name), ReplicaState.MEMBER)
         self.step()
         return self.launcher.newest(name)
 

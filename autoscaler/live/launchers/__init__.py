@@ -1,1 +1,1 @@
-"""What replicas are: TAILPACK_LAUNCHER chooses."""
+"""Launchers of replicas as processes or pods; TAILPACK_LAUNCHER selects one."""

@@ -1,4 +1,4 @@
-"""A Deployment, its pods and a Lease at the API server. Each call has a deadline, each failure is one sentence."""
+"""Client of the API server for a Deployment, its pods and a Lease. Each call has a deadline."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -13,27 +13,27 @@ from autoscaler.live.launcher import LauncherError
 from autoscaler.live.launchers.pods import Pod, Raw
 from autoscaler.live.settings import KubernetesSettings, kubeconfig
 
-CONNECT_S: Final = 1.0
-ANSWER_S: Final = 3.0
+CONNECT_TIMEOUT_S: Final = 1.0
+READ_TIMEOUT_S: Final = 3.0
 WATCH_S: Final = 8.0
-"""A watch is renewed at least so often; a frozen server sends no end of file, and is noticed then."""
+"""Longest duration of a watch. A frozen server sends no end of file, so only the renewal detects it."""
 MERGE: Final = "application/merge-patch+json"
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ApiError(LauncherError):
-    """The API server refuses, or does not answer: one sentence with what to do."""
+    """The API server refuses (HTTP `status`), or does not answer (0). The message is one sentence with the remedy."""
 
-    def __init__(self, sentence: str, status: int = 0, wait_s: float = 0.0) -> None:
-        super().__init__(sentence)
-        self.status, self.wait_s = status, wait_s
+    def __init__(self, message: str, status: int = 0, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.retry_after_s = status, retry_after_s
 
 
 class Api:
     """One Deployment in one namespace."""
 
     def __init__(self, *, namespace: str = "", deployment: str, context: str = "") -> None:
-        """Find the way: as a pod by its account, else by a kubeconfig. Raises LauncherError."""
+        """Use the account of this pod, else a kubeconfig. Raises LauncherError."""
         configuration = client.Configuration()
         try:
             if not context and IN_CLUSTER.exists():
@@ -42,9 +42,9 @@ class Api:
                 config.load_kube_config(kubeconfig(), context or None, configuration)
         except config.ConfigException as wrong:
             raise LauncherError(
-                f"no way to Kubernetes by {kubeconfig()}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
+                f"cannot load {kubeconfig()}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
             ) from wrong
-        configuration.retries = False  # the caller knows when to try again
+        configuration.retries = False  # the launcher retries
         self.namespace = namespace or _own_namespace(context)
         self.deployment = deployment
         self._host = configuration.host
@@ -53,27 +53,27 @@ class Api:
         self._leases = client.CoordinationV1Api(api)
         self._selector = ""
 
-    def look(self) -> Raw:
+    def read_deployment(self) -> Raw:
         """Return the Deployment."""
-        found = self._ask(self._apps.read_namespaced_deployment, self.deployment)
+        found = self._request_json(self._apps.read_namespaced_deployment, self.deployment)
         labels: Mapping[str, str] = found["spec"]["selector"]["matchLabels"]
         self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
         return found
 
-    def pods(self) -> tuple[list[Raw], str]:
-        """Return all pods, and the version from which a watch goes on."""
-        found = self._ask(self._core.list_namespaced_pod, label_selector=self._selector)
+    def list_pods(self) -> tuple[list[Raw], str]:
+        """Return all pods, and the version at which a watch starts."""
+        found = self._request_json(self._core.list_namespaced_pod, label_selector=self._selector)
         return found["items"], found["metadata"]["resourceVersion"]
 
-    def changes(self, version: str) -> Iterator[tuple[str, Raw]]:
-        """Yield (kind of change, pod) since that version, until the server ends the watch, as it does by itself."""
-        answer = self._called(
+    def watch_pods(self, version: str) -> Iterator[tuple[str, Raw]]:
+        """Yield (kind of change, pod) since `version`, until the server ends the watch after `WATCH_S`."""
+        answer = self._request(
             self._core.list_namespaced_pod,
             label_selector=self._selector,
             resource_version=version,
             watch=True,
             timeout_seconds=int(WATCH_S),
-            _request_timeout=(CONNECT_S, WATCH_S + ANSWER_S),
+            _request_timeout=(CONNECT_TIMEOUT_S, WATCH_S + READ_TIMEOUT_S),
         )
         try:
             rest = b""
@@ -85,90 +85,93 @@ class Api:
                         raise ApiError(f"the watch ended: {event['object'].get('message')}", 410)
                     yield event["type"], event["object"]
         except HTTPError as silent:
-            raise self._silent() from silent
+            raise self._no_answer_error() from silent
         finally:
             answer.release_conn()
 
-    def annotate(self, pod: Pod, notes: Mapping[str, str], *, open_gate: bool = False) -> Raw:
-        """Write annotations, unless the pod has changed meanwhile (409)."""
-        body: Raw = {"metadata": {"annotations": dict(notes), "resourceVersion": pod.version}}
+    def annotate(self, pod: Pod, annotations: Mapping[str, str], *, open_gate: bool = False) -> Raw:
+        """Write annotations and return the pod. Raises ApiError 409 if the pod has changed or is deleted."""
+        body: Raw = {"metadata": {"annotations": dict(annotations), "resourceVersion": pod.version}}
         if open_gate:
             body["spec"] = {"schedulingGates": None}
         try:
-            return self._ask(self._core.patch_namespaced_pod, pod.name, body=body, _content_type=MERGE)
+            return self._request_json(self._core.patch_namespaced_pod, pod.name, body=body, _content_type=MERGE)
         except ApiError as gone:
-            raise ApiError(str(gone), 409 if gone.status == 404 else gone.status, gone.wait_s) from gone
+            raise ApiError(str(gone), 409 if gone.status == 404 else gone.status, gone.retry_after_s) from gone
 
     def delete(self, pod: Pod, *, at_once: bool = True) -> None:
-        """Delete that very pod, at once or with the grace that it needs; nothing happens where it has gone."""
+        """Delete exactly this pod, at once or with its grace period. Does nothing if it is already deleted."""
         options: Raw = {"preconditions": {"uid": pod.uid}} | ({"gracePeriodSeconds": 0} if at_once else {})
         try:
-            self._ask(self._core.delete_namespaced_pod, pod.name, body=options)
+            self._request_json(self._core.delete_namespaced_pod, pod.name, body=options)
         except ApiError as gone:
             if gone.status not in (404, 409):
                 raise
 
     def scale(self, replicas: int) -> None:
-        """Ask for so many pods."""
-        body = {"spec": {"replicas": replicas}}
-        self._ask(self._apps.patch_namespaced_deployment_scale, self.deployment, body=body, _content_type=MERGE)
+        """Set the pod count of the Deployment."""
+        patch, body = self._apps.patch_namespaced_deployment_scale, {"spec": {"replicas": replicas}}
+        self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | None = None) -> Raw:
-        """Return the Lease, changed by `body` unless its version there is not the newest any more (409)."""
+        """Return the Lease; with a `body`, change it first. Raises ApiError 409 if its version is outdated."""
         if body is None:
-            return self._ask(self._leases.read_namespaced_lease, name)
-        return self._ask(self._leases.patch_namespaced_lease, name, body=body, _content_type=MERGE)
+            return self._request_json(self._leases.read_namespaced_lease, name)
+        return self._request_json(self._leases.patch_namespaced_lease, name, body=body, _content_type=MERGE)
 
-    def _ask(self, call: Callable[..., Any], *words: str, **more: Any) -> Raw:
-        answer = self._called(call, *words, **more)
+    def _request_json(self, call: Callable[..., Any], *words: str, **more: Any) -> Raw:
+        answer = self._request(call, *words, **more)
         try:
             return json.loads(answer.read())  # type: ignore[no-any-return]
         except (HTTPError, ValueError) as silent:
-            raise self._silent() from silent
+            raise self._no_answer_error() from silent
         finally:
             answer.release_conn()
 
-    def _called(self, call: Callable[..., Any], *words: str, **more: Any) -> Any:
-        """Return the answer, unread. Raises ApiError."""
-        more = {"_request_timeout": (CONNECT_S, ANSWER_S)} | more
+    def _request(self, call: Callable[..., Any], *words: str, **more: Any) -> Any:
+        """Return the answer without reading its body. Raises ApiError."""
+        more = {"_request_timeout": (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)} | more
         try:
             answer: Any = call(*words, self.namespace, _preload_content=False, **more)
         except ApiException as refused:
-            raise self._refused(refused.status, refused.body, refused.headers) from refused
+            raise self._refusal_error(refused.status, refused.body, refused.headers) from refused
         except HTTPError as silent:
-            raise self._silent() from silent
+            raise self._no_answer_error() from silent
         if not 200 <= answer.status < 300:
-            raise self._refused(answer.status, answer.read(), answer.headers)
+            raise self._refusal_error(answer.status, answer.read(), answer.headers)
         return answer
 
-    def _silent(self) -> ApiError:
-        return ApiError(f"the API server at {self._host} does not answer within {ANSWER_S:g} s; replicas serve on")
+    def _no_answer_error(self) -> ApiError:
+        return ApiError(
+            f"no answer within {READ_TIMEOUT_S:g} s from the API server {self._host}; replicas keep running"
+        )
 
-    def _refused(self, status: int | None, body: Any, headers: Any) -> ApiError:
+    def _refusal_error(self, status: int | None, body: Any, headers: Any) -> ApiError:
         try:
-            said = json.loads(body)["message"]
+            message = json.loads(body)["message"]
         except (TypeError, ValueError, KeyError):
-            said = str(body)[:200]
+            message = str(body)[:200]
         advice = {
-            401: "; its token is not valid there",
-            403: "; give its Role that verb",
+            401: "; use a token that is valid for this server",
+            403: "; add this verb to the autoscaler's Role",
             404: f"; apply infra/k8s to namespace {self.namespace}, or correct TAILPACK_KUBERNETES_NAMESPACE, "
             "…_DEPLOYMENT or …_LEASE",
         }
         wait = str((headers or {}).get("Retry-After", ""))
-        wait_s = float(wait) if wait.isdigit() else 0.0
-        return ApiError(f"Kubernetes refuses ({status}): {said}{advice.get(status or 0, '')}", status or 0, wait_s)
+        retry_after_s = float(wait) if wait.isdigit() else 0.0
+        sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
+        return ApiError(sentence, status or 0, retry_after_s)
 
 
-def api_from(told: KubernetesSettings) -> Api:
-    """Return the way to the Deployment that the settings name. Raises LauncherError."""
-    where = {"namespace": told.kubernetes_namespace, "context": told.kubernetes_context}
-    return Api(deployment=told.kubernetes_deployment, **where)
+def api_from(settings: KubernetesSettings) -> Api:
+    """Return a client for the configured Deployment. Raises LauncherError."""
+    namespace, context = settings.kubernetes_namespace, settings.kubernetes_context
+    return Api(namespace=namespace, deployment=settings.kubernetes_deployment, context=context)
 
 
 def _own_namespace(context: str) -> str:
     if not context and IN_CLUSTER.exists():
         return IN_CLUSTER.read_text(encoding="utf-8").strip()
     contexts, active = config.list_kube_config_contexts(kubeconfig())
-    chosen = next((one for one in contexts if one["name"] == context), active)
+    chosen = next((candidate for candidate in contexts if candidate["name"] == context), active)
     return str(chosen["context"].get("namespace", "default"))

@@ -1,11 +1,10 @@
 """Replicas as pods of one Deployment.
 
-The Deployment's pods wait behind a scheduling gate: a pod that is created gets its name in plans, and the gate is
-opened, in one step. To stop one replica its pod is made the cheapest to delete, and only then fewer are requested: of
-the Deployment, or by plan, of KEDA and its HorizontalPodAutoscaler. Then plans state the count, and pods come and go
-later. A pod too many waits behind its gate, and is the next one to get a name.
+New pods wait behind a scheduling gate. One request writes the replica's name into the pod and opens the gate. To stop a
+replica, its pod first gets the lowest deletion cost, then the requested count is lowered: in the Deployment, or in the
+plan for KEDA and its HorizontalPodAutoscaler (HPA). A surplus pod waits behind its gate and gets the next name.
 
-One thread compares the wanted replicas with the pods and acts, again and again; another one watches the pods.
+One thread compares the wanted replicas with the pods and acts; another thread watches the pods.
 """
 
 import contextlib
@@ -15,260 +14,264 @@ from typing import Final
 
 from autoscaler.live.launcher import Orphan
 from autoscaler.live.launchers.api import Api, ApiError
-from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
+from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA, REPORTS_AS, Pod, PodInstance, pod_of
 from contracts.clock import monotonic_s
 
-LOOK_S: Final = 1.0
-"""Wanted and existing pods are compared so often, even if nothing has happened."""
-READ_AGAIN_S: Final = 5.0
-"""The Deployment is read again so often: others may have changed its count, and it shows why pods are not created."""
-RESERVED_S: Final = 35.0
-"""A replica that ended keeps its pod for so long, in which it is started again: longer than the longest back-off."""
-GOES_WITHIN_S: Final = 5.0
-"""After fewer were requested, the ReplicaSet has so long to delete the intended pod."""
-BY_PLAN_WITHIN_S: Final = 30.0
-"""The same where others bring the count. The HPA looks every 15 s, and leaves 10 % too many for good."""
-PAUSE_S: Final = 0.2
-LONGEST_PAUSE_S: Final = 5.0
+COMPARE_INTERVAL_S: Final = 1.0
+"""Longest time between two comparisons of wanted and existing pods."""
+READ_INTERVAL_S: Final = 5.0
+"""Interval of reading the Deployment: another client may change its count, and it shows why pods are missing."""
+RESERVATION_S: Final = 35.0
+"""How long an exited replica keeps its pod for a restart. Longer than the longest back-off."""
+DELETION_TIMEOUT_S: Final = 5.0
+"""Time for the ReplicaSet to delete the released pod before a new pod is requested."""
+HPA_DELETION_TIMEOUT_S: Final = 30.0
+"""Time for the HPA to delete the released pod; then the launcher deletes it. The HPA acts every 15 s and tolerates 10 %
+surplus pods."""
+MIN_RETRY_S: Final = 0.2
+MAX_RETRY_S: Final = 5.0
 
 
 class KubernetesLauncher:
-    """Names pods of the Deployment, and keeps their number right. Raises LauncherError: there is no such Deployment.
+    """Names the pods of a Deployment and controls their number. Raises LauncherError if there is no such Deployment.
 
-    why_not: returns before each change why we may not act, as we do not lead; empty: we may. by_plan: others bring the
-    count that is in `wanted`.
+    why_not_leading: called before each change; returns why this autoscaler may not act, empty if it leads.
+    by_plan: the count goes into `wanted`, for KEDA or an HPA, and not into the Deployment.
     """
 
-    def __init__(self, api: Api, why_not: Callable[[], str] = str, *, by_plan: bool = False) -> None:
-        self.wanted = 0
-        self._by_plan = by_plan
-        self._api = api
-        self._why_not = why_not
+    def __init__(self, api: Api, why_not_leading: Callable[[], str] = str, *, by_plan: bool = False) -> None:
+        self.wanted, self._by_plan = 0, by_plan
+        self._api, self._why_not_leading = api, why_not_leading
         self._lock = threading.Condition(threading.RLock())
         self._pods: dict[str, Pod] = {}
         self._wanted: dict[str, PodInstance] = {}
-        self._going: list[PodInstance] = []
+        self._leaving: list[PodInstance] = []
         self._reserved: dict[str, float] = {}
-        """Replica that was forgotten → until when its pod is kept (s)."""
+        """Exited replica → time until which its pod is kept, seconds."""
         self._adopted = False
-        """Until then pods with unknown names are an earlier autoscaler's, and stay."""
+        """False: pods with unknown names belong to an earlier autoscaler and stay."""
         self._changed = False
         self._closed = threading.Event()
-        self._troubles = {"lead": "", "watch": "", "act": "", "pods": ""}
-        self._asked_for, self._read_s = 0, 0.0
+        self._problems = {"lead": "", "watch": "", "act": "", "pods": ""}
+        self._requested_count, self._read_s = 0, 0.0
         self._read()
         self._version = self._list()
         self._threads = [
-            threading.Thread(target=self._keep, args=(what, step), name=f"{what} pods", daemon=True)
-            for what, step in (("watch", self._watch), ("act", self._act))
+            threading.Thread(target=self._repeat, args=(name, step), name=f"{name} pods", daemon=True)
+            for name, step in (("watch", self._watch), ("act", self._act))
         ]
         for thread in self._threads:
             thread.start()
 
     @property
-    def trouble(self) -> str:
-        """What the API server refuses, that it is silent, or why a pod is not created."""
-        return "; ".join(filter(None, dict.fromkeys(self._troubles.values())))
+    def problem(self) -> str:
+        """Refused request, missing answer of the API server, or pod that does not start."""
+        return "; ".join(filter(None, dict.fromkeys(self._problems.values())))
 
     def start(self, name: str) -> PodInstance:
-        """Have one pod more, under `name`; a pod of that name whose container has been restarted is taken as it is."""
+        """Request one more pod for `name`. If its pod still exists with a restarted container, use that pod."""
         with self._lock:
             self._adopted = True
             self._reserved.pop(name, None)
-            here = next((pod for pod in self._living() if pod.replica == name and not self._taken(pod)), None)
-            instance = self._wanted[name] = PodInstance(name, self._tell, here)
-            self._tell()
+            existing = next((pod for pod in self._living() if pod.replica == name and not self._is_taken(pod)), None)
+            instance = self._wanted[name] = PodInstance(name, self._notify, existing)
+            self._notify()
             return instance
 
-    def remember(self, name: str, incarnation: str) -> None:
-        """Have its pod annotated."""
+    def save_incarnation(self, name: str, incarnation: str) -> None:
+        """Annotate its pod in the background."""
         with self._lock:
             if name in self._wanted:
                 self._wanted[name].incarnation = incarnation
-                self._tell()
+                self._notify()
 
     def forget(self, name: str) -> None:
-        """Keep its pod until it is started again, unless it was asked to stop; a second call ends that."""
+        """Reserve its pod for a restart, unless it was stopped. A second call releases the pod."""
         with self._lock:
             instance = self._wanted.pop(name, None)
             self._reserved.pop(name, None)
-            if instance is not None and not instance.asked and not instance.killed:
-                self._reserved[name] = monotonic_s() + RESERVED_S
-            self._tell()
+            if instance is not None and not instance.stop_requested and not instance.kill_requested:
+                self._reserved[name] = monotonic_s() + RESERVATION_S
+            self._notify()
 
     def find_orphans(self) -> Iterator[Orphan]:
-        """Return the pods that have names."""
+        """Yield the pods that have replica names."""
         with self._lock:
             self._adopted = True
             for pod in list(self._living()):
                 if pod.replica and pod.replica not in self._wanted:
-                    instance = self._wanted[pod.replica] = PodInstance(pod.replica, self._tell, pod)
-                    started, _, instance.incarnation = pod.notes.get(REPORTS_AS, "").partition(" ")
+                    instance = self._wanted[pod.replica] = PodInstance(pod.replica, self._notify, pod)
+                    started, _, instance.incarnation = pod.annotations.get(REPORTS_AS, "").partition(" ")
                     instance.started = int(started) if started.isdigit() else pod.started
-                    instance.see(pod, gone=False)
+                    instance.observe(pod, gone=False)
                     yield Orphan(pod.replica, instance, instance.incarnation)
 
     def last_log_line(self, name: str) -> str:
-        """Return what the kubelet kept of its log."""
+        """Return the last line that the kubelet kept of its log."""
         instance = self._wanted.get(name)
-        return instance.last_words if instance else ""
+        return instance.last_log_line if instance else ""
 
     def close(self) -> None:
-        """Do what is left to do once more, and end the threads. Pods stay."""
+        """Stop the threads and act once more. Pods keep running."""
         self._closed.set()
-        self._tell()
-        self._threads[1].join(PAUSE_S)
+        self._notify()
+        self._threads[1].join(MIN_RETRY_S)
         with contextlib.suppress(ApiError):
             self._step()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._lock:
             self._changed = True
             self._lock.notify_all()
 
     def _living(self) -> Iterator[Pod]:
-        return (pod for pod in self._pods.values() if not pod.leaves)
+        return (pod for pod in self._pods.values() if not pod.is_terminating)
 
     def _instances(self) -> list[PodInstance]:
         with self._lock:
-            return [*self._wanted.values(), *self._going]
+            return [*self._wanted.values(), *self._leaving]
 
-    def _taken(self, pod: Pod) -> bool:
+    def _is_taken(self, pod: Pod) -> bool:
         return any(one.pod and one.pod.uid == pod.uid and one.exit() is None for one in self._instances())
 
-    def _see(self, pod: Pod, *, gone: bool = False) -> None:
+    def _observe_pod(self, pod: Pod, *, gone: bool = False) -> None:
         with self._lock:
             self._pods[pod.uid] = pod
             if gone:
                 del self._pods[pod.uid]
             for one in self._instances():
                 if one.pod and one.pod.uid == pod.uid:
-                    one.see(pod, gone=gone)
-            self._tell()
+                    one.observe(pod, gone=gone)
+            self._notify()
 
     def _list(self) -> str:
-        found, version = self._api.pods()
+        found, version = self._api.list_pods()
         with self._lock:
-            there = {pod.uid: pod for pod in map(pod_of, found)}
-            for pod in {**self._pods, **there}.values():
-                self._see(pod, gone=pod.uid not in there)
+            listed = {pod.uid: pod for pod in map(pod_of, found)}
+            for pod in {**self._pods, **listed}.values():
+                self._observe_pod(pod, gone=pod.uid not in listed)
         return version
 
-    def _keep(self, what: str, step: Callable[[], object]) -> None:
-        """Take `step` again and again until closed. Each failure is shown, and followed by a longer pause."""
-        pause_s = PAUSE_S
+    def _repeat(self, name: str, step: Callable[[], object]) -> None:
+        pause_s = MIN_RETRY_S
         while not self._closed.is_set():
             try:
                 step()
-                self._troubles[what], pause_s = "", PAUSE_S
-            except Exception as wrong:
-                failed = wrong if isinstance(wrong, ApiError) else ApiError(f"{type(wrong).__name__}: {wrong}")
-                if failed.status in (409, 410):  # a pod has changed meanwhile, a watch began too far back
-                    self._closed.wait(PAUSE_S)
+                self._problems[name], pause_s = "", MIN_RETRY_S
+            except Exception as error:
+                failed = error if isinstance(error, ApiError) else ApiError(f"{type(error).__name__}: {error}")
+                if failed.status in (409, 410):  # the pod has changed meanwhile, or the watch version is too old
+                    self._closed.wait(MIN_RETRY_S)
                     continue
-                self._troubles[what] = str(failed)
-                self._closed.wait(max(pause_s, failed.wait_s))
-                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+                self._problems[name] = str(failed)
+                self._closed.wait(max(pause_s, failed.retry_after_s))
+                pause_s = min(MAX_RETRY_S, 2 * pause_s)
 
     def _watch(self) -> None:
-        """Follow the pods until the server ends the watch. After a failure all pods are read anew."""
+        """Follow the pods until the server ends the watch. After a failure, list all pods again."""
         if not self._version:
             self._version = self._list()
         version, self._version = self._version, ""
-        for kind, raw in self._api.changes(version):
+        for kind, raw in self._api.watch_pods(version):
             version = raw["metadata"]["resourceVersion"]
             if kind != "BOOKMARK":
-                self._see(pod_of(raw), gone=kind == "DELETED")
+                self._observe_pod(pod_of(raw), gone=kind == "DELETED")
         self._version = version
 
     def _act(self) -> None:
         with self._lock:
-            self._lock.wait_for(lambda: self._changed or self._closed.is_set(), timeout=LOOK_S)
+            self._lock.wait_for(lambda: self._changed or self._closed.is_set(), timeout=COMPARE_INTERVAL_S)
             self._changed = False
         self._step()
 
     def _step(self) -> None:
-        """Bring the pods nearer to what is wanted. Raises ApiError."""
-        self._troubles["lead"] = self._why_not()
-        if not self._adopted or self._troubles["lead"]:
+        """Take one step from the existing to the wanted pods. Raises ApiError."""
+        self._problems["lead"] = self._why_not_leading()
+        if not self._adopted or self._problems["lead"]:
             return
-        if monotonic_s() - self._read_s > READ_AGAIN_S:
+        if monotonic_s() - self._read_s > READ_INTERVAL_S:
             self._read()
-        self._sort_out()
-        for one in [one for one in self._instances() if one.killed and one.pod and one.exit() is None]:
-            self._api.delete(one.pod)  # type: ignore[arg-type]
+        self._select_leaving_pods()
+        killed = [instance.pod for instance in self._instances() if instance.kill_requested and not instance.exit()]
+        for pod in filter(None, killed):
+            self._api.delete(pod)
         self._name_pods()
-        for one in self._instances():
-            if one.incarnation and one.exit() is None:
-                self._annotate(one, REPORTS_AS, f"{one.started} {one.incarnation}")
-        for one in self._going:
-            if one.pod and not one.pod.leaves:
-                self._annotate(one, COST, CHEAPEST)
+        for instance in self._instances():
+            if instance.incarnation and instance.exit() is None:
+                self._annotate(instance, REPORTS_AS, f"{instance.started} {instance.incarnation}")
+        for instance in self._leaving:
+            if instance.pod and not instance.pod.is_terminating:
+                self._annotate(instance, DELETION_COST, LOWEST_COST)
         self._scale()
 
-    def _annotate(self, one: PodInstance, note: str, value: str) -> None:
-        if one.pod and one.pod.notes.get(note) != value:
-            self._see(pod_of(self._api.annotate(one.pod, {note: value})))
+    def _annotate(self, instance: PodInstance, note: str, value: str) -> None:
+        if instance.pod and instance.pod.annotations.get(note) != value:
+            self._observe_pod(pod_of(self._api.annotate(instance.pod, {note: value})))
 
-    def _sort_out(self) -> None:
-        """Separate the wanted replicas from those that shall go, and from those that have gone."""
+    def _select_leaving_pods(self) -> None:
+        """Move instances that shall stop to `_leaving`, and drop those whose pods no longer exist."""
         with self._lock:
             now_s = monotonic_s()
             self._reserved = {name: until_s for name, until_s in self._reserved.items() if until_s > now_s}
-            for one in self._wanted.values():
-                if one.pod is None and (one.asked or one.killed):
-                    one.never_ran()
-                if one.asked and one.exit() is None:
-                    self._going += [] if one in self._going else [one]
-            self._going = [one for one in self._going if one.exit() is None or (one.pod and one.pod.uid in self._pods)]
-            known = {one.pod.uid for one in self._instances() if one.pod}
-            for pod in self._living():  # the name is not wanted any more
+            for instance in self._wanted.values():
+                if instance.pod is None and (instance.stop_requested or instance.kill_requested):
+                    instance.cancel()
+                if instance.stop_requested and instance.exit() is None:
+                    self._leaving += [] if instance in self._leaving else [instance]
+            exited = [instance for instance in self._leaving if instance.exit()]
+            gone = [instance for instance in exited if not (instance.pod and instance.pod.uid in self._pods)]
+            self._leaving = [instance for instance in self._leaving if instance not in gone]
+            known = {instance.pod.uid for instance in self._instances() if instance.pod}
+            for pod in self._living():  # pods with names that no replica has now
                 if pod.replica and pod.uid not in known and pod.replica not in self._reserved:
-                    self._going.append(PodInstance(pod.replica, self._tell, pod))
+                    self._leaving.append(PodInstance(pod.replica, self._notify, pod))
 
     def _name_pods(self) -> None:
         with self._lock:
-            nameless = sorted((pod for pod in self._living() if pod.gated), key=lambda pod: pod.created)
-            waiting = [one for one in self._wanted.values() if one.pod is None and one.exit() is None]
-        for one, pod in zip(waiting, nameless, strict=False):
-            named = pod_of(self._api.annotate(pod, {REPLICA: one.replica}, open_gate=True))
+            nameless = sorted((pod for pod in self._living() if pod.is_gated), key=lambda pod: pod.created)
+            wanted = self._wanted.values()
+            waiting = [instance for instance in wanted if instance.pod is None and instance.exit() is None]
+        for instance, pod in zip(waiting, nameless, strict=False):
+            named = pod_of(self._api.annotate(pod, {REPLICA: instance.replica}, open_gate=True))
             with self._lock:
-                one.pod, one.started = named, named.started
+                instance.pod, instance.started = named, named.started
                 self._pods[named.uid] = named
-        self._troubles["pods"] = next((one.stuck for one in self._instances() if one.stuck), "")
+        self._problems["pods"] = next(filter(None, (instance.stuck_reason for instance in self._instances())), "")
 
     def _scale(self) -> None:
-        """Set the number of pods. One that goes is left out once the ReplicaSet will choose that very pod."""
+        """Set the number of pods. A leaving pod is not counted once the ReplicaSet will choose exactly this pod."""
         with self._lock:
-            going = [one for one in self._going if one.pod and not one.pod.leaves]
-            uids = {one.pod.uid for one in going if one.pod}
-            awaited = any(one.pod is None and one.exit() is None for one in self._wanted.values())
-            others = [pod for pod in self._living() if pod.uid not in uids and (awaited or not pod.gated)]
-            others_ready = all(pod.ready for pod in others)  # a pod without a name may go as well
-            cheapest = [one for one in going if one.pod and one.pod.notes.get(COST) == CHEAPEST]
-            out = [one for one in cheapest if others_ready or not (one.pod and one.pod.ready)]
-            staying = sum(not one.asked for one in self._wanted.values())
-            count = staying + len(self._reserved) + len(going) - len(out)
-            more, now_s = count > self._asked_for, monotonic_s()
-            released = [one for one in going if one.released_s]
-        if self._by_plan:  # one more is wanted again, or the HPA lets it be: a gated pod takes its place, or none
-            for one in released:
-                if more or now_s - one.released_s > BY_PLAN_WITHIN_S:
-                    self._api.delete(one.pod, at_once=False)  # type: ignore[arg-type]
-        elif more and any(now_s - one.released_s < GOES_WITHIN_S for one in released):
-            return  # else the one that is about to go would be counted as the one more
-        if count != self._asked_for:
+            leaving = [instance for instance in self._leaving if instance.pod and not instance.pod.is_terminating]
+            uids = {instance.pod.uid for instance in leaving if instance.pod}
+            is_awaiting = any(instance.pod is None and instance.exit() is None for instance in self._wanted.values())
+            others = [pod for pod in self._living() if pod.uid not in uids and (is_awaiting or not pod.is_gated)]
+            others_ready = all(pod.ready for pod in others)  # the ReplicaSet deletes pods that are not ready first
+            pods = [(instance, instance.pod) for instance in leaving if instance.pod]
+            cheapest = [(one, pod) for one, pod in pods if pod.annotations.get(DELETION_COST) == LOWEST_COST]
+            excluded = [instance for instance, pod in cheapest if others_ready or not pod.ready]
+            staying = sum(not instance.stop_requested for instance in self._wanted.values())
+            count = staying + len(self._reserved) + len(leaving) - len(excluded)
+            is_growing, now_s = count > self._requested_count, monotonic_s()
+            released = [instance for instance in leaving if instance.released_s]
+        if self._by_plan:  # the HPA may keep a surplus pod, so delete exactly this one; a gated pod may replace it
+            for instance in released:
+                if is_growing or now_s - instance.released_s > HPA_DELETION_TIMEOUT_S:
+                    self._api.delete(instance.pod, at_once=False)  # type: ignore[arg-type]
+        elif is_growing and any(now_s - instance.released_s < DELETION_TIMEOUT_S for instance in released):
+            return  # wait for the deletion: else the leaving pod would count as the new one
+        if count != self._requested_count:
             if not self._by_plan:
                 self._api.scale(count)
             self.wanted = count if self._by_plan else 0
-            self._asked_for = count
-            for one in out:
-                one.released_s = one.released_s or monotonic_s()
+            self._requested_count = count
+            for instance in excluded:
+                instance.released_s = instance.released_s or monotonic_s()
 
     def _read(self) -> None:
-        found = self._api.look()
-        failures = [one for one in found.get("status", {}).get("conditions", []) if one["type"] == "ReplicaFailure"]
-        for one in self._instances():
-            one.why_none = failures[0]["message"] if failures else ""
-        self._asked_for = self.wanted if self._by_plan else found["spec"]["replicas"]
+        found = self._api.read_deployment()
+        conditions = found.get("status", {}).get("conditions", [])
+        failures = [condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"]
+        for instance in self._instances():
+            instance.no_pod_reason = next(iter(failures), "")
+        self._requested_count = self.wanted if self._by_plan else found["spec"]["replicas"]
         self._read_s = monotonic_s()

@@ -1,4 +1,4 @@
-"""One pod of ours: its state at the API server, and the instance of a replica that it is."""
+"""A pod of a replica: its state at the API server, and its instance for the scaler."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from contracts.progress import Progress
 Raw = dict[str, Any]
 
 REPLICA: Final = "tailpack/replica"
-"""Annotation: the name under which plans know the pod. The container reads it as it starts."""
+"""Annotation with the replica name of the pod in plans. The container reads it at its start."""
 REPORTS_AS: Final = "tailpack/reports-as"
-"""Annotation: restarts of the container until the incarnation that follows, by which it reports itself."""
-COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-CHEAPEST: Final = "-1000"
+"""Annotation with two values: number of the container's start, and incarnation in its reports."""
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+LOWEST_COST: Final = "-1000"
 GATE: Final = "tailpack/unnamed"
 """Scheduling gate of the pod template: no container starts before its pod has a name."""
 STUCK_REASONS: Final = (
@@ -27,34 +27,34 @@ STUCK_REASONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The part of a pod's state that is used."""
+    """The part of a pod's state that the launcher uses."""
 
     name: str
     uid: str
     version: str
     created: str
-    notes: Mapping[str, str]
-    gated: bool
-    leaves: bool
-    """It is being deleted, or has failed: the ReplicaSet does not count it any more."""
+    annotations: Mapping[str, str]
+    is_gated: bool
+    is_terminating: bool
+    """It is being deleted or has failed, so the ReplicaSet does not count it."""
     ready: bool
     started: int
-    """How many times its container has ended: the number of the container that runs, or shall run next."""
+    """Number of exited containers, which is the number of the current or next container."""
     running: bool
-    waits: str
+    waiting_reason: str
     exit: Exit | None
-    last_words: str
+    last_log_line: str
 
     @property
     def replica(self) -> str:
-        """Its name in plans; empty before it has one."""
-        return "" if self.gated else self.notes.get(REPLICA, "")
+        """Replica name in plans; empty: none yet."""
+        return "" if self.is_gated else self.annotations.get(REPLICA, "")
 
 
 def pod_of(raw: Raw) -> Pod:
-    """Return the pod that the API server has described."""
+    """Return the pod of an API object."""
     about, status = raw["metadata"], raw.get("status", {})
-    conditions = {one["type"]: one for one in status.get("conditions", [])}
+    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
     container: Raw = next(iter(status.get("containerStatuses", [])), {})
     state = container.get("state", {})
     ended = state.get("terminated") or container.get("lastState", {}).get("terminated")
@@ -66,20 +66,20 @@ def pod_of(raw: Raw) -> Pod:
         uid=about["uid"],
         version=about["resourceVersion"],
         created=about["creationTimestamp"],
-        notes=about.get("annotations", {}),
-        gated=any(one["name"] == GATE for one in raw["spec"].get("schedulingGates", [])),
-        leaves=failed or "deletionTimestamp" in about,
+        annotations=about.get("annotations", {}),
+        is_gated=any(gate["name"] == GATE for gate in raw["spec"].get("schedulingGates", [])),
+        is_terminating=failed or "deletionTimestamp" in about,
         ready=conditions.get("Ready", {}).get("status") == "True",
         started=container.get("restartCount", 0) + ((bool(ended) and "running" not in state) or failed),
         running="running" in state,
-        waits=": ".join(filter(None, (waiting.get("reason", "no container yet"), waiting.get("message", "")))),
+        waiting_reason=": ".join(filter(None, (waiting.get("reason", "no container yet"), waiting.get("message", "")))),
         exit=_exit_of(ended or {}, status) if ended or failed else None,
-        last_words=last_line((ended or {}).get("message") or status.get("message", "")),
+        last_log_line=last_line((ended or {}).get("message") or status.get("message", "")),
     )
 
 
 def last_line(text: str) -> str:
-    """Return the last line of a log; of a JSON object its message."""
+    """Return the last line of a log, or its `message` if it is a JSON object."""
     line = text.strip().rpartition("\n")[2]
     try:
         return str(json.loads(line)["message"])
@@ -89,83 +89,84 @@ def last_line(text: str) -> str:
 
 def _exit_of(ended: Raw, status: Raw) -> Exit:
     code = ended.get("exitCode", 1)
-    why = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
-    how = describe_exit(code if code < 128 else 128 - code)
-    return Exit(f"{how}: {why}" if why else how, clean=code == 0 and not why)
+    cause = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
+    description = describe_exit(code if code < 128 else 128 - code)
+    return Exit(f"{description}: {cause}" if cause else description, is_clean=code == 0 and not cause)
 
 
 @dataclass(slots=True, eq=False)
 class PodInstance:
-    """One container that ran, runs or shall run in a pod of ours. Changed under its launcher's lock alone."""
+    """One past, current or future container in a pod of a replica. Changed only under its launcher's lock."""
 
     replica: str
-    changed: Callable[[], None]
+    on_change: Callable[[], None]
     pod: Pod | None = None
-    """Newest known state; None: none was created yet."""
+    """Newest known state; None: no pod yet."""
     started: int = 0
-    """Which start of that pod's container it is."""
+    """Number of the container in its pod, from 0."""
     incarnation: str = ""
-    why_none: str = ""
-    asked: bool = False
-    killed: bool = False
+    no_pod_reason: str = ""
+    stop_requested: bool = False
+    kill_requested: bool = False
     released_s: float = 0.0
-    """When fewer pods were requested on its account; 0: not yet."""
+    """When the requested count was lowered for it; 0: not yet."""
     _ended: Exit | None = None
 
     def __post_init__(self) -> None:
         self.started = self.pod.started if self.pod else 0
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """The pod's name."""
-        return f"pod {self.pod.name}" if self.pod else "a pod to come"
+        return f"pod {self.pod.name}" if self.pod else "a new pod"
 
     @property
-    def pending(self) -> str:
-        """Why it does not run: there is no pod, no node for it, no image yet."""
+    def pending_reason(self) -> str:
+        """Why it does not run: no pod, no node or no image yet."""
         if self._ended is not None or (self.pod is not None and self.pod.running):
             return ""
-        none = f"no pod yet: {self.why_none}" if self.why_none else "no pod yet"
-        return f"{self.where}: {self.pod.waits}" if self.pod else none
+        no_pod = f"no pod yet: {self.no_pod_reason}" if self.no_pod_reason else "no pod yet"
+        return f"{self.description}: {self.pod.waiting_reason}" if self.pod else no_pod
 
     @property
-    def last_words(self) -> str:
-        """The last line that it wrote, once it has ended."""
-        return self.pod.last_words if self.pod and self._ended else ""
+    def last_log_line(self) -> str:
+        """Its last log line, once it has exited."""
+        return self.pod.last_log_line if self.pod and self._ended else ""
 
     def exit(self) -> Exit | None:
-        """Return how its container ended, or that its pod was deleted."""
+        """Return how its container exited, or that its pod was deleted."""
         return self._ended
 
-    def wrote(self, report: Progress) -> bool:
-        """Compare the name of the pod; of a container that ended in a living pod, the known incarnation."""
-        ours = self.pod is not None and report.host == self.pod.name[:63]
-        return ours and (self._ended is None or report.incarnation == self.incarnation)
+    def is_source_of(self, report: Progress) -> bool:
+        """Compare the pod's name; after the container's exit the incarnation, because the pod may run another one."""
+        is_same_pod = self.pod is not None and report.host == self.pod.name[:63]
+        return is_same_pod and (self._ended is None or report.incarnation == self.incarnation)
 
-    def ask_to_stop(self) -> None:
-        """Have its pod deleted with the grace that it needs."""
-        self.asked = True
-        self.changed()
+    def terminate(self) -> None:
+        """Have its pod deleted with its grace period."""
+        self.stop_requested = True
+        self.on_change()
 
     def kill(self) -> None:
         """Have its pod deleted at once."""
-        self.killed = True
-        self.changed()
+        self.kill_requested = True
+        self.on_change()
 
-    def see(self, pod: Pod, *, gone: bool) -> None:
-        """Take in a newer state of its pod."""
+    def observe(self, pod: Pod, *, gone: bool) -> None:
+        """Use a newer state of its pod. gone: the pod was deleted."""
         self.pod = pod
-        if self._ended is None and (gone or pod.started > self.started):
-            self._ended = (pod.exit if pod.started > self.started else None) or Exit("its pod was deleted", clean=False)
+        has_exited = pod.started > self.started
+        if self._ended is None and (gone or has_exited):
+            self._ended = (pod.exit if has_exited else None) or Exit("its pod was deleted", is_clean=False)
 
-    def never_ran(self) -> None:
-        """Note that it is not wanted any more, and has no pod."""
-        self._ended = Exit("had no pod yet", clean=True)
+    def cancel(self) -> None:
+        """Mark it as exited before it got a pod."""
+        self._ended = Exit("had no pod yet", is_clean=True)
 
     @property
-    def stuck(self) -> str:
-        """Why it will not run without a repair; empty: it will."""
-        stuck = self.pod.waits.startswith(STUCK_REASONS) if self.pod else bool(self.why_none)
+    def stuck_reason(self) -> str:
+        """Why it will not run until an operator acts; empty: it will."""
+        is_stuck = self.pod.waiting_reason.startswith(STUCK_REASONS) if self.pod else bool(self.no_pod_reason)
         ended = self.pod.exit if self.pod else None
-        how = f"; it ended with {ended.how}: {self.pod.last_words}" if self.pod and ended else ""
-        return f"{self.pending}{how}" if stuck and self.pending else ""
+        how = f"; its last exit: {ended.description}: {self.pod.last_log_line}" if self.pod and ended else ""
+        return f"{self.pending_reason}{how}" if is_stuck and self.pending_reason else ""

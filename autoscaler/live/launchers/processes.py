@@ -1,4 +1,4 @@
-"""Replicas as operating system processes: start, watch, signal, and find again after a restart of the autoscaler."""
+"""Replicas as operating-system processes: start, observe and signal them, and find them after a restart."""
 
 import os
 import signal
@@ -18,38 +18,37 @@ from contracts.validation import DECODE_ERRORS
 
 
 class ReplicaProcess:
-    """One process, running or ended.
+    """One process, running or exited.
 
-    child: this autoscaler started it, so it collects the exit status. Of a process that an earlier autoscaler started
-    only the presence can be seen.
+    child: the process, if this autoscaler started it; None: an earlier one did, and its exit status cannot be read.
     """
 
-    pending = ""
+    pending_reason = ""
 
-    def __init__(self, pid: int, who: str, child: "subprocess.Popen[bytes] | None" = None) -> None:
+    def __init__(self, pid: int, identity: str, child: "subprocess.Popen[bytes] | None" = None) -> None:
         self.pid = pid
-        self.who = who
-        """Its identity, see contracts.children; empty: of none that runs."""
+        self.identity = identity
+        """Identity of the process, see contracts.children; empty: it did not run."""
         self._child = child
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """Its pid."""
         return f"pid {self.pid}"
 
     def exit(self) -> Exit | None:
-        """Return how it ended; None while it runs."""
+        """Return how it exited; None: it runs."""
         if self._child is None:
-            how = "gone; exit status unknown, because an earlier autoscaler started it"
-            return None if self._runs() else Exit(how, clean=True, known=False)
+            unknown = "exited; status unknown, because an earlier autoscaler started it"
+            return None if self._runs() else Exit(unknown, is_clean=True, is_status_known=False)
         status = self._child.poll()
-        return None if status is None else Exit(describe_exit(status), clean=status == 0)
+        return None if status is None else Exit(describe_exit(status), is_clean=status == 0)
 
-    def wrote(self, report: Progress) -> bool:
-        """Tell it by its pid; the scaler knows earlier ones of that pid by their incarnation."""
+    def is_source_of(self, report: Progress) -> bool:
+        """Compare the pid. The scaler excludes earlier processes with this pid by their incarnation."""
         return report.pid == self.pid
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM."""
         self._signal(signal.SIGTERM)
 
@@ -65,25 +64,25 @@ class ReplicaProcess:
                 os.kill(self.pid, number)
 
     def _runs(self) -> bool:
-        return bool(self.who) and process_identity(self.pid) == self.who
+        return bool(self.identity) and process_identity(self.pid) == self.identity
 
 
 class PidFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What is remembered of a running replica: STATE_DIR/replicas/<name>.json."""
+    """Pid file of a running replica: STATE_DIR/replicas/<name>.json."""
 
     pid: int
-    who: str
-    """Its identity: tells it from a later process with the same pid."""
+    identity: str = msgspec.field(name="who")
+    """Identity of the process, which distinguishes it from a later process with the same pid."""
     incarnation: str = ""
 
 
 class ProcessLauncher:
-    """Starts a command for each replica, in a session of its own with its own log file.
+    """Starts a command for each replica, in its own session and with its own log file.
 
-    Only to find the processes that others have started, command and environ are not needed.
+    command, environ: may be left out to find only the processes of an earlier launcher.
     """
 
-    trouble = ""
+    problem = ""
     wanted = 0
 
     def __init__(self, state_dir: Path, command: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> None:
@@ -95,43 +94,43 @@ class ProcessLauncher:
         self._logs.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str) -> ReplicaProcess:
-        """Start the replica `name`. Raises OSError when the system cannot; then no process runs."""
+        """Start the replica `name`. Raises OSError on failure; then no process runs."""
         own = {"TAILPACK_REPLICA": name, "TAILPACK_REPLICA_NUMBER": str(next(self._numbers))}
         child = start(self._command, self._environ | own, self._log(name))
         process = self._known[name] = ReplicaProcess(child.pid, process_identity(child.pid), child)
         try:
-            self.remember(name, "")
-        except OSError:  # a full disk: an unknown replica would serve under a name that another one gets
+            self.save_incarnation(name, "")
+        except OSError:  # disk full: without a pid file, a later autoscaler would start a second replica of this name
             child.kill()
             child.wait()
             raise
         return process
 
-    def remember(self, name: str, incarnation: str) -> None:
-        """Write the pid file; a reader never sees half of it."""
+    def save_incarnation(self, name: str, incarnation: str) -> None:
+        """Write the pid file atomically."""
         process = self._known[name]
-        entry = PidFile(pid=process.pid, who=process.who, incarnation=incarnation)
+        entry = PidFile(pid=process.pid, identity=process.identity, incarnation=incarnation)
         path = self._file(name)
         path.with_suffix(".tmp").write_bytes(msgspec.json.encode(entry))
         path.with_suffix(".tmp").replace(path)
 
     def forget(self, name: str) -> None:
-        """Remove the pid file of a replica that has gone."""
+        """Remove the pid file of a replica that has exited."""
         self._known.pop(name, None)
         self._file(name).unlink(missing_ok=True)
 
     def find_orphans(self) -> Iterator[Orphan]:
-        """Yield what an earlier autoscaler left."""
+        """Yield the replicas with pid files of an earlier autoscaler."""
         for name, entry, _ in read_pid_files(self._state_dir):
-            process = self._known[name] = ReplicaProcess(entry.pid, entry.who)
+            process = self._known[name] = ReplicaProcess(entry.pid, entry.identity)
             yield Orphan(name, process, entry.incarnation)
 
     def last_log_line(self, name: str) -> str:
-        """Return the last line that the replica wrote to its log; empty where there is none."""
+        """Return the last line of the replica's log; empty: none."""
         return last_log_line(self._log(name))
 
     def close(self) -> None:
-        """Nothing is done in the background."""
+        """Do nothing: no work is done in the background."""
 
     def _file(self, name: str) -> Path:
         return self._files / f"{name}.json"
@@ -141,9 +140,9 @@ class ProcessLauncher:
 
 
 def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
-    """Yield name, pid file and process of each replica that `state_dir` tells of; None where that process has ended.
+    """Yield name, pid file and process of each replica in `state_dir`; process None: it has exited.
 
-    A file that is gone or unreadable is left out: its replica is starting or leaving at this moment.
+    Unreadable files are skipped, because their replicas are starting or leaving.
     """
     for path in sorted((state_dir / "replicas").glob("*.json")):
         try:
@@ -155,5 +154,6 @@ def read_pid_files(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Proce
 
 def _same_process(entry: PidFile) -> psutil.Process | None:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(entry.pid) if entry.who and process_identity(entry.pid) == entry.who else None
+        is_same = entry.identity and process_identity(entry.pid) == entry.identity
+        return psutil.Process(entry.pid) if is_same else None
     return None

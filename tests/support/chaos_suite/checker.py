@@ -11,7 +11,7 @@ from typing import Final
 
 AWARE_S: Final = 1.0
 """Time in which a dropped member learns of it: by its next heartbeat, half of a session later at most."""
-KILLERS: Final = ("hung", "killed: still there", "killed by SIGKILL")
+KILLERS: Final = ("hung", "killed: still running", "killed by SIGKILL")
 """How the journal's text begins for a replica that the autoscaler, or an unknown process, killed."""
 IN_ORDER: Final = "exit status 0"
 

@@ -1,4 +1,4 @@
-"""A properties file in librdkafka's names carries TLS and SASL to every client."""
+"""A properties file with librdkafka's names configures TLS and SASL of every client."""
 
 from pathlib import Path
 
@@ -17,6 +17,7 @@ sasl.password=a=b # not a comment
    # indented
 ssl.ca.location=/etc/ca.pem
 """
+LOGIN = "security.protocol=SASL_SSL\nsasl.username=ada\nsasl.password=secret"
 
 
 def connection(folder: Path, properties: str) -> Connection:
@@ -31,7 +32,7 @@ def problems_of(wanted: Connection) -> list[str]:
     return wrong.value.problems
 
 
-def test_librdkafka_is_told_what_is_set_and_nothing_else(tmp_path: Path) -> None:
+def test_librdkafka_gets_exactly_the_properties_of_the_file(tmp_path: Path) -> None:
     assert connection(tmp_path, PROPERTIES).librdkafka() == {
         "bootstrap.servers": "kafka:9093",
         "security.protocol": "SASL_SSL",
@@ -43,43 +44,31 @@ def test_librdkafka_is_told_what_is_set_and_nothing_else(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "wrong"),
     [
-        ("security.protocol=sasl_ssl", ["security.protocol = 'sasl_ssl': unknown; known"]),
-        (
-            "security.protocol=SASL_SSL",
-            [f"sasl.{name} = '': SASL_SSL needs it" for name in ("mechanism", "username", "password")],
-        ),
-        (
-            "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\nsasl.username=ada\nsasl.password=secret",
-            ["sasl.mechanism = 'GSSAPI': unknown; known"],
-        ),
+        ("security.protocol=sasl_ssl", ["security.protocol = 'sasl_ssl'"]),
+        ("security.protocol=SASL_SSL", [f"sasl.{name} = ''" for name in ("mechanism", "username", "password")]),
+        (f"{LOGIN}\nsasl.mechanism=GSSAPI", ["sasl.mechanism = 'GSSAPI'"]),
     ],
 )
-def test_what_some_client_would_not_understand_is_refused_for_all(
-    tmp_path: Path, properties: str, told: list[str]
-) -> None:
+def test_a_property_that_one_client_lacks_is_refused_for_all(tmp_path: Path, properties: str, wrong: list[str]) -> None:
     problems = problems_of(connection(tmp_path, properties))
-    assert len(problems) == len(told)
-    for problem, expected in zip(problems, told, strict=True):
+    assert len(problems) == len(wrong)
+    for problem, expected in zip(problems, wrong, strict=True):
         assert problem.startswith(f"{tmp_path}/client.properties: {expected}")
     assert "secret" not in str(problems)
 
 
-def test_aiokafka_is_told_the_same(tmp_path: Path) -> None:
-    assert Connection(bootstrap_servers="one:9092").aiokafka() == {
-        "bootstrap_servers": "one:9092",
-        "security_protocol": "PLAINTEXT",
-    }
-    told = connection(
-        tmp_path, "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=ada\nsasl.password=secret"
-    ).aiokafka()
-    assert (told["sasl_mechanism"], told["sasl_plain_username"]) == ("PLAIN", "ada")
-    assert told["sasl_plain_password"] == "secret"
-    assert told["ssl_context"].check_hostname
+def test_aiokafka_gets_the_same_properties(tmp_path: Path) -> None:
+    plain = {"bootstrap_servers": "one:9092", "security_protocol": "PLAINTEXT"}
+    assert Connection(bootstrap_servers="one:9092").aiokafka() == plain
+    found = connection(tmp_path, f"{LOGIN}\nsasl.mechanism=PLAIN").aiokafka()
+    assert (found["sasl_mechanism"], found["sasl_plain_username"]) == ("PLAIN", "ada")
+    assert found["sasl_plain_password"] == "secret"
+    assert found["ssl_context"].check_hostname
 
 
-def test_a_secret_may_have_a_file_of_its_own(tmp_path: Path) -> None:
+def test_a_secret_can_be_in_its_own_file(tmp_path: Path) -> None:
     secret, properties = tmp_path / "secret", tmp_path / "client.properties"
     secret.write_text("hush \n")
     login = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\n"

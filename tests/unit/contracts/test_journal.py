@@ -1,4 +1,4 @@
-"""What is read is what was written, whatever changed, was lost or was too large."""
+"""Journal records decode to the entries that were encoded: changes, losses, large records, version 1."""
 
 from collections.abc import Sequence
 
@@ -21,48 +21,55 @@ def tick(number: int, partitions: Sequence[PartitionState], reason: str = "nothi
     )  # fmt: skip
 
 
-def seen(lags: Sequence[int]) -> list[PartitionState]:
+def states(lags: Sequence[int]) -> list[PartitionState]:
     return [
         PartitionState(partition=number, arrival_rate=lag / 2, lag=lag, owner=f"payment-{number % 2}")
         for number, lag in enumerate(lags)
     ]
 
 
-def written(folder: JournalEncoder, entry: JournalEntry) -> list[bytes]:
-    records = folder.records(entry)
+def encode(encoder: JournalEncoder, entry: JournalEntry) -> list[bytes]:
+    records = encoder.records(entry)
     assert all(len(record.decode()) <= 2 * journal.MAX_RECORD_CHARS + 200 for record in records)
     return records
 
 
-ticks = st.lists(st.lists(st.integers(0, 2), max_size=6).map(seen), max_size=30).map(
-    lambda all_seen: [tick(number, partitions) for number, partitions in enumerate(all_seen)]
+ticks = st.lists(st.lists(st.integers(0, 2), max_size=6).map(states), max_size=30).map(
+    lambda all_states: [tick(number, partitions) for number, partitions in enumerate(all_states)]
 )
 
 
 @given(ticks)
-def test_ticks_are_read_as_they_were_taken(taken: list[TickRecord]) -> None:
-    folder = JournalEncoder()
-    assert entries(record for one in taken for record in folder.records(one)) == taken
+def test_decoded_ticks_equal_the_encoded_ones(taken: list[TickRecord]) -> None:
+    encoder = JournalEncoder()
+    assert entries(record for one in taken for record in encoder.records(one)) == taken
 
 
 @given(ticks, st.data())
-def test_after_a_loss_ticks_are_right_or_say_that_they_do_not_know(
-    taken: list[TickRecord], data: st.DataObject
-) -> None:
-    folder, reader = JournalEncoder(), JournalDecoder()
+def test_after_a_loss_a_tick_is_right_or_has_no_partitions(taken: list[TickRecord], data: st.DataObject) -> None:
+    encoder, reader = JournalEncoder(), JournalDecoder()
     for one in taken:
-        (record,) = folder.records(one)
+        (record,) = encoder.records(one)
         if data.draw(st.booleans()):
             if data.draw(st.booleans()):
-                folder.lost()  # the writer is told, sooner or later
+                encoder.lost()  # the writer learns of the loss, sooner or later
             continue
         assert reader.decode(record) in (one, msgspec.structs.replace(one, partitions=()))
 
 
-def test_who_begins_in_the_middle_soon_knows_everything() -> None:
-    folder, reader = JournalEncoder(), JournalDecoder()
-    taken = [tick(number, seen([number % 3] * 50)) for number in range(40)]
-    records = [folder.records(one)[0] for one in taken]
+def test_a_tick_of_version_1_has_the_present_names() -> None:
+    now = tick(1, states([3]))
+    old = msgspec.to_builtins(now) | {"v": 1, "action": "hold", "troubles": ["plans: no broker"]}
+    decoded = JournalDecoder().decode(msgspec.json.encode(old))
+    assert decoded == msgspec.structs.replace(now, problems=("plans: no broker",))
+    with pytest.raises(msgspec.ValidationError, match="version 3"):
+        JournalDecoder().decode(msgspec.json.encode(old | {"v": 3}))
+
+
+def test_a_reader_that_starts_in_the_middle_soon_has_all_partitions() -> None:
+    encoder, reader = JournalEncoder(), JournalDecoder()
+    taken = [tick(number, states([number % 3] * 50)) for number in range(40)]
+    records = [encoder.records(one)[0] for one in taken]
     read = [reader.decode(record) for record in records[7:]]
     known = [bool(isinstance(one, TickRecord) and one.partitions) for one in read]
     assert known == sorted(known), "once known, always known"
@@ -70,15 +77,15 @@ def test_who_begins_in_the_middle_soon_knows_everything() -> None:
 
 
 @pytest.mark.parametrize("count", [11_600, 200_000])
-def test_what_is_too_large_for_a_record_comes_in_pieces(count: int) -> None:
+def test_a_large_record_is_split_into_parts(count: int) -> None:
     owners = {number: f"payment-{number % 200}" for number in range(count)}
     plan = PlanWritten(
         at_us=1, epoch=1, action="up", reason="größer", replicas=("payment-0",), assignment=owners, moved=0
     )
-    whole = tick(1, seen([number % 7 for number in range(count)]))
-    folder = JournalEncoder()
-    records = [record for one in (whole, plan) for record in written(folder, one)]
+    whole = tick(1, states([number % 7 for number in range(count)]))
+    encoder = JournalEncoder()
+    records = [record for one in (whole, plan) for record in encode(encoder, one)]
     assert len(records) > 2
     assert entries(records) == [whole, plan]
-    assert entries(records[1:]) == [plan], "a piece is lost, and with it its record alone"
+    assert entries(records[1:]) == [plan], "a lost part costs only its record"
     assert entries(records[:2] + records[3:]) == [plan]

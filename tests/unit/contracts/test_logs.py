@@ -1,4 +1,4 @@
-"""The log of a process: lines for people, or one JSON object a line; every process has it."""
+"""The log of a process: text lines or JSON lines, in every process."""
 
 import json
 import logging
@@ -11,57 +11,45 @@ import pytest
 from contracts.logs import JsonLines, suppress_repeats
 
 PROCESSES = (
-    "autoscaler.live",
-    "autoscaler.keda",
-    "autoscaler.shadow",
-    "loadgen.drivers",
-    "services.comparators",
-    "services.notification",
-    "services.order",
-    "services.payment",
-    "services.shipment",
+    *("autoscaler.live", "autoscaler.keda", "autoscaler.shadow", "loadgen.drivers", "services.comparators"),
+    *("services.notification", "services.order", "services.payment", "services.shipment"),
 )
 
 
-def complaint(message: str, failure: Exception | None = None, logger: str = "aiokafka") -> logging.LogRecord:
+def record(message: str, failure: Exception | None = None, logger: str = "aiokafka") -> logging.LogRecord:
     failed = (type(failure), failure, None) if failure else None
     return logging.LogRecord(logger, logging.ERROR, __file__, 1, message, None, failed)
 
 
-def test_as_json_an_exception_with_its_traceback_takes_one_line() -> None:
-    line = JsonLines("order").format(complaint("Fetch\n failed", OSError("broker\naway")))
-    told = json.loads(line)
+def test_a_json_line_includes_the_traceback() -> None:
+    line = JsonLines("order").format(record("Fetch\n failed", OSError("broker\naway")))
+    entry = json.loads(line)
     assert "\n" not in line
-    assert told["message"] == "Fetch\n failed"
-    assert (told["level"], told["process"], told["logger"]) == ("error", "order", "aiokafka")
-    assert told["error"] == "OSError: broker\naway"
-    assert told["time"].endswith("+00:00")
+    assert entry["message"] == "Fetch\n failed"
+    assert (entry["level"], entry["process"], entry["logger"]) == ("error", "order", "aiokafka")
+    assert entry["error"] == "OSError: broker\naway"
+    assert entry["time"].endswith("+00:00")
 
 
-def test_the_same_complaint_is_held_back_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_messages_are_suppressed_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
     monkeypatch.setattr("contracts.logs.time.monotonic", lambda: now_s)
     is_shown = suppress_repeats("order")
-    assert is_shown(complaint("away"))
-    assert not is_shown(complaint("away"))
-    assert is_shown(complaint("another"))
-    assert [is_shown(complaint("ends", logger="order")) for _ in range(2)] == [True, True]
+    assert is_shown(record("away"))
+    assert not is_shown(record("away"))
+    assert is_shown(record("another"))
+    assert [is_shown(record("ends", logger="order")) for _ in range(2)] == [True, True]
     now_s += 11.0
-    assert is_shown(complaint("away"))
+    assert is_shown(record("away"))
 
 
 @pytest.mark.parametrize("module", PROCESSES)
-def test_every_process_logs_as_it_is_told(module: str) -> None:
-    ended = subprocess.run(  # without the way to Kafka: each refuses to start, and says so
-        [sys.executable, "-m", module],
-        env={name: text for name, text in os.environ.items() if not name.startswith("TAILPACK_")}
-        | {"TAILPACK_LOG_FORMAT": "json"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    told = [json.loads(line) for line in ended.stderr.splitlines()]
+def test_every_process_logs_json_if_configured(module: str) -> None:
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("TAILPACK_")}
+    environ["TAILPACK_LOG_FORMAT"] = "json"  # without an address of Kafka every process refuses to start
+    command = [sys.executable, "-m", module]
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
     assert ended.returncode == 2
-    assert any("TAILPACK_BOOTSTRAP_SERVERS" in one["message"] for one in told)
-    assert all(one["level"] == "error" for one in told)
+    assert any("TAILPACK_BOOTSTRAP_SERVERS" in line["message"] for line in lines)
+    assert all(line["level"] == "error" for line in lines)

@@ -1,4 +1,4 @@
-"""A topic that is missing, or has another number of partitions than a process needs, is named with what to do."""
+"""The preflight names a missing topic or a wrong number of partitions, with the remedy."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +30,7 @@ class Kafka:
         ("plans", TopicNeed(remedy="run it"), "topic plans cannot be used on kafka (unknown topic); run it"),
     ],
 )
-def test_a_topic_is_as_it_is_needed_or_the_sentence_says_what_to_do(topic: str, need: TopicNeed, problem: str) -> None:
+def test_a_topic_fits_or_the_problem_names_the_remedy(topic: str, need: TopicNeed, problem: str) -> None:
     found = _problem(Kafka(), "kafka", {"orders": TopicNeed(), topic: need}, [])  # type: ignore[arg-type]
     assert found.startswith(problem)
     assert bool(found) == bool(problem)

@@ -1,4 +1,4 @@
-"""The rule that decides what is reproduced, and the runs that the autoscaling papers' statements need."""
+"""The rule of reproduction, and the runs for the statements of the autoscaling papers."""
 
 from collections import Counter
 from pathlib import Path
@@ -51,19 +51,21 @@ def row(*seeds: Row, figures: dict[str, float] | None = None) -> Statement:
         ({"in_sla": 0.9, "replicas_added": 9}, DIFFERS, "nearest seed: 90 %, 9 ups"),
     ],
 )
-def test_every_printed_figure_must_be_met(figures: dict[str, float], verdict: str, why: str) -> None:
+def test_every_printed_figure_must_match(figures: dict[str, float], verdict: str, why: str) -> None:
     found = row(ran(**figures))
     assert (found.verdict, found.why) == (verdict, why)
 
 
-def test_one_run_of_ours_must_have_all_that_was_printed() -> None:
+def test_one_seed_must_match_all_printed_figures() -> None:
     assert row(ran(in_sla=0.95), ran(in_sla=0.98)).verdict == REPRODUCED
     apart = row(ran(in_sla=0.95), ran(in_sla=0.99))
     assert (apart.verdict, apart.ours) == (DIFFERS, "97 %, 30 r-m, 6 ups, 6 downs")
-    assert row(ran(replica_minutes=40.0), ran(in_sla=0.9)).verdict == DIFFERS, "each figure is there, in no run both"
+    assert row(ran(replica_minutes=40.0), ran(in_sla=0.9)).verdict == DIFFERS, (
+        "both figures match, but in different seeds"
+    )
 
 
-def test_what_was_not_printed_is_not_checked() -> None:
+def test_figures_that_were_not_printed_are_not_checked() -> None:
     only = {"in_sla": 0.981, "max_below_s": 1.0}
     near = row(ran(in_sla=0.981, replica_minutes=99.0, replicas_added=50), figures=only)
     assert (near.published, near.ours, near.verdict) == ("98.1 %, worst 1.00 s", "98.1 %, worst 0.90 s", REPRODUCED)
@@ -74,19 +76,16 @@ def test_a_paper_is_judged_under_the_interpretation_that_reproduces_most_of_it()
     rows = [printed(what=name) for name in "abc"]
     jobs = {one: {name: [Job(scenario=one.what, policy=name)] for name in READINGS} for one in rows}
     good = {("a", "text"), ("b", "all switches"), ("c", "all switches")}
-    came = {
-        job: ran(in_sla=0.974 if (job.scenario, job.policy) in good else 0.5)
-        for by_reading in jobs.values()
-        for (job,) in by_reading.values()
-    }
+    every = [job for by_reading in jobs.values() for (job,) in by_reading.values()]
+    rows_by_job = {job: ran(in_sla=0.974 if (job.scenario, job.policy) in good else 0.5) for job in every}
     contrast = Contrast(paper="p", table="t", what="a > b", better=rows[0], worse=rows[1])
-    found = list(under_one_reading([*rows, contrast], jobs, came))
+    found = list(under_one_reading([*rows, contrast], jobs, rows_by_job))
     assert [one.verdict for one in found] == [DIFFERS, REPRODUCED, REPRODUCED, DIFFERS]
     assert {one.reading for one in found} == {"all switches"}
     assert found[3].why == "-47.4 points off", "the difference of a and b has a size, not only a sign"
 
 
-def test_a_number_that_needs_no_run_is_compared_at_once() -> None:
+def test_a_number_that_needs_no_run_is_compared_directly() -> None:
     where = {"paper": "p", "table": "t", "what": "r-m"}
     assert fact(1000.0, 1004.0, **where).verdict == REPRODUCED
     off = fact(414.11, 420.82, reservation="a closed form", **where)
@@ -95,7 +94,7 @@ def test_a_number_that_needs_no_run_is_compared_at_once() -> None:
     assert float(bins.ours) == pytest.approx(32.72, rel=0.005)
 
 
-def test_every_run_of_every_interpretation_makes_sense_and_is_the_same_for_all_rows() -> None:
+def test_an_interpretation_has_the_same_valid_settings_in_all_rows() -> None:
     set_by: dict[str, set[frozenset[tuple[str, Any]]]] = {}
     for one in (one for runs in RUNS for one in runs):
         for reading, (job,) in zip(one.readings, one.jobs(1).values(), strict=True):
@@ -106,13 +105,11 @@ def test_every_run_of_every_interpretation_makes_sense_and_is_the_same_for_all_r
     assert all(len(some) == 1 for some in set_by.values()), set_by
 
 
-def test_every_statement_becomes_a_row_and_a_failed_run_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def told(jobs: Any, *_: Any, **__: Any) -> dict[Job, Row]:
+def test_every_statement_becomes_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(jobs: Any, *_: Any, **__: Any) -> dict[Job, Row]:
         return {job: {FAILED: "it broke"} if job.policy == "algorithm-1" else comparison_work.told(job) for job in jobs}
 
-    monkeypatch.setattr("studies.verdict.run", told)
+    monkeypatch.setattr("studies.verdict.run", run)
     found = ezzeddine.reproduce(tmp_path, seeds=2)
     assert len(found.rows) == sum(map(len, PAPERS)) == 43
     assert {one.why for one in found.missing} == {"it broke"}
@@ -120,7 +117,7 @@ def test_every_statement_becomes_a_row_and_a_failed_run_is_named(
     assert (broken.verdict, broken.why) == (UNKNOWN, "nothing was run")
 
 
-def test_counts_are_replayed_at_their_times_and_placed_by_the_group() -> None:
+def test_replayed_counts_have_their_times_and_no_owners() -> None:
     replayed = Replayed("ffd-2022", ((10.1, 3), (50.1, 2)))
     same = Action.NO_CHANGE
     story = [(0.1, 1, same, 1), (10.1, 1, Action.UP, 3), (30.1, 3, same, 3), (50.1, 3, Action.DOWN, 2)]
@@ -130,17 +127,15 @@ def test_counts_are_replayed_at_their_times_and_placed_by_the_group() -> None:
 
 
 @given(owned=st.lists(st.integers(0, 3), min_size=5, max_size=5), replicas=st.integers(1, 4), seed=st.integers(0, 9))
-def test_what_is_placed_by_chance_is_placed_equally_and_mostly_stays(
-    owned: list[int], replicas: int, seed: int
-) -> None:
+def test_random_placement_is_equal_and_moves_little(owned: list[int], replicas: int, seed: int) -> None:
     before = seen([50.0] * 5, replicas=4, owned=owned)
     names = before.replica_names[:replicas]
     plan = equal_counts(before, Plan(names, None), np.random.default_rng(seed))
     assert plan.assignment is not None
-    held = Counter(plan.assignment.values())
-    counts = sorted((held[name] for name in names), reverse=True)
+    owned_now = Counter(plan.assignment.values())
+    counts = sorted((owned_now[name] for name in names), reverse=True)
     most, larger = divmod(5, replicas)
     assert counts == [most + (place < larger) for place in range(replicas)]
     moved = sum(before.assignment[one] != owner for one, owner in plan.assignment.items())
-    kept = sorted((Counter(before.assignment.values())[name] for name in names), reverse=True)
-    assert moved == 5 - sum(min(has, room) for has, room in zip(kept, counts, strict=True))
+    owned_before = sorted((Counter(before.assignment.values())[name] for name in names), reverse=True)
+    assert moved == 5 - sum(min(has, room) for has, room in zip(owned_before, counts, strict=True))

@@ -25,9 +25,7 @@ LOADS = np.array([[50, 40, 30], [60, 50, 30], [70, 20, 30]])
 
 
 @given(st.integers(1, 12), st.integers(2, 12), st.integers(0, 100))
-def test_a_walk_takes_whole_steps_of_at_most_delta_inside_the_capacity(
-    partitions: int, iterations: int, delta: int
-) -> None:
+def test_a_walk_has_integer_steps_within_delta_and_capacity(partitions: int, iterations: int, delta: int) -> None:
     stream = random_walk(partitions=partitions, iterations=iterations, delta=delta, seed=(3,))
     assert stream.loads.shape == stream.fresh_orders.shape == (iterations, partitions)
     assert (stream.loads.min() >= 0, stream.loads.max() <= CONSUMER) == (True, True)
@@ -35,15 +33,17 @@ def test_a_walk_takes_whole_steps_of_at_most_delta_inside_the_capacity(
     assert all(sorted(order) == list(range(partitions)) for order in (stream.base_order, *stream.fresh_orders.tolist()))
 
 
-def test_a_course_is_measured_by_what_changes_its_owner() -> None:
+def test_the_rscore_is_the_load_that_changes_its_owner() -> None:
     assert consumers(COURSE).tolist() == [2, 2, 2]
     assert rscore(COURSE, LOADS).tolist() == [0.0, 0.5, 0.7], "loads of the new iteration, in capacities"
     stream = random_walk(partitions=30, iterations=8, delta=5, seed=(1,))
-    kept, repacked = (pack_all(PACKERS[name], stream) for name in ("mwf", "ffd"))
-    assert rscore(kept, stream.loads).sum() < rscore(repacked, stream.loads).sum(), "owners of before are handed on"
+    sticky, repacked = (pack_all(PACKERS[name], stream) for name in ("mwf", "ffd"))
+    assert rscore(sticky, stream.loads).sum() < rscore(repacked, stream.loads).sum(), (
+        "each packing starts from the previous owners"
+    )
 
 
-def test_mwf_stands_beside_the_best_of_the_existing() -> None:
+def test_mwf_is_compared_with_the_best_existing_packer() -> None:
     def means(mwf: float) -> Mapping[str, list[tuple[float, float]]]:
         alike = {name: [(30.0, 0.3), (30.0, 0.3)] for name in THE_TWELVE}
         return alike | {"nfd": [(20.0, 0.24), (20.0, 0.24)], "mwf": [(mwf - 1, 0.12), (mwf + 1, 0.12)]}
@@ -52,10 +52,10 @@ def test_mwf_stands_beside_the_best_of_the_existing() -> None:
     assert (moves.verdict, moves.ours) == (REPRODUCED, "-55.0 % (-60.0 … -50.0) (beside nfd)")
     assert above.verdict == REPRODUCED
     assert (front.verdict, front.ours.split(",")[0]) == (DIFFERS, "not mbf at δ = 5")
-    assert "nfd" in grows.ours, "all but mwf move as much at both steps"
+    assert "nfd" in grows.ours, "the others move equally much at both steps"
 
 
-def test_imbalance_is_the_paper_s() -> None:
+def test_imbalance_follows_the_paper_s_definition() -> None:
     ten = np.array([[1.0] * 8 + [3.0, 5.0]])
     # evenly: U is 100 for eight workers, 33.3 and 20 for two: their mean is 85.3, and m/n is 100
     assert imbalance(np.full((1, 10), 100.0), ten) == pytest.approx(1 - (8 + 1 / 3 + 1 / 5) / 10)
@@ -64,20 +64,15 @@ def test_imbalance_is_the_paper_s() -> None:
 
 
 def cells() -> dict[Cell, dict[str, list[float]]]:
-    """Every cell of the paper as it states it, three seeds each."""
+    """Return every cell of the paper with figures as the paper states them, for three seeds."""
     found = {}
     for study, stream, ways in consistent_grouping.streams(1000, first=True):
         for partitioner, epsilon, virtual in ways:
             skew, workers = stream["skew"], len(stream["capacities"][0])
             cell = Cell(study, partitioner, skew, workers, stream.get("sources", 1), epsilon, virtual)
-            found[cell] = {
-                "imbalance": [0.0] * 3,
-                "memory": [1.0] * 3,
-                "queue_half_s": [1.0] * 3,
-                "queue_end_s": [9.0] * 3,
-            }
-            if study == CAPACITY and partitioner is not CG:
-                found[cell]["imbalance"] = [0.5] * 3
+            figures = {"imbalance": 0.0, "memory": 1.0, "queue_half_s": 1.0, "queue_end_s": 9.0}
+            figures |= {"imbalance": 0.5} if study == CAPACITY and partitioner is not CG else {}
+            found[cell] = {name: [figure] * 3 for name, figure in figures.items()}
     return found
 
 
@@ -86,7 +81,7 @@ def verdict(rows: Mapping[Cell, Mapping[str, list[float]]], what: str) -> str:
     return found.verdict
 
 
-def test_a_limit_must_be_kept_by_every_seed_and_an_order_be_beyond_chance() -> None:
+def test_a_limit_holds_in_every_seed_and_an_order_beyond_chance() -> None:
     def changed(study: str, partitioner: Partitioner, **values: list[float]) -> dict[Cell, dict[str, list[float]]]:
         found = cells()
         cell = next(one for one in found if (one.study, one.partitioner) == (study, partitioner))
@@ -103,18 +98,17 @@ def test_a_limit_must_be_kept_by_every_seed_and_an_order_be_beyond_chance() -> N
     assert verdict(changed(CAPACITY, KG, queue_half_s=[1.0], queue_end_s=[2.0]), growing) == DIFFERS, "one seed"
 
 
-def test_a_stream_is_played_by_every_partitioner() -> None:
+def test_a_stream_is_played_with_every_partitioner() -> None:
     study, stream, ways = next(consistent_grouping.streams(1_000_000, first=True))
     row = consistent_grouping.played(consistent_grouping._job(study, stream, ways, 1))
     found = {name.split()[0]: measures for name, measures in row.items()}
     assert set(found) == set(PARTITIONERS)
     assert found["cg"]["imbalance"] < 0.02 < min(one["imbalance"] for name, one in found.items() if name != "cg")
-    assert (
-        found["kg"]["memory"] == 1 <= found["sticky_split"]["memory"] < found["pkg"]["memory"] < found["sg"]["memory"]
-    )
+    kg, sticky, pkg, sg = (found[name]["memory"] for name in ("kg", "sticky_split", "pkg", "sg"))
+    assert kg == 1 <= sticky < pkg < sg
 
 
-def test_the_command_prints_one_object_and_keeps_finished_runs(tmp_path: Path) -> None:
+def test_the_command_prints_one_json_object_and_resumes(tmp_path: Path) -> None:
     words = ("dev", "paper", "Landau", "--quick", "--seeds", "1", "--processes", "1", "--out", str(tmp_path), "--json")
     first = command_line.run(*words)
     assert first.exit_code == 0

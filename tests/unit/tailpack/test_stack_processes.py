@@ -35,7 +35,7 @@ def pid_file_of(stack: Stack, name: str, process: "subprocess.Popen[bytes]") -> 
     """Write down `process` as a replica, as the autoscaler's launcher does; return the pid file."""
     path = stack.replica_folder / "replicas" / f"{name}.json"
     path.parent.mkdir(parents=True)
-    path.write_bytes(msgspec.json.encode(PidFile(pid=process.pid, who=process_identity(process.pid))))
+    path.write_bytes(msgspec.json.encode(PidFile(pid=process.pid, identity=process_identity(process.pid))))
     return path
 
 

@@ -18,7 +18,7 @@ def test_the_plan_still_names_the_dead_one_and_says_for_how_long() -> None:
     written = world.log.written[-1]
     assert [one.replica for one in written.evictions] == ["payment-1"]
     assert written.grace_s == 5.0
-    assert written.reason == "payment-1 died; its partitions wait for its return"
+    assert "payment-1 died" in written.reason
     assert len(world.launcher.processes["payment-1"]) == 1
     world.step()
     assert len(world.launcher.processes["payment-1"]) == 2, "it is started again at once"
@@ -29,8 +29,8 @@ def test_one_that_comes_back_in_time_takes_up_its_partitions_without_another_pla
     dies(world)
     written = len(world.plans())
     world.step(3)
-    world.tell("payment-1", ReplicaState.WARM)
-    world.tell("payment-1")
+    world.report("payment-1", ReplicaState.WARM)
+    world.report("payment-1")
     world.step(10)
     assert len(world.plans()) == written
 
@@ -43,5 +43,5 @@ def test_after_the_grace_the_others_take_its_partitions_until_it_is_back() -> No
     world.step(0.2)
     assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
     assert world.log.written[-1].grace_s == 0.0
-    world.tell("payment-1", ReplicaState.WARM)
+    world.report("payment-1", ReplicaState.WARM)
     assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)

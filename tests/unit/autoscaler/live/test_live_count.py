@@ -25,7 +25,7 @@ def test_one_more_is_wanted_before_a_plan_can_name_it_and_one_less_once_it_may_g
     assert world.plans()[-1] == ("count", BOTH[:1], ALL_ON_0)
     world.step()
     assert len(world.log.written) == 2, "once"
-    world.tell("payment-1", ReplicaState.WARM)
+    world.report("payment-1", ReplicaState.WARM)
     assert counts(world)[2:] == [(BOTH, 2)]
     world.decide(Action.DOWN, BOTH[:1], ALL_ON_0)
     world.step()
@@ -41,9 +41,9 @@ def test_who_is_there_first_serves_alone_until_the_others_are_brought() -> None:
     world.group.start(BOTH)
     world.step()
     assert counts(world) == [], "nobody could own a partition"
-    world.tell("payment-0", ReplicaState.WARM)
+    world.report("payment-0", ReplicaState.WARM)
     assert counts(world) == [(BOTH[:1], 2)]
-    world.tell("payment-1", ReplicaState.WARM)
+    world.report("payment-1", ReplicaState.WARM)
     assert counts(world)[1:] == [(BOTH, 2)]
 
 
@@ -51,5 +51,5 @@ def test_a_plan_with_owners_that_was_in_force_is_replaced_by_its_count() -> None
     found = PlanRecord(epoch=4, at_us=0, replicas=("payment-0",), assignment=dict.fromkeys(range(4), "x"), reason="")
     world = GroupWorld(found, places_itself=True)
     world.group.start(("payment-0", "payment-1"))
-    world.tell("payment-0")
+    world.report("payment-0")
     assert world.plans() == [("start", ("payment-0",), None)]

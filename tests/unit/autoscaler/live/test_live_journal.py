@@ -1,5 +1,5 @@
 from autoscaler.live.journal import LiveJournal
-from autoscaler.live.troubles import Troubles
+from autoscaler.live.problems import Problems
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
@@ -26,7 +26,7 @@ def same(at_s: float) -> int:
 
 def test_a_hold_for_want_of_data_says_what_was_missing_and_guesses_nothing() -> None:
     found: list[JournalEntry] = []
-    journal = LiveJournal(found.append, lambda: STATUS, "linear", Troubles(print), stamp_us=same, clock=lambda: 1001.1)
+    journal = LiveJournal(found.append, lambda: STATUS, "linear", Problems(print), stamp_us=same, clock=lambda: 1001.1)
     journal.record(OBSERVATION, DECISION)
     journal.record_not_ready(NotReadyError("end offset of payments.requested/1"))
     hold = found[1]

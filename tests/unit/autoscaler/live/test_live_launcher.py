@@ -44,7 +44,7 @@ def test_a_replica_that_cannot_be_written_down_does_not_run(
     def full(name: str, incarnation: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(launcher, "remember", full)
+    monkeypatch.setattr(launcher, "save_incarnation", full)
     with pytest.raises(OSError, match="No space left"):
         launcher.start("payment-0")
     children = psutil.Process().children()
@@ -54,8 +54,8 @@ def test_a_replica_that_cannot_be_written_down_does_not_run(
 def test_a_later_process_with_the_same_pid_is_somebody_else(nursery: Processes) -> None:
     launcher = nursery.launcher()
     file = nursery.folder / "replicas" / "payment-0.json"
-    for who in ("somebody else", ""):
-        file.write_bytes(msgspec.json.encode(PidFile(pid=os.getpid(), who=who)))
+    for identity in ("another process", ""):
+        file.write_bytes(msgspec.json.encode(PidFile(pid=os.getpid(), identity=identity)))
         (left,) = launcher.find_orphans()
         assert left.instance.exit() is not None
         left.instance.kill()  # we live on

@@ -22,7 +22,7 @@ class Readings:
     def partitions(self) -> int:
         return len(self.readings[0][1])
 
-    def count(self) -> int:
+    def count_partitions(self) -> int:
         if self.unanswered:
             raise NotReadyError("no broker")
         return 7
@@ -30,7 +30,7 @@ class Readings:
     def read(self) -> "Reading":
         return self.readings.pop(0)
 
-    def ends(self) -> tuple[float, tuple[int, ...]]:
+    def read_ends(self) -> tuple[float, tuple[int, ...]]:
         if self.unanswered:
             raise NotReadyError("no broker")
         return self.sampled.pop(0)
@@ -45,7 +45,7 @@ Reading = tuple[float, tuple[PartitionOffsets, ...]]
 
 
 def reading(at_s: float, *ends: int | None) -> Reading:
-    return (at_s, tuple(PartitionOffsets(end, done=0, beginning=0) for end in ends))
+    return (at_s, tuple(PartitionOffsets(end, committed=0, beginning=0) for end in ends))
 
 
 def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:
@@ -71,12 +71,12 @@ def test_a_burst_right_before_a_tick_counts_in_one_interval() -> None:
     samples = ArrivalSamples()
     ends = {0.0: 0, 0.025: 0, 0.0501: 0, 0.075: 80, 0.1: 80, 0.125: 80, 0.1501: 80, 0.98: 80, 1.0501: 80, 1.075: 160}
     for at_s, end in ends.items():
-        samples.note(10 + at_s, (end,))
+        samples.record(10 + at_s, (end,))
         if at_s == 0.1501:
             recent = samples.recent(10.1501, 0.0501, {})
             assert recent is not None
             assert recent.counts.sum() == 0, "asked between ticks: nothing came since the one at 10.1"
-    samples.note(11.1, (160,))
+    samples.record(11.1, (160,))
     recent = samples.recent(11.1, 1.0, {})
     assert recent is not None
     assert recent.counts.ravel().tolist() == [0] * 9 + [80]
@@ -111,8 +111,8 @@ def sampled(events_at, readings, partitions=1):
     """events_at: times of the events of partition 0; the others get none."""
     samples = ArrivalSamples()
     for at_s in readings:
-        if samples.due(at_s):
-            samples.note(at_s, [sum(event <= at_s for event in events_at), *[0] * (partitions - 1)])
+        if samples.is_due(at_s):
+            samples.record(at_s, [sum(event <= at_s for event in events_at), *[0] * (partitions - 1)])
     return samples
 
 
@@ -124,7 +124,7 @@ def test_a_burst_at_a_whole_second_lies_in_one_slot_whatever_the_phase_of_the_re
     burst = [100.0 + 0.0002 * i for i in range(100)]  # 20 ms long
     for phase_s in np.linspace(0, 0.02, 7):
         samples = sampled(burst, every(0.02, 98.5 + phase_s, 100.1))
-        samples.note(100.1 + phase_s, [100])
+        samples.record(100.1 + phase_s, [100])
         counts = samples.recent(100.1 + phase_s, 1.0, {}).counts[:, 0]
         assert counts.max() == counts.sum() == 100
         assert counts[-1] == 100  # its slot ends at 100.05; the next one has not ended yet
@@ -134,7 +134,7 @@ def test_a_burst_at_a_whole_second_lies_in_one_slot_whatever_the_phase_of_the_re
 def test_when_in_its_slot_a_burst_came_is_known_to_a_fortieth_of_a_second(late_s):
     """Its slot ends at 100.05, and is taken for the last tenth of a second before the tick: from 100.0 on."""
     samples = sampled([100.0 + late_s] * 100, every(0.02, 98.51, 100.1))
-    samples.note(100.1, [100])
+    samples.record(100.1, [100])
     recent = samples.recent(100.1, 1.0, {})
     assert recent.counts[-1, 0] == 100
     assert late_s - 0.041 <= recent.begin_s <= late_s
@@ -161,10 +161,10 @@ def test_a_partition_without_a_leader_is_planned_for_the_worst_and_does_not_hide
         loads.read()
     assert known(loads) == [(40, 20, 0), (50, 30, 0)]
     assert known(loads) == [(40, 140 + 40 - 130, 1), (50, 20, 0)], "as many as before came"
-    assert loads.unknown == "it has no leader; planned for the worst"
+    assert "it has no leader" in loads.missing_data
     assert known(loads) == [(40, 140 + 160 - 130, 4), (50, 0, 0)], "and none was served since"
     assert known(loads) == [(40, 0, 0), (50, 50, 0)], "over all the time that was not seen"
-    assert loads.unknown == ""
+    assert loads.missing_data == ""
 
 
 def test_commits_that_cannot_be_read_count_for_nothing_served_since():
@@ -177,7 +177,7 @@ def test_commits_that_cannot_be_read_count_for_nothing_served_since():
         loads.read()
     assert known(loads) == [(40, 100, 1)], "all that is stored may wait"
     assert known(loads) == [(10, 5, 0)]
-    assert loads.advanced(0, within_s=1) is True
+    assert loads.has_advanced(0, within_s=1) is True
     assert known(loads) == [(10, 15, 1)]
 
 
@@ -192,8 +192,8 @@ def test_a_partition_that_was_never_read_is_taken_to_be_like_the_others():
 def test_what_lay_in_an_unknown_time_is_taken_to_have_come_at_once_and_no_gap_becomes_a_burst():
     samples = ArrivalSamples()
     for tenth in range(25):
-        unknown = 5 <= tenth < 18
-        samples.note(10.06 + tenth / 10, [4 * tenth, None if unknown else 10 * tenth])
+        is_unknown = 5 <= tenth < 18
+        samples.record(10.06 + tenth / 10, [4 * tenth, None if is_unknown else 10 * tenth])
     counts = samples.recent(12.46, 1.0, {0: 40.0, 1: 100.0}).counts
     assert counts[:, 0].tolist() == [4] * 10
     assert counts[:, 1].tolist() == [0] * 9 + [100], "the 130 that had come unseen are no burst"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from live_fakes import FakeClock
 
 from autoscaler.live.composition import policy_from
-from autoscaler.live.loop import LONGEST, Loop, next_tick_s, warm_up_policy
+from autoscaler.live.loop import MAX_WARM_UP_TICKS, Loop, next_tick_s, warm_up_policy
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import POLICIES
@@ -65,7 +65,7 @@ class TestLoop:
 
         loop = Loop(
             lambda: ticks.append((clock.now_s, clock.now_s + ahead_s())), lambda: clock.advance(0.05), interval_s=1,
-            offset_s=0.1, stop=Passing(clock, 1012), stepped=steps.append, clock=clock, ahead_s=ahead_s,
+            offset_s=0.1, stop=Passing(clock, 1012), on_clock_jump=steps.append, clock=clock, ahead_s=ahead_s,
         )  # fmt: skip
         loop.run()
         apart = [after - before for (before, _), (after, _) in pairwise(ticks)]
@@ -87,11 +87,11 @@ class Listening:
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.name = policy, policy.name
-        self.seen: list[Decision] = []
+        self.actions: list[Decision] = []
 
     def decide(self, observation: GroupObservation) -> Decision:
-        self.seen.append(self.policy.decide(observation))
-        return self.seen[-1]
+        self.actions.append(self.policy.decide(observation))
+        return self.actions[-1]
 
 
 def configured(policy: str, **more: object) -> Listening:
@@ -103,9 +103,9 @@ def configured(policy: str, **more: object) -> Listening:
 def test_a_rehearsal_ends_with_every_policy_and_takes_those_that_scale_up_and_down(name: str) -> None:
     policy = configured(name)
     warm_up_policy(policy, partitions=8, service_rate=200.0, interval_s=1.0)
-    assert len(policy.seen) <= LONGEST
+    assert len(policy.actions) <= MAX_WARM_UP_TICKS
     if name in ("tail-aware", "algorithm-1", "algorithm-2", "linear", "ffd-2022"):
-        actions = [one.action for one in policy.seen]
+        actions = [one.action for one in policy.actions]
         assert actions[-1] is Action.DOWN
         assert Action.UP in actions
 

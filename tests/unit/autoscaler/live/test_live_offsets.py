@@ -9,7 +9,7 @@ from live_fakes import FakeClock
 from autoscaler.live.offsets import (
     BEGINNINGS_EVERY_S,
     EARLIEST,
-    RECONNECT_AFTER,
+    FAILURES_BEFORE_RECONNECT,
     OffsetReader,
 )
 from autoscaler.ports import NotReadyError
@@ -95,7 +95,7 @@ def reader(consumer: FakeConsumer) -> OffsetReader:
 
 
 def lags(reader: OffsetReader) -> list[int | None]:
-    return [None if None in (one.end, one.done) else one.end - one.done for one in reader.read()[1]]  # type: ignore[operator]
+    return [None if None in (one.end, one.committed) else one.end - one.committed for one in reader.read()[1]]  # type: ignore[operator]
 
 
 def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_before_its_own(
@@ -126,7 +126,7 @@ def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_befo
         (
             {"committed_offsets": [Entry(101), Entry(150)]},
             [None, 50],
-            "lag of requests/0: committed offset 101, end 100",
+            "lag of requests/0: committed offset 101 is not between 0 and the end offset 100",
         ),
         (
             {"committed_offsets": [Entry(OFFSET_INVALID, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), Entry(150)]},
@@ -142,7 +142,7 @@ def test_what_is_unknown_is_named_never_a_number_and_hides_nothing_else(
     for name, value in spoil.items():
         setattr(consumer, name, value)
     assert lags(reader) == known
-    assert any(named in one.why for one in reader.read()[1])
+    assert any(named in one.problem for one in reader.read()[1])
 
 
 def test_where_nothing_at_all_is_known_there_is_no_reading(reader: OffsetReader, consumer: FakeConsumer) -> None:
@@ -166,11 +166,11 @@ def test_a_leader_that_does_not_answer_and_one_that_is_missing_cost_their_own_pa
     consumer.offsets_for_times = offsets_for_times  # type: ignore[method-assign]
     reader = reader_of(consumer)
     _, found = reader.read()
-    assert [(one.end, one.done) for one in found] == [(100, 90), (None, 150), (None, 7)]
-    assert "Timed out" in found[1].why
-    assert found[2].why == "end offset of requests/2: it has no leader"
+    assert [(one.end, one.committed) for one in found] == [(100, 90), (None, 150), (None, 7)]
+    assert "Timed out" in found[1].problem
+    assert found[2].problem == "end offset of requests/2: it has no leader"
     asked.clear()
-    assert reader.ends()[1] == (100, None, None)
+    assert reader.read_ends()[1] == (100, None, None)
     assert asked == [[0]], "between two ticks nobody waits for who does not answer"
 
 
@@ -178,7 +178,7 @@ def test_a_client_that_keeps_failing_is_replaced() -> None:
     stale = FakeConsumer()
     stale.ends = failure(KafkaError.FENCED_LEADER_EPOCH)
     reader = reader_of(stale, FakeConsumer())
-    for _ in range(RECONNECT_AFTER):
+    for _ in range(FAILURES_BEFORE_RECONNECT):
         assert not stale.closed
         with pytest.raises(NotReadyError, match="Leader epoch"):
             reader.read()

@@ -20,7 +20,7 @@ class FakeProducer:
 
     def __init__(self, _settings: dict[str, Any]) -> None:
         self.calls: list[str] = []
-        self.troubles: dict[str, list[Exception]] = {}
+        self.failures: dict[str, list[Exception]] = {}
         self.undelivered = False
         self._reports: list[Callable[[KafkaError | None, object], None]] = []
 
@@ -46,8 +46,8 @@ class FakeProducer:
 
     def _step(self, name: str) -> None:
         self.calls.append(name)
-        if self.troubles.get(name):
-            raise self.troubles[name].pop(0)
+        if self.failures.get(name):
+            raise self.failures[name].pop(0)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def producer(log: PlanLog) -> FakeProducer:
 @pytest.mark.parametrize("local", [refused(KafkaError.MSG_SIZE_TOO_LARGE), BufferError("queue full")])
 def test_a_plan_that_never_left_the_client_is_not_in_force(log: PlanLog, local: Exception) -> None:
     log.write(("a",), None, "good")
-    producer(log).troubles["produce"] = [local, local]
+    producer(log).failures["produce"] = [local, local]
     for _ in range(2):
         with pytest.raises(PlanNotWrittenError):
             log.write(("a", "b"), None, "lost")
@@ -90,7 +90,7 @@ def test_a_commit_without_the_record_is_none(log: PlanLog) -> None:
 
 
 def test_a_commit_that_timed_out_is_repeated_and_tells_what_became_of_it(log: PlanLog) -> None:
-    producer(log).troubles["commit"] = [refused(KafkaError._TIMED_OUT)] * 2
+    producer(log).failures["commit"] = [refused(KafkaError._TIMED_OUT)] * 2
     for reason in ("first", "still no answer"):
         with pytest.raises(PlanNotWrittenError):
             log.write(("a",), None, reason)
@@ -102,7 +102,7 @@ def test_a_commit_that_timed_out_is_repeated_and_tells_what_became_of_it(log: Pl
 
 
 def test_a_commit_that_must_be_given_up_is(log: PlanLog) -> None:
-    producer(log).troubles["commit"] = [refused(KafkaError._MSG_TIMED_OUT, abort=True)] * 2
+    producer(log).failures["commit"] = [refused(KafkaError._MSG_TIMED_OUT, abort=True)] * 2
     with pytest.raises(PlanNotWrittenError):
         log.write(("a",), None, "lost")
     log.write(("a",), None, "again")
@@ -111,8 +111,8 @@ def test_a_commit_that_must_be_given_up_is(log: PlanLog) -> None:
 
 
 def test_an_abort_that_timed_out_is_repeated_and_nothing_else(log: PlanLog) -> None:
-    producer(log).troubles["commit"] = [refused(KafkaError._TIMED_OUT), refused(KafkaError._MSG_TIMED_OUT, abort=True)]
-    producer(log).troubles["abort"] = [refused(KafkaError._TIMED_OUT)] * 2
+    producer(log).failures["commit"] = [refused(KafkaError._TIMED_OUT), refused(KafkaError._MSG_TIMED_OUT, abort=True)]
+    producer(log).failures["abort"] = [refused(KafkaError._TIMED_OUT)] * 2
     for _ in range(3):
         with pytest.raises(PlanNotWrittenError):
             log.write(("a",), None, "lost")
@@ -124,6 +124,6 @@ def test_an_abort_that_timed_out_is_repeated_and_nothing_else(log: PlanLog) -> N
 
 
 def test_a_controller_that_was_replaced_is_told_at_any_step(log: PlanLog) -> None:
-    producer(log).troubles["begin"] = [refused(KafkaError._FENCED, fatal=True)]
+    producer(log).failures["begin"] = [refused(KafkaError._FENCED, fatal=True)]
     with pytest.raises(FencedError):
         log.write(("a",), None, "too late")

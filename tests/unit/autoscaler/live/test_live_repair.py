@@ -20,10 +20,10 @@ def test_a_death_is_published_at_once_with_its_eviction_and_again_when_the_repla
     assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
     evicting = world.log.written[-1]
     assert [eviction.replica for eviction in evicting.evictions] == ["payment-1"]
-    assert evicting.reason == "without payment-1: dead; its partitions go to the others"
+    assert "payment-1 (dead)" in evicting.reason
     world.step(1)
     assert len(world.plans()) == 2, "an eviction is told once"
-    world.tell("payment-1", ReplicaState.WARM)
+    world.report("payment-1", ReplicaState.WARM)
     assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
     assert world.log.written[-1].evictions == ()
     assert world.log.written[-1].reason == "all 2 replicas are ready again"
@@ -35,7 +35,7 @@ def test_a_replica_that_dies_on_its_way_out_is_evicted_by_the_same_plan_once_mor
     world.launcher.newest("payment-1").finish("killed by SIGKILL")
     world.step()
     assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
-    assert world.log.written[-1].reason == "payment-1 died as a member: no other waits for it"
+    assert "payment-1 died" in world.log.written[-1].reason
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
     assert world.changes("payment-1")[-1] == "left", "nobody wanted it any more"
 
@@ -44,7 +44,7 @@ def test_a_start_that_fails_does_not_hold_back_those_that_are_ready() -> None:
     world = started()
     thirds = {0: "payment-0", 1: "payment-1", 2: "payment-2", 3: "payment-2"}
     world.decide(Action.UP, ("payment-0", "payment-1", "payment-2"), thirds)
-    world.tell("payment-1", ReplicaState.WARM)
+    world.report("payment-1", ReplicaState.WARM)
     assert len(world.plans()) == 1
     world.launcher.newest("payment-2").finish("exit status 1")
     world.step()
@@ -53,7 +53,7 @@ def test_a_start_that_fails_does_not_hold_back_those_that_are_ready() -> None:
     assert assignment == {0: "payment-0", 1: "payment-1", 2: "payment-0", 3: "payment-1"}
     assert "not starting" in world.log.written[-1].reason
     world.step(0.5)
-    world.tell("payment-2", ReplicaState.WARM)
+    world.report("payment-2", ReplicaState.WARM)
     assert world.plans()[-1] == ("up", ("payment-0", "payment-1", "payment-2"), thirds)
 
 
@@ -63,7 +63,7 @@ def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
     for ordinal in (0, 1):
         process = FakeProcess(40 + ordinal)
         world.launcher.behind.append(Orphan(f"payment-{ordinal}", process))
-        world.reports.tell(f"payment-{ordinal}", process, epoch=7)
+        world.reports.report(f"payment-{ordinal}", process, epoch=7)
     world.group.start(("payment-0",))
     assert world.log.written == []
     assert world.launcher.processes == {}
@@ -80,8 +80,8 @@ def test_a_restart_replaces_who_died_meanwhile() -> None:
         Orphan("payment-0", alive),
         Orphan("payment-1", dead),
     ]
-    world.reports.tell("payment-0", alive, epoch=9)
-    world.reports.tell("payment-1", dead)
+    world.reports.report("payment-0", alive, epoch=9)
+    world.reports.report("payment-1", dead)
     world.group.start(("payment-0",))
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
     assert world.log.written[-1].epoch == 10, "above every epoch that a replica has read"
@@ -94,7 +94,7 @@ def test_a_silent_replica_is_taken_for_hung_while_the_brokers_answer() -> None:
     for _ in range(int(HUNG_AFTER_S)):
         assert "died" not in world.changes("payment-1")
         world.clock.advance(1)
-        world.tell("payment-0")
+        world.report("payment-0")
     world.step()
     assert "died" in world.changes("payment-1")
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
@@ -118,7 +118,7 @@ def silent_but(world: GroupWorld, *heard: str, for_s: float) -> None:
     for _ in range(round(for_s)):
         world.clock.advance(1)
         for name in heard:
-            world.reports.tell(name, world.launcher.newest(name))
+            world.reports.report(name, world.launcher.newest(name))
         world.group.observe()
         world.group.advance()
 
@@ -132,7 +132,7 @@ def test_the_silence_of_many_or_of_the_only_one_kills_nobody_and_is_said(replica
     world = started(replicas)
     silent_but(world, *[f"payment-{ordinal}" for ordinal in range(heard)], for_s=10 * HUNG_AFTER_S)
     assert killed(world) == []
-    assert world.troubles.now["reports"].startswith("no report from payment-")
+    assert "payment-" in world.problems.current["reports"]
     assert all(one.silent_s > 100 for one in world.group.observe().replicas[heard:])
 
 
@@ -142,7 +142,7 @@ def test_of_several_that_hang_one_is_replaced_at_a_time() -> None:
     silent_but(world, *well, for_s=60)
     assert len(killed(world)) == 1, "the next one only when this one is back"
     (first,) = killed(world)
-    world.tell(first, ReplicaState.WARM)
+    world.report(first, ReplicaState.WARM)
     silent_but(world, *well, first, for_s=3)
     assert sorted(killed(world)) == ["payment-5", "payment-6"]
 
@@ -152,7 +152,7 @@ def test_who_works_although_no_report_of_it_arrives_is_not_killed() -> None:
     world.loads.advancing = {1}
     silent_but(world, "payment-0", for_s=60)
     assert killed(world) == []
-    world.reports.tell("payment-0", world.launcher.newest("payment-0"), partitions=(0, 1, 2, 3))
+    world.reports.report("payment-0", world.launcher.newest("payment-0"), partitions=(0, 1, 2, 3))
     world.step()
     world.step()
     assert killed(world) == ["payment-1"], "the other one serves that partition now"

@@ -7,7 +7,7 @@ from live_fakes import FakeProcess
 from live_worlds import ScalerWorld
 
 from autoscaler.live.launcher import Orphan
-from autoscaler.live.replicas import Patience
+from autoscaler.live.replicas import Timeouts
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -21,20 +21,20 @@ def world() -> ScalerWorld:
 def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_given_again(
     world: ScalerWorld, pid: int
 ) -> None:
-    world.reports.tell("payment-0", FakeProcess(pid))
+    world.reports.report("payment-0", FakeProcess(pid))
     world.step()
     world.scaler.request(["payment-0"])
     assert world.launcher.newest("payment-0").pid == 100
     world.step(1)
-    assert not world.scaler.ready("payment-0")
+    assert not world.scaler.is_ready("payment-0")
 
 
 def test_who_was_adopted_is_known_by_the_incarnation_that_was_written_down(world: ScalerWorld) -> None:
     adopted = FakeProcess(41)
     world.launcher.behind = [Orphan("payment-0", adopted, "another")]
-    world.reports.tell("payment-0", adopted)
+    world.reports.report("payment-0", adopted)
     world.scaler.adopt(world.reports.reports)
-    assert not world.scaler.ready("payment-0")
+    assert not world.scaler.is_ready("payment-0")
 
 
 def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(world: ScalerWorld) -> None:
@@ -44,7 +44,7 @@ def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(wo
     world.step(1)
     assert process.signals == []
     assert world.scaler.requested == (), "a replica on its way out is not requested any more"
-    world.reports.tell("payment-0", process, ReplicaState.DRAINED)
+    world.reports.report("payment-0", process, ReplicaState.DRAINED)
     world.step()
     assert process.signals == [signal.SIGTERM]
     assert "left" not in world.changes(), "it costs money until it is gone"
@@ -60,8 +60,8 @@ def test_a_replica_that_ignores_sigterm_is_killed_and_evicted(world: ScalerWorld
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.scaler.release("payment-0")
-    world.step(Patience().drain_s)
-    world.step(Patience().stop_s)
+    world.step(Timeouts().drain_s)
+    world.step(Timeouts().stop_s)
     assert process.signals == [signal.SIGTERM, signal.SIGKILL]
     world.step()
     assert world.changes()[-1] == "left"
@@ -80,11 +80,11 @@ def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: Scaler
     assert world.detail(ReplicaChange.DIED) == "killed by SIGKILL; last log line: out of memory"
     (eviction,) = world.scaler.evictions
     assert (eviction.replica, eviction.member_id, eviction.incarnation) == ("payment-0", "member-100", "life-100")
-    assert not world.scaler.ready("payment-0")
+    assert not world.scaler.is_ready("payment-0")
     world.step()
     assert len(world.launcher.processes["payment-0"]) == 2
     world.warm("payment-0")
-    assert world.scaler.ready("payment-0")
+    assert world.scaler.is_ready("payment-0")
 
 
 def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: ScalerWorld) -> None:
@@ -94,7 +94,7 @@ def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: ScalerWorl
     for _ in range(8):
         world.launcher.newest("payment-0").finish("exit status 1")
         world.step()
-        assert world.scaler.absent("payment-0")
+        assert world.scaler.is_absent("payment-0")
         started, waited = len(world.launcher.processes["payment-0"]), 0.0
         while len(world.launcher.processes["payment-0"]) == started:
             world.step(0.5)
@@ -112,7 +112,7 @@ def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> N
     process = world.member("payment-0")
     world.scaler.release("payment-0")
     world.scaler.request(["payment-0"])
-    assert world.scaler.ready("payment-0")
+    assert world.scaler.is_ready("payment-0")
     world.step(60)
     assert process.signals == []
 
@@ -123,9 +123,9 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Scal
     stopped.finish()
     for number, (process, incarnation) in enumerate(((alive, "life-41"), (dead, "life-42"), (stopped, ""))):
         world.launcher.behind.append(Orphan(f"payment-{number}", process, incarnation))
-        world.reports.tell(f"payment-{number}", process)
+        world.reports.report(f"payment-{number}", process)
     world.scaler.adopt(world.reports.reports)
-    assert world.scaler.ready("payment-0")
+    assert world.scaler.is_ready("payment-0")
     assert world.changes("payment-0") == ["adopted", "ready"]
     assert world.changes("payment-1") == ["died"]
     assert world.changes("payment-2") == ["left"], "its exit status says that it left in order"
@@ -136,10 +136,10 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Scal
 def test_a_replica_that_is_pending_has_not_failed_however_long_it_takes(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     instance = world.launcher.newest("payment-0")
-    instance.pending = "its image is being pulled"
+    instance.pending_reason = "its image is being pulled"
     world.step(600)
     assert instance.signals == []
-    instance.pending = ""
-    world.step(Patience().start_s - 1)
+    instance.pending_reason = ""
+    world.step(Timeouts().start_s - 1)
     world.warm("payment-0")
     assert world.changes() == ["requested", "started", "ready"]

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.live.composition import policy_from
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.start import StartupConfig, only_one, read
+from autoscaler.live.start import StartupConfig, lock_state_dir, read
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError, from_environment
 from services.consumer import Options
@@ -40,9 +40,9 @@ def test_options_of_the_policy_are_a_json_object_and_checked_by_the_policy() -> 
 
 def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with only_one(state), pytest.raises(InvalidSettingsError, match="another autoscaler"), only_one(state):
+    with lock_state_dir(state), pytest.raises(InvalidSettingsError, match="another autoscaler"), lock_state_dir(state):
         pass
-    with only_one(state):
+    with lock_state_dir(state):
         assert list(state.iterdir()) == [], "no lock file"
 
 
@@ -94,14 +94,14 @@ def test_every_mistake_is_told_at_once_by_its_place(tmp_path: Path) -> None:
     text = 'grop = "g"\nlatency_target_s = "soon"\npolicy = "tail-aware"\nsasl_password = "x"\nstate_dir = "s"\n'
     said = problems(tmp_path, text, {"TAILPACK_SESSION_S": "0"})
     assert said[0] == "own.toml: grop: unknown; did you mean group?"
-    assert said[1].startswith("own.toml: sasl_password: no secret belongs into this file; name a file")
+    assert said[1].startswith("own.toml: sasl_password: secrets do not belong in this file")
     assert "own.toml: bootstrap_servers: missing" in said
     assert any(one.startswith("own.toml: latency_target_s = 'soon': ") for one in said)
     assert any(one.startswith("TAILPACK_SESSION_S = '0': must be at least 1 s") for one in said)
     assert len(said) == 5
 
 
-@pytest.mark.parametrize(("text", "said"), [("a =", "no TOML"), (None, "cannot be read")])
+@pytest.mark.parametrize(("text", "said"), [("a =", "not valid TOML"), (None, "cannot be read")])
 def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "own.toml").write_text(text)

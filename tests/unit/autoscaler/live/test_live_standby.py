@@ -12,7 +12,7 @@ import pytest
 from kafka_helpers import wait_for
 
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.leadership import LASTS_S, Leadership, stand_by
+from autoscaler.live.leadership import LEASE_DURATION_S, Leadership, stand_by
 from autoscaler.live.settings import AutoscalerSettings
 from tailpack.local.ports import free_port
 
@@ -67,21 +67,21 @@ def test_a_lease_that_is_refused_is_told_once_and_who_stands_by_is_not_ready_but
     one: StandsBy, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "autoscaler")
-    wait_for(lambda: "stands by; another leads" in one.get("/healthz")[1], "it stands by")
+    wait_for(lambda: "standby; another leads" in one.get("/healthz")[1], "it stands by")
     assert one.get("/healthz")[0] == 200
     metrics = one.get("/metrics")[1]
     assert "tailpack_leading 0.0" in metrics
-    assert 'tailpack_condition{what="leadership"} 0.0' in metrics
+    assert 'tailpack_condition{type="leadership"} 0.0' in metrics
 
     one.leases.refused = True
     wait_for(lambda: one.get("/healthz")[0] == 503, "it is not ready")
     assert json.loads(one.get("/healthz")[1])["status"] == REFUSED
     assert one.get("/livez")[0] == 200, "a new start would mend nothing"
-    assert 'tailpack_condition{what="leadership"} 1.0' in one.get("/metrics")[1]
+    assert 'tailpack_condition{type="leadership"} 1.0' in one.get("/metrics")[1]
 
     one.leases.refused = False
     wait_for(lambda: one.get("/healthz")[0] == 200, "it could lead again")
-    assert caplog.messages == [f"leadership: {REFUSED}", "leadership: well again"]
+    assert caplog.messages == [f"leadership: {REFUSED}", "leadership: recovered"]
     one.leases.holder = ""
     wait_for(lambda: one.won == [True], "it leads")
 
@@ -90,10 +90,10 @@ def test_a_leader_that_cannot_renew_says_why_it_does_not_act() -> None:
     leases, now_s = Leases(), [0.0]
     leader = Leadership(leases.lease, "autoscaler", "me", lambda _: None, lambda: now_s[0])
     leases.holder = ""
-    assert leader.take()
-    assert leader.why_not == ""
-    now_s[0] += 2 * LASTS_S
-    assert leader.why_not == "Lease autoscaler was not renewed for 1.5 s: another one may lead"
+    assert leader.try_acquire()
+    assert leader.why_not_leading == ""
+    now_s[0] += 2 * LEASE_DURATION_S
+    assert "Lease autoscaler was not renewed for 1.5 s" in leader.why_not_leading
     leases.refused = True
-    leader.take()
-    assert leader.why_not == REFUSED
+    leader.try_acquire()
+    assert leader.why_not_leading == REFUSED

@@ -18,7 +18,7 @@ def report(world: GroupWorld, *assigned: int) -> None:
     """Let each replica report the plan that it serves by; time passes for none of them."""
     for ordinal, epoch in enumerate(assigned):
         name = f"payment-{ordinal}"
-        world.reports.tell(name, world.launcher.newest(name), epoch=epoch, assigned_epoch=epoch)
+        world.reports.report(name, world.launcher.newest(name), epoch=epoch, assigned_epoch=epoch)
     world.group.advance()
 
 
@@ -33,13 +33,12 @@ def test_a_plan_that_a_member_does_not_take_is_told_and_written_again() -> None:
     world = group()
     stay(world, WITHIN_S + 1, 1, 0)
     assert [entry[0] for entry in world.plans()] == ["start", "repeat"]
-    why = "plan 1 is not taken within 12 s by payment-1 (serves by 0)"
-    assert world.log.written[-1].reason == f"{why}: written again"
+    (line,) = world.log_lines
+    assert "plan 1 was not adopted within 12 s by payment-1" in line
     assert (world.log.written[-1].epoch, world.plans()[-1][2]) == (2, HALVES)
-    assert world.said == [f"plans: {why}"]
     stay(world, 1, 2, 2)
-    assert not world.troubles.now
-    assert world.said[1:] == ["plans: well again"]
+    assert not world.problems.current
+    assert world.log_lines[1:] == ["plans: recovered"]
 
 
 def test_slow_members_and_silent_ones_are_no_reason() -> None:
@@ -49,7 +48,7 @@ def test_slow_members_and_silent_ones_are_no_reason() -> None:
     stay(world, 1, 1, 0)
     stay(world, WITHIN_S, 1)  # payment-1 says nothing
     assert len(world.plans()) == 1
-    assert "plans" not in world.troubles.now
+    assert "plans" not in world.problems.current
 
 
 def test_a_member_that_follows_plan_after_plan_is_not_late() -> None:
@@ -57,15 +56,15 @@ def test_a_member_that_follows_plan_after_plan_is_not_late() -> None:
     for epoch in range(1, 30):
         world.decide(Action.REASSIGN, ("payment-0", "payment-1"), ALL_ON_0 if epoch % 2 else HALVES)
         stay(world, 1, epoch, epoch)
-    assert not world.troubles.now
+    assert not world.problems.current
 
 
 def test_a_plan_that_cannot_be_written_is_told_until_it_is() -> None:
     world = group()
-    world.log.troubles = [PlanNotWrittenError("cannot write plan 2: message size too large")] * 3
+    world.log.failures = [PlanNotWrittenError("cannot write plan 2: message size too large")] * 3
     world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
     stay(world, 1, 1, 1)
-    assert world.troubles.now == {"plans": "cannot write plan 2: message size too large"}
+    assert world.problems.current == {"plans": "cannot write plan 2: message size too large"}
     stay(world, 4, 1, 1)
-    assert world.troubles.now == {}
+    assert world.problems.current == {}
     assert world.plans()[-1] == ("down", ("payment-0",), ALL_ON_0)

@@ -20,8 +20,8 @@ from contracts.pages import Answer, PortTakenError, WebServer
 class State:
     ticks: int = 5
     age_s: float = 0.4
-    troubles: dict[str, str] = field(default_factory=dict)
-    unwell: str = ""
+    problems: dict[str, str] = field(default_factory=dict)
+    unhealthy_reason: str = ""
     decisions: list[dict[str, int]] = field(default_factory=lambda: [{"tick": n} for n in range(100, 0, -1)])
 
 
@@ -38,8 +38,8 @@ def source(state: State) -> Source:
         decisions=lambda limit: state.decisions[:limit],
         registry=Metrics().registry,
         tick_limit_s=3.0,
-        troubles=lambda: state.troubles,
-        unwell=lambda: state.unwell,
+        problems=lambda: state.problems,
+        unhealthy_reason=lambda: state.unhealthy_reason,
     )
 
 
@@ -52,10 +52,10 @@ def get(source: Source, path: str, query: str = "") -> tuple[str, Any]:
     ("changes", "status", "code"),
     [
         ({}, "ok", 200),
-        ({"troubles": {"plans": "plan 7 is not taken"}}, "degraded", 200),  # a restart fixes nothing
+        ({"problems": {"plans": "plan 7 is not taken"}}, "degraded", 200),  # a restart fixes nothing
         ({"ticks": 0}, "no tick yet", 503),
-        ({"age_s": 3.1}, "the last tick is too long ago", 503),
-        ({"troubles": {"policy": "failed"}, "unwell": "failed"}, "failed", 503),
+        ({"age_s": 3.1}, "the last tick is older than 3 s", 503),
+        ({"problems": {"policy": "failed"}, "unhealthy_reason": "failed"}, "failed", 503),
     ],
 )
 def test_health_is_503_without_recent_ticks_or_a_policy_that_decides_and_names_each_problem(
@@ -64,7 +64,7 @@ def test_health_is_503_without_recent_ticks_or_a_policy_that_decides_and_names_e
     for name, value in changes.items():
         setattr(state, name, value)
     answered, body = get(source, "/healthz")
-    assert (answered[:3], body["status"], body.get("troubles", {})) == (str(code), status, state.troubles)
+    assert (answered[:3], body["status"], body.get("problems", {})) == (str(code), status, state.problems)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_client_that_gives_up_leaves_no_trace(
 ) -> None:
     """It closes while the answer is made, which is more than fits into what the network keeps."""
     server.daemon_threads = False  # their end is waited for
-    state.troubles = {"plans": "x" * 20_000_000}
+    state.problems = {"plans": "x" * 20_000_000}
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", server.port)) as client:
             client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")

@@ -44,7 +44,7 @@ def test_order_does_not_start_without_a_secret_for_card_tokens(key: str) -> None
         (None, "cannot be read (No such file or directory)"),
         (b"", "is empty"),
         (b"short", "16 char"),
-        (b"\xff" * 20, "is no text in UTF-8"),
+        (b"\xff" * 20, "it is not UTF-8 text"),
     ],
 )
 @pytest.mark.parametrize("name", ["CARD_TOKEN_KEY_FILE", "API_TOKEN_FILE"])

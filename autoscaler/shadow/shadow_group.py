@@ -1,4 +1,4 @@
-"""The group as it would be: the same events arrive, and replicas on paper serve them, as a fluid."""
+"""The shadow group: a fluid model of replicas that serves the same arrivals as the real group."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, Re
 from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from autoscaler.shadow.seen import CommittedRates, Floats, LagClock
+from autoscaler.shadow.measurements import CommittedRates, Floats, LagClock
 
 
 @dataclass(slots=True)
 class Account:
-    """The cost of one of both ways so far."""
+    """Cost of the real or of the shadow group so far."""
 
     replicas: int = 0
     replica_s: float = 0.0
     lag_s: float = 0.0
-    """Age of the oldest event that waits."""
+    """Age of the oldest waiting event, seconds."""
     late_s: float = 0.0
 
     def book(self, passed_s: float, target_s: float) -> None:
-        """Count what has passed as it is now."""
+        """Add a time span at the current replica count and lag."""
         self.replica_s += self.replicas * passed_s
         self.late_s += passed_s if self.lag_s > target_s else 0.0
 
 
-class WouldBeGroup:
-    """Implements autoscaler.ports.ConsumerGroup without a group: plans are carried out on paper.
+class ShadowGroup:
+    """A simulated copy of a group, for decisions that are not carried out. Implements autoscaler.ports.ConsumerGroup.
 
-    A plan comes into force once all its replicas have been there for their start-up time. loads: of the real group;
-    members: its members and what each owns, None where that is not known.
+    A plan comes into force once all its replicas have had their start-up time. loads: loads of the real group.
+    members: returns member → its partitions in the real group; None: unknown.
     """
 
     def __init__(
@@ -51,24 +51,24 @@ class WouldBeGroup:
         self._startup_s, self._rebalance_time_s, self._target_s = startup_s, rebalance_time_s, latency_target_s
         self._prefix = prefix
         self.plan = self._in_force = Plan((), None)
-        """What is wanted, and what is in force: as many as the group has, once its members and their rate are known."""
+        """Intended plan, and plan in force. They start with the real replica count once members and rate are known."""
         self._ready_s: dict[str, float] = {}
         self._at_s: float | None = None
         self._began_s = 0.0
         self._ends: Floats = np.zeros(0)
-        """Where partitions end, counted from the first reading's commits on."""
+        """End offset of each partition minus its committed offset at the first reading."""
         self._waiting: Floats = np.zeros(0)
-        """Lag of each partition, were it ours."""
+        """Lag of each partition in the shadow group, events."""
         self._clock = LagClock()
-        self.actual, self.would_be = Account(), Account()
+        self.actual, self.shadow = Account(), Account()
 
     @property
-    def watched_s(self) -> float:
-        """For how long both were compared, seconds."""
+    def compared_s(self) -> float:
+        """Duration of the comparison, seconds."""
         return self._at_s - self._began_s if self._at_s is not None and self.plan.count else 0.0
 
     def observe(self) -> GroupObservation:
-        """Read the real group, let the other one serve what has arrived, and return that one. Raises NotReadyError."""
+        """Read the real group, let the shadow group serve the new arrivals, and return it. Raises NotReadyError."""
         at_s, partitions = self._loads.read()
         owned, lags = self._members(), np.array([float(one.lag) for one in partitions])
         if len(self._ends) != len(partitions):
@@ -76,60 +76,60 @@ class WouldBeGroup:
         passed_s = at_s - (at_s if self._at_s is None else self._at_s)
         arrived = np.array([one.arrival_rate for one in partitions]) * passed_s
         self._ends, self._at_s = self._ends + arrived, at_s
-        self._clock.note(at_s, self._ends)
-        if owned is not None and not self._loads.unknown:
-            self._rates.note(at_s, owned, self._ends - lags, lags)
+        self._clock.observe(at_s, self._ends)
+        if owned is not None and not self._loads.missing_data:
+            self._rates.observe(at_s, owned, self._ends - lags, lags)
         rate = self._rates.service_rate
         if not owned or rate is None:
-            self._waiting = lags  # until both are known, the one group is the other
-            no_members = "members of the group: there are none, or the brokers have not reported them"
-            no_rate = "service rate of a member: none was seen to be behind; set TAILPACK_MEMBER_RATE"
+            self._waiting = lags  # until both are known, the shadow group equals the real one
+            no_members = "members of the group: it has none, or the brokers have not reported them"
+            no_rate = "service rate of a member: no member had lag so far; set TAILPACK_MEMBER_RATE"
             raise NotReadyError(no_rate if owned else no_members)
         if not self.plan.count:
             self.plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)
             self._ready_s, self._began_s, passed_s = dict.fromkeys(self.plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
-        self.actual.replicas, self.would_be.replicas = len(owned), self.plan.count
-        self.actual.lag_s = self._clock.worst_s(self._ends - lags)
-        self.would_be.lag_s = self._clock.worst_s(self._ends - self._waiting)
-        for one in (self.actual, self.would_be):
+        self.actual.replicas, self.shadow.replicas = len(owned), self.plan.count
+        self.actual.lag_s = self._clock.oldest_age_s(self._ends - lags)
+        self.shadow.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
+        for one in (self.actual, self.shadow):
             one.book(passed_s, self._target_s)
         return self._observed(at_s, partitions, rate)
 
     def arrivals(self) -> RecentArrivals | None:
-        """Return what has been sampled since the last observation; None where nothing new has."""
+        """Return the arrivals since the last observation; None: no new samples."""
         return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
-        """Note the plan; its new replicas begin to start."""
+        """Set the intended plan. Its new replicas start."""
         assert self._at_s is not None
         self.plan = decision.plan
         known = self._ready_s
         self._ready_s = {name: known.get(name, self._at_s + self._startup_s) for name in decision.plan.replicas}
 
     def status(self) -> GroupStatus:
-        """Return what is known without a request."""
+        """Return the current numbers without a request."""
         at_s = self._at_s or 0.0
         ready = sum(ready_s <= at_s for ready_s in self._ready_s.values())
         return GroupStatus(self.plan.count, ready, self.plan.count, 0, self._rates.service_rate or 0.0)
 
     def _serve(self, at_s: float, passed_s: float, arrived: Floats, rate: float) -> None:
-        """Let each replica of the plan in force serve its partitions, in proportion to what waits there."""
+        """Let each replica of the plan in force serve its partitions, in proportion to their lags."""
         if all(ready_s <= at_s for ready_s in self._ready_s.values()):
             self._in_force = self.plan
         self._waiting += arrived
         owners = self._owners(self._in_force, len(arrived))
         for name in self._in_force.replicas:
             own = [partition for partition, owner in owners.items() if owner == name]
-            waits = self._waiting[own].sum()
-            if waits > 0:
-                self._waiting[own] *= max(0.0, 1 - rate * passed_s / waits)
+            lag = self._waiting[own].sum()
+            if lag > 0:
+                self._waiting[own] *= max(0.0, 1 - rate * passed_s / lag)
 
     def _observed(self, at_s: float, partitions: tuple[PartitionLoad, ...], rate: float) -> GroupObservation:
-        both = zip(partitions, np.ceil(self._waiting - 1e-6).astype(int), strict=True)
+        loads = zip(partitions, np.ceil(self._waiting - 1e-6).astype(int), strict=True)
         return GroupObservation(
             at_s=at_s,
-            partitions=tuple(PartitionLoad(one.partition, one.arrival_rate, int(waits)) for one, waits in both),
+            partitions=tuple(PartitionLoad(one.partition, one.arrival_rate, int(lag)) for one, lag in loads),
             replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self.plan.replicas),
             assignment=self._owners(self.plan, len(partitions)),
             service_rate=rate,

@@ -1,0 +1,121 @@
+"""Measurements of a group from outside: its members, its lag in seconds, and the service rate of a member."""
+
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from numpy.typing import NDArray
+
+from autoscaler.live.kafka import client_config
+from contracts.clock import monotonic_s
+from contracts.connection import Connection
+
+Floats = NDArray[np.float64]
+
+MAX_READINGS: Final = 900
+MIN_BUSY_LAG_S: Final = 2.0
+"""A member counts as busy if its lag after a commit exceeds this many seconds of its own rate."""
+MAX_SAMPLES: Final = 50
+MIN_SAMPLES: Final = 3
+DEADLINE_S: Final = 5.0
+STALE_AFTER_S: Final = 15.0
+"""Age at which a member list is too old to use."""
+
+
+class MemberReader:
+    """Reads the members of a group in the background. Each read starts a new request once the last one is answered."""
+
+    def __init__(self, connection: Connection, group: str, topic: str) -> None:
+        self._admin = AdminClient(client_config(connection))
+        self._group, self._topic = group, topic
+        self._request: Future[Any] | None = None
+        self._members: dict[str, frozenset[int]] | None = None
+        self._answered_s = 0.0
+        self.problem = ""
+        """Why the members are unknown; empty: they are known, or a request is running."""
+
+    def read(self) -> dict[str, frozenset[int]] | None:
+        """Return member → its partitions of the topic; None: no recent answer."""
+        self._admin.poll(0)
+        if self._request is not None and self._request.done():
+            self._read_answer(self._request)
+            self._request = None
+        if self._request is None:
+            self._request = self._admin.describe_consumer_groups([self._group], request_timeout=DEADLINE_S)[self._group]
+        return self._members if monotonic_s() - self._answered_s < STALE_AFTER_S else None
+
+    def _read_answer(self, answer: "Future[Any]") -> None:
+        try:
+            members = answer.result(0).members
+        except KafkaException as failed:
+            self.problem = f"{self._group}: {failed.args[0].str()}"
+            return
+        self._members = {
+            member.member_id: frozenset(
+                place.partition for place in member.assignment.topic_partitions if place.topic == self._topic
+            )
+            for member in members
+        }
+        self._answered_s, self.problem = monotonic_s(), "" if members else f"{self._group} has no members"
+
+
+class LagClock:
+    """Age of the oldest uncommitted event, from the times at which the end offsets passed it."""
+
+    def __init__(self) -> None:
+        self._at_s: deque[float] = deque(maxlen=MAX_READINGS)
+        self._ends: deque[Floats] = deque(maxlen=MAX_READINGS)
+
+    def observe(self, at_s: float, ends: Floats) -> None:
+        """Add the end offsets of one reading. If the number of partitions has changed, drop the earlier readings."""
+        if self._ends and len(self._ends[-1]) != len(ends):
+            self._at_s.clear()
+            self._ends.clear()
+        self._at_s.append(at_s)
+        self._ends.append(ends.copy())
+
+    def oldest_age_s(self, committed: Floats) -> float:
+        """Return the age of the oldest uncommitted event, seconds; a lower bound if it is older than all readings."""
+        ends, at_s = np.array(self._ends), np.array(self._at_s)
+        behind = [number for number, offset in enumerate(committed.tolist()) if offset < ends[-1, number] - 0.5]
+        return max((float(at_s[-1] - np.interp(committed[n], ends[:, n], at_s)) for n in behind), default=0.0)
+
+
+class CommittedRates:
+    """Service rate (μ) of a member, learned from its commits while it is busy: an idle member commits what arrives.
+
+    configured_rate: service rate from the settings, events/s; 0: learn it.
+    """
+
+    def __init__(self, configured_rate: float) -> None:
+        self._configured_rate = configured_rate
+        self._last: dict[str, tuple[frozenset[int], float, float]] = {}
+        """Member → its partitions, time of its last commit, and sum of its committed offsets then."""
+        self._samples: deque[float] = deque(maxlen=MAX_SAMPLES)
+
+    @property
+    def service_rate(self) -> float | None:
+        """Service rate of a typical member, events/s; None: fewer than three samples."""
+        if self._configured_rate:
+            return self._configured_rate
+        return median(self._samples) if len(self._samples) >= MIN_SAMPLES else None
+
+    def observe(self, at_s: float, owned: Mapping[str, frozenset[int]], committed: Floats, lags: Floats) -> None:
+        """Add one reading. owned: member → its partitions. committed, lags: by partition, events."""
+        for member, partitions in owned.items():
+            known = [partition for partition in partitions if partition < len(committed)]
+            total, lag = float(committed[known].sum()), float(lags[known].sum())
+            before = self._last.get(member)
+            if before is None or before[0] != partitions or total < before[2]:
+                self._last[member] = (partitions, at_s, total)  # the first commit only starts the clock
+            elif total > before[2]:
+                rate = (total - before[2]) / (at_s - before[1])
+                self._last[member] = (partitions, at_s, total)
+                if lag > MIN_BUSY_LAG_S * rate:
+                    self._samples.append(rate)
+        self._last = {member: commit for member, commit in self._last.items() if member in owned}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -87,10 +87,18 @@ class _Compiled(Generic[P, R]):
         own = self._function
         callees = [value for value in own.__globals__.values() if isinstance(value, _Compiled)]
         callees = [callee for callee in callees if callee._function.__code__.co_filename != own.__code__.co_filename]
-        if (file := _cache_file(code)) and callees:  # this code contains theirs: a change of their files makes it stale
+        if file := _cache_file(code):  # this code contains its callees: a change of their files makes it stale
             stamps = {other._source_stamp for callee in callees if (other := _cache_file(callee._machine_code))}
             file._source_stamp = (*file._source_stamp, *sorted(stamps))
+            file._load_index = partial(_load_index, file._load_index)
         return code
+
+
+def _load_index(load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except (AttributeError, ImportError):  # written by another version, with a type that does not exist any more
+        return {}
 
 
 def _cache_file(code: Any) -> Any:

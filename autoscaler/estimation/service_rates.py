@@ -111,10 +111,8 @@ class ServiceRates:
         typical, work = self._fitted(), self._work.get(replica)
         log_s, variance = typical.value, typical.variance + typical.spread
         if work is not None and work.events:
-            own, own_variance = (
-                math.log(work.busy_s / work.events),
-                self._event_variance * work.squares / work.events**2,
-            )
+            own = math.log(work.busy_s / work.events)
+            own_variance = self._event_variance * work.squares / work.events**2
             shrinkage, offset = own_variance / (own_variance + typical.spread), own - typical.value
             error = typical.variance + offset * offset * typical.spread_error
             variance = (1 - shrinkage) * own_variance + shrinkage**2 * error

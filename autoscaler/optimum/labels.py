@@ -42,15 +42,13 @@ def _place(labels: Labels, state: int, made: Labels, end_us: int, event_us: int,
         its = labels.at[state, path]
         no_worse = labels.value[state, path] <= made.value[0, 0]
         no_better = labels.value[state, path] >= made.value[0, 0]
-        for place in range(mine.shape[1]):
-            my_us, its_us = max(mine[ELIGIBLE, place], end_us), max(its[ELIGIBLE, place], end_us)
-            no_worse = no_worse and its[FOLLOWING, place] >= mine[FOLLOWING, place] and its_us <= my_us
-            no_better = no_better and its[FOLLOWING, place] <= mine[FOLLOWING, place] and its_us >= my_us
+        for i in range(mine.shape[1]):
+            my_us, its_us = max(mine[ELIGIBLE, i], end_us), max(its[ELIGIBLE, i], end_us)
+            no_worse = no_worse and its[FOLLOWING, i] >= mine[FOLLOWING, i] and its_us <= my_us
+            no_better = no_better and its[FOLLOWING, i] <= mine[FOLLOWING, i] and its_us >= my_us
             if optimistic:  # compare everything exactly: a dropped label must not be better in any respect
-                no_worse = no_worse and its[FREE, place] <= mine[FREE, place] and its[BUSY, place] <= mine[BUSY, place]
-                no_better = (
-                    no_better and its[FREE, place] >= mine[FREE, place] and its[BUSY, place] >= mine[BUSY, place]
-                )
+                no_worse = no_worse and its[FREE, i] <= mine[FREE, i] and its[BUSY, i] <= mine[BUSY, i]
+                no_better = no_better and its[FREE, i] >= mine[FREE, i] and its[BUSY, i] >= mine[BUSY, i]
         if no_worse:
             return DOMINATED, False
         if no_better:

@@ -69,13 +69,11 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
 
 
-ScheduleSimulation = Callable[[Schedule], tuple[int, int]]
+Simulate = Callable[[Schedule], tuple[int, int]]
 """Simulates a schedule; returns replica-µs and late events."""
 
 
-def optimum(
-    problem: OptimumProblem, simulate: ScheduleSimulation | None = None, *, prices: int = 2
-) -> tuple[Optimum, Schedule]:
+def optimum(problem: OptimumProblem, simulate: Simulate | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
     """Return the minimum cost and its schedule; above MAX_PARTITIONS, only the lower bound.
 
     simulate: computes cost and late events of the schedule; None: the search's own values are used.
@@ -142,11 +140,8 @@ def _lower(problem: OptimumProblem, prices: int) -> int:
         value, late = _least(problem, round(price_us))
         best = max(best, value - round(price_us) * allowed)
         low, high = (price_us, high) if late > allowed else (low, price_us)
-        price_us = (
-            (low * high) ** 0.5
-            if 0 < low < high < float("inf")
-            else price_us * (PRICE_FACTOR if low else 1 / PRICE_FACTOR)
-        )
+        factor = PRICE_FACTOR if low else 1 / PRICE_FACTOR
+        price_us = (low * high) ** 0.5 if 0 < low < high < float("inf") else price_us * factor
     return best
 
 
@@ -231,17 +226,13 @@ def _unsearched(problem: OptimumProblem, began_s: float) -> Optimum:
         lower=_volume_us(problem, _allowed(problem)) / MINUTE_US if events else least,
         lower_none_late=_volume_us(problem, 0) / MINUTE_US if events else least,
         method="the work that must be done in time, by any replica" if events else "no event",
-        why=f"schedules are searched for up to {MAX_PARTITIONS} partitions, not for {problem.partitions}"
-        if events
-        else "",
+        why=f"no search above {MAX_PARTITIONS} partitions, and the group has {problem.partitions}" if events else "",
         wall_s=time.perf_counter() - began_s,
     )
 
 
 def _method(problem: OptimumProblem, *, proven: bool, late: int) -> str:
-    what = (
-        "proven minimum without late events" if proven else "best schedule found" + (f", {late} late" if late else "")
-    )
+    what = "proven minimum, none late" if proven else "best schedule found" + (f", {late} late" if late else "")
     return (
         f"dynamic programming over every placement at {len(problem.ticks_us)} ticks: {what}; "
         "lower bound: late events at a price (Lagrange), or the work alone"

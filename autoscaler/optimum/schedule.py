@@ -25,9 +25,9 @@ def plans_of(path: Iterable[Step], first: Sequence[int], replicas: int, startup_
     idle = [name for name in names if name not in serving]
     fresh = count(len(names))
     steps: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
-    for at_us, placement, paid, predecessors in path:
+    for at_us, placement, paid, previous in path:
         bins = max(placement) + 1
-        taken = [serving[before] if before != NONE else "" for before in predecessors[:bins]]
+        taken = [serving[before] if before != NONE else "" for before in previous[:bins]]
         spare = [*idle, *(name for name in serving if name not in taken)]
         free = chain(spare, (f"{PREFIX}-{number}" for number in fresh))
         serving = [name or next(free) for name in taken]

@@ -47,7 +47,7 @@ class _Bins(NamedTuple):
     size: Ints
 
 
-class _Context(NamedTuple):
+class _Constants(NamedTuple):
     """Constants of a search."""
 
     load: Load
@@ -81,11 +81,11 @@ def _bins(states: States) -> _Bins:
 
 @compiled
 def _serve_all(
-    context: _Context, now: Labels, state: int, path_: int, target: int, tick: int, served: _Served, label: int
+    const: _Constants, now: Labels, state: int, path_: int, target: int, tick: int, served: _Served, label: int
 ) -> None:
     """Compute the service of each bin of `target` after one label, unless it is known."""
-    states, bins = context.states, context.bins
-    begin_us, end_us = context.edges[tick], context.edges[tick + 1]
+    states, bins = const.states, const.bins
+    begin_us, end_us = const.edges[tick], const.edges[tick + 1]
     for one in range(bins.bin_count[target]):
         mask = bins.mask[target, one]
         for old in range(-1, bins.bin_count[state]):
@@ -97,21 +97,17 @@ def _serve_all(
             then[:] = now.at[state, path_]
             for partition in range(states.member.shape[1]):
                 if mask >> partition & 1 and states.member[state, partition] != old:
-                    then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + context.prices.pause_us
+                    then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + const.prices.pause_us
             free_us = now.at[state, path_, FREE, old] if old >= 0 else begin_us
             of = bins.partitions[mask, : bins.size[mask]]
-            served.late[mask, at], then[FREE, 0] = serve(
-                context.load, context.prices, of, begin_us, end_us, free_us, then
-            )
+            served.late[mask, at], then[FREE, 0] = serve(const.load, const.prices, of, begin_us, end_us, free_us, then)
 
 
 @compiled
-def _match_bins(
-    bins: _Bins, state: int, target: int, end_us: int, served: _Served, tried: Ints, predecessors: Ints
-) -> int:
+def _match_bins(bins: _Bins, state: int, target: int, end_us: int, served: _Served, tried: Ints, previous: Ints) -> int:
     """Find the previous bins of the bins of `target`: fewest late events, then most served, then shortest pauses.
 
-    predecessors: takes the result. Returns the late events; -1: some are late and none may be.
+    previous: takes the result. Returns the late events; -1: some are late and none may be.
     """
     fewest, most, least_us = -1, 0, 0
     tried[:] = NONE
@@ -136,7 +132,7 @@ def _match_bins(
         better = late < fewest or (late == fewest and (progress > most or (progress == most and pause_us < least_us)))
         if late >= 0 and (fewest < 0 or better):
             fewest, most, least_us = late, progress, pause_us
-            predecessors[:] = tried
+            previous[:] = tried
         place = 0
         while place < bins.bin_count[target]:
             tried[place] += 1
@@ -148,10 +144,10 @@ def _match_bins(
 
 
 @compiled
-def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: Labels, predecessors: Ints) -> int:
+def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: Labels, previous: Ints) -> int:
     """Fill `made` with the best value of any previous bin for each bin of `target`; return the least late, or -1."""
     late = 0
-    predecessors[:] = NONE
+    previous[:] = NONE
     for one in range(bins.bin_count[target]):
         mask, fewest = bins.mask[target, one], -1
         for old in range(-1, bins.bin_count[state]):
@@ -175,46 +171,46 @@ def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: La
 
 
 @compiled
-def _begin(context: _Context, initial: int, now: Labels) -> bool:
+def _begin(const: _Constants, initial: int, now: Labels) -> bool:
     """Create the label of the first tick; return whether the SLO can still be met."""
-    prices, bins, first_us = context.prices, context.bins, context.edges[0]
+    prices, bins, first_us = const.prices, const.bins, const.edges[0]
     now.paths[initial] = 1
     first = now.at[initial, 0]
-    first[FOLLOWING] = context.load.first[:-1]
+    first[FOLLOWING] = const.load.first[:-1]
     for one in range(bins.bin_count[initial]):
         mask = bins.mask[initial, one]
         of = bins.partitions[mask, : bins.size[mask]]
-        late, first[FREE, one] = serve(context.load, prices, of, 0, first_us, 0, first)
+        late, first[FREE, one] = serve(const.load, prices, of, 0, first_us, 0, first)
         if late < 0:
             return False
         now.late[initial, 0] += late
-    now.value[initial, 0] = context.states.replicas[initial] * first_us + prices.late_us * now.late[initial, 0]
+    now.value[initial, 0] = const.states.replicas[initial] * first_us + prices.late_us * now.late[initial, 0]
     return True
 
 
 @compiled
 def _extend(
-    context: _Context,
+    const: _Constants,
     now: Labels,
     state: int,
     path_: int,
     target: int,
     tick: int,
     served: _Served,
-    predecessors: Ints,
+    previous: Ints,
     made: Labels,
 ) -> int:
     """Fill `made` with the service of the replicas, given their previous bins; return the cost of leaving ones."""
-    bins, begin_us, claimed, rest_us = context.bins, context.edges[tick], 0, 0
+    bins, begin_us, claimed, rest_us = const.bins, const.edges[tick], 0, 0
     for one in range(bins.bin_count[target]):
-        mask, at = bins.mask[target, one], predecessors[one] + 1
-        claimed |= 1 << predecessors[one] if at else 0
+        mask, at = bins.mask[target, one], previous[one] + 1
+        claimed |= 1 << previous[one] if at else 0
         made.at[0, 0, FREE, one] = served.at[mask, at, FREE, 0]
         for partition in bins.partitions[mask, : bins.size[mask]]:
             made.at[0, 0, :FREE, partition] = served.at[mask, at, :FREE, partition]
     for old in range(bins.bin_count[state]):
         if not claimed >> old & 1:
-            rest_us += max(0, min(now.at[state, path_, FREE, old], context.prices.until_us) - begin_us)
+            rest_us += max(0, min(now.at[state, path_, FREE, old], const.prices.until_us) - begin_us)
     return rest_us
 
 
@@ -233,22 +229,22 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     count, partitions = states.member.shape
     event_us = int(load.take.mean()) if len(load.take) else 0
     bins = _bins(states)
-    context = _Context(load, prices, states, bins, np.append(ticks, NEVER))
+    const = _Constants(load, prices, states, bins, np.append(ticks, NEVER))
     now, then = labels_for(count, keep, partitions), labels_for(count, keep, partitions)
     made = labels_for(1, 1, partitions)
     wide = (1 << partitions, partitions + 1)
     served = _Served(np.full(wide, -1), np.zeros(wide, np.int64), np.zeros((*wide, 4, partitions), np.int64))
     before = np.zeros((len(ticks), count, keep), np.int32)
-    predecessors_at = np.full((len(ticks), count, keep, partitions), NONE, np.int8)
-    tried, predecessors = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
+    previous_at = np.full((len(ticks), count, keep, partitions), NONE, np.int8)
+    tried, previous = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
     path = np.zeros(len(ticks), np.int64)
     kept = np.full((len(ticks), partitions), NONE, np.int64)
-    if not _begin(context, initial, now):
+    if not _begin(const, initial, now):
         return -1, 0, path, kept
 
     label = 0
     for tick in range(len(ticks)):
-        begin_us, end_us = context.edges[tick], context.edges[tick + 1]
+        begin_us, end_us = const.edges[tick], const.edges[tick + 1]
         paid_us = min(prices.until_us, end_us) - begin_us
         then.paths[:] = 0
         for carried in range(count * keep):
@@ -263,22 +259,22 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
                 beaten = keep == 1 and then.paths[target] and then.value[target, 0] <= value
                 if too_soon or (beaten and not optimistic):
                     continue
-                _serve_all(context, now, state, path_, target, tick, served, label)
+                _serve_all(const, now, state, path_, target, tick, served, label)
                 if optimistic:
-                    late = _best_of_all(bins, state, target, served, made, predecessors)
+                    late = _best_of_all(bins, state, target, served, made, previous)
                 else:
-                    late = _match_bins(bins, state, target, end_us, served, tried, predecessors)
+                    late = _match_bins(bins, state, target, end_us, served, tried, previous)
                 if late < 0:
                     continue
                 if not optimistic:
-                    rest_us = _extend(context, now, state, path_, target, tick, served, predecessors, made)
+                    rest_us = _extend(const, now, state, path_, target, tick, served, previous, made)
                     value += rest_us if more < 0 else 0
                 made.value[0, 0] = value + prices.late_us * late
                 made.late[0, 0] = now.late[state, path_] + late
                 to = keep_label(then, target, made, end_us, event_us, optimistic)
                 if to != DOMINATED:
                     before[tick, target, to] = carried
-                    predecessors_at[tick, target, to] = predecessors
+                    previous_at[tick, target, to] = previous
         now, then = then, now
 
     state, path_ = best_label(now)
@@ -287,6 +283,6 @@ def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; p
     value, late = now.value[state, path_], now.late[state, path_]
     for tick in range(len(ticks) - 1, -1, -1):
         path[tick] = state
-        kept[tick] = predecessors_at[tick, state, path_]
+        kept[tick] = previous_at[tick, state, path_]
         state, path_ = before[tick, state, path_] // keep, before[tick, state, path_] % keep
     return value, late, path, kept

@@ -42,7 +42,7 @@ class AnyFit(Packer):
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = no_consumers_open(len(problem.numbers))
+        opened = new_packing(len(problem.numbers))
         if self.rule == NEXT:
             open_consumer(opened, 0)
         sequence = problem.decreasing() if self.decreasing else np.arange(problem.loads.size)
@@ -51,7 +51,7 @@ class AnyFit(Packer):
         return into
 
 
-class OpenConsumers(NamedTuple):
+class Packing(NamedTuple):
     """State of a packing. Consumers are ranks (see `Problem`); an open one stays open."""
 
     order: Ranks
@@ -64,15 +64,15 @@ class OpenConsumers(NamedTuple):
 
 
 @compiled
-def no_consumers_open(consumers: int) -> OpenConsumers:
+def new_packing(consumers: int) -> Packing:
     """Return the initial state of a packing with `consumers` ranks."""
-    return OpenConsumers(
+    return Packing(
         np.empty(consumers, np.int64), np.zeros(consumers), np.zeros(consumers, np.bool_), np.array([0, 0, NONE])
     )
 
 
 @compiled
-def open_consumer(opened: OpenConsumers, consumer: int) -> None:
+def open_consumer(opened: Packing, consumer: int) -> None:
     """Mark a consumer as open."""
     at = opened.tally[_COUNT]
     while at > 0 and opened.order[at - 1] > consumer:
@@ -85,7 +85,7 @@ def open_consumer(opened: OpenConsumers, consumer: int) -> None:
 
 
 @compiled
-def find_consumer(opened: OpenConsumers, rule: int, load: float, capacity: float) -> int:
+def find_consumer(opened: Packing, rule: int, load: float, capacity: float) -> int:
     """Return the open consumer that the rule chooses for `load`, or NONE. Ties go to the lowest.
 
     A linear scan: in machine code it is faster than a tree up to some thousands of consumers.
@@ -112,7 +112,7 @@ def find_consumer(opened: OpenConsumers, rule: int, load: float, capacity: float
 
 
 @compiled
-def consumer_to_open(opened: OpenConsumers, owner: int) -> int:
+def consumer_to_open(opened: Packing, owner: int) -> int:
     """Return the consumer to open for a partition: its owner if that is not open yet, else the lowest unopened one."""
     if owner >= 0 and not opened.is_open[owner]:
         return owner
@@ -123,7 +123,7 @@ def consumer_to_open(opened: OpenConsumers, owner: int) -> int:
 
 @compiled
 def place_all(
-    opened: OpenConsumers, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
+    opened: Packing, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
 ) -> None:
     """Place the partitions of `sequence` one by one; open a consumer if none fits. Write their consumers to `into`."""
     for partition in sequence:
@@ -145,7 +145,7 @@ class ModifiedAnyFit(Packer):
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = no_consumers_open(len(problem.numbers))
+        opened = new_packing(len(problem.numbers))
         into = np.empty_like(problem.owners)
         ranked = self._ranking(problem)
         left = _rebuild(opened, self.rule, ranked, *problem.grouped(), problem.loads, problem.capacity, into)
@@ -166,14 +166,7 @@ class ModifiedAnyFit(Packer):
 
 @compiled
 def _rebuild(
-    opened: OpenConsumers,
-    rule: int,
-    ranked: Ranks,
-    grouped: Ranks,
-    starts: Ranks,
-    loads: Loads,
-    capacity: float,
-    into: Ranks,
+    opened: Packing, rule: int, ranked: Ranks, grouped: Ranks, starts: Ranks, loads: Loads, capacity: float, into: Ranks
 ) -> Ranks:
     """Pass on small partitions of each consumer while they fit elsewhere; keep large ones while they fit here.
 

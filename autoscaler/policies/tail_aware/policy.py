@@ -120,11 +120,8 @@ class TailAware:
             return False
         then, chosen = self._before
         slots, whole = len(arrived.counts), len(self._history.last)
-        apart = (
-            MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS
-            if self._history.in_bursts(MAX_STREAM_SLOT_SHARE)
-            else MIN_SLOTS_BETWEEN_DECISIONS
-        )
+        bursts = self._history.in_bursts(MAX_STREAM_SLOT_SHARE)
+        apart = MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS if bursts else MIN_SLOTS_BETWEEN_DECISIONS
         if not apart <= slots <= whole - apart or arrived.counts.shape[1] != len(then.owners):
             return False
         late = late_of(then, chosen, np.asarray(arrived.counts, np.float64))

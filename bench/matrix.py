@@ -28,8 +28,8 @@ import msgspec
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.settings import unknown_name
 from contracts.validation import InvalidSettingsError, text_in
-from grouping import Partitioner
 from loadgen.schedule import Spacing, Split
+from partitioners import Partitioner
 
 if TYPE_CHECKING:
     from bench.scenario import Scenario
@@ -43,7 +43,7 @@ FAILED: Final = "failed"
 OPTIMUM: Final = "optimum"
 """`Job.how`: compute the cheapest schedule instead of simulating a policy."""
 ROW_SOURCES: Final = (
-    *("contracts/**/*.py", "grouping/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
+    *("contracts/**/*.py", "partitioners/**/*.py", "loadgen/**/*.py", "autoscaler/**/*.py", "report/measures.py"),
     *("bench/scenario.py", "bench/sections.py", "bench/scenarios/*.toml", "bench/simulation/**/*.py", "studies/*.py"),
 )
 """Files that determine the rows; a change of one invalidates all stored rows. The live autoscaler is excluded."""

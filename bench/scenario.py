@@ -16,11 +16,11 @@ from contracts.membership import ReplicaSpeeds
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import Rule, Target, Values, contradictions, shared_fields, unknown_name
 from contracts.validation import InvalidSettingsError, as_text, check_settings, parse, present_names, table_in
-from grouping import Partitioner, splits_keys
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, trace_problems
 from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
+from partitioners import Partitioner, splits_keys
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
 """Folder of TOML files in which each table is a scenario."""

@@ -10,9 +10,9 @@ from contracts.membership import MIN_SERVICE_TIME, EventCost, Membership
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
 from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
-from grouping import Partitioner
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
+from partitioners import Partitioner
 
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Make the environment with uv, else venv and pip. bootstrap.sh VENV: everything, for tests and development
-#   bootstrap.sh VENV demo   what the demo needs, then the demo; Spark is installed meanwhile, but not beside the load
+# bootstrap.sh VENV: create the environment with uv, or else venv and pip, and install everything.
+#   bootstrap.sh VENV demo   install what the demo needs and run it; Spark is installed before and after the load
 set -euo pipefail
 venv=${1:-.venv} what=${2:-all}
 
@@ -12,15 +12,15 @@ for candidate in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11
     python=$(command -v "$candidate"); break
   fi
 done
-[ -n "$python" ] || fail "Python 3.11 or newer is needed, found $(python3 --version 2>&1 || echo none); install it: \`sudo apt-get install python3.11 python3.11-venv\` (Debian, Ubuntu) or \`brew install python@3.12\` (macOS)"
+[ -n "$python" ] || fail "Python 3.11 or newer is required, found $(python3 --version 2>&1 || echo none); install it: \`sudo apt-get install python3.11 python3.11-venv\` (Debian, Ubuntu) or \`brew install python@3.12\` (macOS)"
 
 java_hint="install it: \`sudo apt-get install openjdk-17-jre-headless\` (Debian, Ubuntu) or \`brew install openjdk@17\` (macOS)"
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-command -v "$java" >/dev/null || fail "Java 17 or newer is needed, $java was not found; $java_hint"
+command -v "$java" >/dev/null || fail "Java 17 or newer is required, $java was not found; $java_hint"
 version=$("$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9][0-9]*\).*/\2/p' | head -n 1)
-[ "${version:-0}" -ge 17 ] || fail "Java 17 or newer is needed, $java is version ${version:-unknown}; $java_hint"
+[ "${version:-0}" -ge 17 ] || fail "Java 17 or newer is required, $java is version ${version:-unknown}; $java_hint"
 
-install() {  # with the arguments of `pip install`
+install() {  # takes the arguments of `pip install`
   if command -v uv >/dev/null; then uv pip install --quiet --python "$venv/bin/python" "$@"
   else "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; fi
 }
@@ -32,15 +32,15 @@ if [ ! -x "$venv/bin/python" ]; then
   fi
 fi
 
-compile() {  # what policies and simulator need, where their sources are newer
+compile() {  # policies and simulator, if their sources are newer
   if [ ! -e "$venv/.compiled" ] || [ -n "$(find autoscaler -name '*.py' -newer "$venv/.compiled" -print -quit)" ]; then
-    echo "tailpack: compiling once, about 30 s"
-    "$venv/bin/python" -m tailpack.first_run compile && touch "$venv/.compiled" || true  # the first run would compile, then
+    echo "tailpack: compiling the policies (once, about 30 s)"
+    "$venv/bin/python" -m tailpack.first_run compile && touch "$venv/.compiled" || true  # on failure the first run compiles
   fi
 }
 
 if [ "$what" = all ]; then
-  echo "tailpack: installing into $venv (about 1.5 GB, a third of it Spark; once)"
+  echo "tailpack: installing into $venv (once, about 1.5 GB, a third of it Spark)"
   install -e '.[load,bench,keda,kubernetes,traces,dev]'
   compile
   touch "$venv/.demo" "$venv/.report" "$venv/.ready"
@@ -48,24 +48,24 @@ if [ "$what" = all ]; then
 fi
 
 if ! newer .demo; then
-  echo "tailpack: installing what the demo needs into $venv (about 400 MB; once)"
+  echo "tailpack: installing the demo into $venv (once, about 400 MB)"
   install -e '.[load]'
-  "$venv/bin/python" -m tailpack.local.jars kafka || true  # the demo tries again, and prints why
+  "$venv/bin/python" -m tailpack.local.jars kafka || true  # the demo retries and prints the error
   touch "$venv/.demo"
 fi
 spark=""
 if ! newer .report; then
-  echo "tailpack: Spark, for the report (480 MB), is installed meanwhile, but not beside the load; log: $venv/report.log"
+  echo "tailpack: installing Spark for the report in the background, paused during the load (480 MB); log: $venv/report.log"
   export -f install; export venv
   mapfile -t of_report < <("$venv/bin/python" -c 'import tomllib
 print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"], sep="\n")')
-  set -m  # a process group of its own, which the run stops while its load is on
+  set -m  # its own process group, which the run pauses during the load
   # shellcheck disable=SC2016,SC2046
   nice -n 19 $(command -v ionice >/dev/null && echo ionice -c 3) bash -ec 'install "$@"
     "$venv/bin/python" -m tailpack.local.jars spark; touch "$venv/.report"' report "${of_report[@]}" >"$venv/report.log" 2>&1 &
   spark=$!
   set +m
-  trap '{ kill -TERM -- "-$spark"; kill -CONT -- "-$spark"; } 2>/dev/null || true' EXIT  # Ctrl-C ends it, too
+  trap '{ kill -TERM -- "-$spark"; kill -CONT -- "-$spark"; } 2>/dev/null || true' EXIT  # Ctrl-C also ends it
 fi
 compile
 TAILPACK_SPARK_SETUP=$spark "$venv/bin/tailpack" demo

@@ -2,14 +2,14 @@
 # The benchmark on Google Kubernetes Engine, step by step; docs/howto/gke.md says what they cost.
 #   PROJECT=my-project infra/gke.sh create|images|kafka|run|delete [targets, after images; arguments of `tailpack dev bench cluster`, after run]
 #   DRY_RUN=1 prints the commands and runs none. REGION, ZONE, CLUSTER, NODES, MACHINE: see below.
-#   On a cluster that is there: CONTEXT of the kubeconfig, REGISTRY, PUSH (what brings an image to it) and OVERLAY instead of PROJECT.
+#   For an existing cluster: CONTEXT of the kubeconfig, REGISTRY, PUSH (command that pushes an image) and OVERLAY instead of PROJECT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "gke.sh: $*" >&2; exit 1; }
 
 step=${1:-}
-[ -n "$step" ] || fail "name a step: create, images, kafka, run or delete"
+[ -n "$step" ] || fail "no step given; use create, images, kafka, run or delete"
 shift
 there=${CONTEXT:+${REGISTRY:-}}
 [ -n "${PROJECT:-}$there" ] || fail "set PROJECT to the id of a Google Cloud project with billing, or CONTEXT and REGISTRY"
@@ -22,13 +22,13 @@ read -ra push <<<"${PUSH:-docker push}"
 
 do_it() {
   if [ -n "${DRY_RUN:-}" ]; then printf '%q ' "$@"; echo; return; fi
-  command -v "$1" >/dev/null || fail "$1 is not installed"
+  command -v "$1" >/dev/null || fail "$1 is not installed or not in PATH"
   "$@"
 }
 
 case $step in
   create | delete)
-    [ -z "${CONTEXT:-}" ] || fail "$CONTEXT is not a cluster of this script: $step it as you did before"
+    [ -z "${CONTEXT:-}" ] || fail "this script cannot $step $CONTEXT, because it did not create it; use your own tools"
     ;;&
   create)
     do_it gcloud services enable container.googleapis.com artifactregistry.googleapis.com --project "$PROJECT"
@@ -54,7 +54,7 @@ case $step in
     done
     ;;
   kafka)
-    if [ ! -f "$overlay/strimzi.yaml" ]; then echo "$overlay brings its own Kafka"; exit; fi
+    if [ ! -f "$overlay/strimzi.yaml" ]; then echo "$overlay contains its own Kafka: nothing to do"; exit; fi
     do_it kubectl --context "$context" create namespace kafka
     do_it kubectl --context "$context" --namespace kafka create -f "https://strimzi.io/install/latest?namespace=kafka"
     do_it kubectl --context "$context" --namespace kafka wait deployment/strimzi-cluster-operator --for=condition=Available --timeout=300s
@@ -69,5 +69,5 @@ case $step in
     do_it gcloud container clusters delete "$cluster" --project "$PROJECT" --zone "$zone" --quiet
     do_it gcloud artifacts repositories delete tailpack --project "$PROJECT" --location "$region" --quiet
     ;;
-  *) fail "$step is none of create, images, kafka, run, delete" ;;
+  *) fail "unknown step $step; use create, images, kafka, run or delete" ;;
 esac

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from grouping import Partitioner
-from grouping.source import Source
 from loadgen.faults import Fault
 from loadgen.schedule import NO_KEY, SECOND_US, Schedule
+from partitioners import Partitioner
+from partitioners.source import Source
 
 CUSTOMERS: Final = 10_000
 

@@ -28,11 +28,11 @@ from contracts.events import (
     Timeline,
 )
 from contracts.topics import Topic, partitions_of
-from grouping import Partitioner
 from loadgen.faults import DUPLICATE, UNREADABLE, affected_events, due_us
 from loadgen.keys import CUSTOMERS, customer_name
 from loadgen.schedule import NO_KEY, Schedule
 from loadgen.spec import LoadSpec, Topology
+from partitioners import Partitioner
 
 _AMOUNT: Final = NormalDist(mu=8.2, sigma=1.0)
 """Natural logarithm of the amount in minor units: half of the orders are below 36.41, 0.1 % above 800."""

@@ -13,13 +13,13 @@ import msgspec
 from contracts.settings import Rule, Settings, Values, contradictions, setting, shared_fields
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
-from grouping import Partitioner
 from loadgen.faults import BURST, HOT_KEY, apply_bursts, fault_after_end, faults_problem, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
 from loadgen.trace import EventTrace, Trace, join_schedules, read_trace
 from loadgen.workloads import WORKLOADS, Workload
+from partitioners import Partitioner
 
 
 class Topology(StrEnum):

@@ -1,1 +1,1 @@
-"""Studies that repeat published tables. Nothing imports them but their commands."""
+"""Studies that reproduce published tables. Only their commands import them."""

@@ -1,4 +1,4 @@
-"""Nasir et al. 2017: what a partitioner does to the balance of workers, on streams of keys by Zipf's law."""
+"""Nasir et al. 2017: the effect of partitioners on the balance of workers, for streams of Zipf-distributed keys."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
@@ -9,36 +9,35 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from bench.matrix import Job, Row, sorted_changes
-from grouping import Partitioner
-from grouping.source import EPSILON, VIRTUAL_PER_WORKER
+from partitioners import Partitioner
+from partitioners.source import EPSILON, VIRTUAL_PER_WORKER
 from report.measures import paired_difference
 from studies.grouped_streams import KEYS, Arrivals, Stream, play
-from studies.verdict import FACT, Found, Statement, judged, verdict
+from studies.verdict import FACT, Statement, StudyResult, judge, verdict
 
 PAPER: Final = "Nasir et al. 2017"
 PARTITIONERS: Final[tuple[Partitioner, ...]] = tuple(one for one in Partitioner if one is not Partitioner.EXPLICIT)
 KG, PKG, POTC, PORC, CH, SG, CG = (one for one in PARTITIONERS if one is not Partitioner.STICKY_SPLIT)
 EVENTS, QUICK_EVENTS = 10_000_000, 400_000
-FEWER: Final = 5
-"""So many times fewer for sources and ε, and, over skew and workers, for all seeds but the first."""
+SHORTER_BY: Final = 5
+"""Factor by which streams are shorter: for sources and ε, and for skew and workers in all seeds but the first."""
 SEEDS, QUICK_SEEDS = 5, 2
 SKEWS: Final = (0.1, 0.4, 0.8, 1.2, 1.6, 2.0)
 WORKERS: Final = (5, 10, 50, 100)
 SOURCES: Final = (1, 10, 50, 100)
 EPSILONS: Final = (0.001, 0.01, 0.1, 0.5, 1.0)
 BOUNDED: Final = (PORC, CH, CG)
-"""Those that ε bounds."""
+"""Partitioners whose imbalance ε limits."""
 VIRTUALS: Final = (1, 10, 100)
 """Virtual workers of each worker."""
 SETUPS: Final = ((3.0, 5.0), (5.0, 4.0), (2.0, 10.0))
-"""Capacities of the last two of ten machines; the others have 1. The second and third come after 6 and 12 million
-events of 18."""
+"""Capacities of the last two of ten machines; the others have 1. They change after 6 and 12 of 18 million events."""
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
 )  # fmt: skip
 MEASURES: Final = ("imbalance", "memory", "queue_half_s", "queue_end_s")
 NEAR_ZERO: Final = 0.01 + FACT
-"""Imbalance that counts as none: the paper's ε, widened as a printed figure is."""
+"""Largest imbalance of a balanced group: the paper's ε, with the tolerance of printed figures."""
 
 
 class Cell(NamedTuple):
@@ -59,18 +58,19 @@ class Cell(NamedTuple):
 Figures = Mapping[str, Sequence[float]]
 """Measure → value of each seed."""
 Cells = Mapping[Cell, Figures]
-Seen = tuple[str, bool]
-"""(What was seen, whether that is what is stated)."""
+Observation = tuple[str, bool]
+"""(observed figures as text, whether they confirm the statement)."""
 
 
 def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Partitioner, float, int]]]]:
-    """Yield (study, stream, ways to play it) of one seed. first: of all seeds, the one with streams of full length."""
+    """Yield (study, stream, ways to play it) of one seed. first: the seed whose streams have full length."""
     every = [(one, EPSILON, VIRTUAL_PER_WORKER) for one in PARTITIONERS]
     plain: dict[str, Any] = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
-    unequal = {**plain, "capacities": (_ten(*SETUPS[0]),)}
-    fewer = {**plain, "events": events // FEWER}
+    unequal = {**plain, "capacities": (_ten_with(*SETUPS[0]),)}
+    fewer = {**plain, "events": events // SHORTER_BY}
     yield CAPACITY, unequal, every
-    yield CHANGE, {**plain, "events": events * 18 // 10, "capacities": tuple(_ten(*one) for one in SETUPS)}, every
+    changing = tuple(_ten_with(*setup) for setup in SETUPS)
+    yield CHANGE, {**plain, "events": events * 18 // 10, "capacities": changing}, every
     for skew, workers in product(SKEWS, WORKERS):
         yield SKEW, {**(plain if first else fewer), "skew": skew, "capacities": ((1.0,) * workers,)}, every
     for sources in SOURCES:
@@ -79,20 +79,20 @@ def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], 
     yield VIRTUAL_WORKERS, unequal, [(CG, EPSILON, virtual) for virtual in VIRTUALS]
 
 
-def played(job: Job) -> Row:
-    """Play one stream by each way; return the way, as text → its measures."""
-    told = dict(job.changes)
-    arrivals = Arrivals(Stream(**{key: told[key] for key in told if key != "ways"}, seed=job.seed))
+def play_job(job: Job) -> Row:
+    """Play one stream in each way; return the label of the way → its measures."""
+    params = dict(job.changes)
+    arrivals = Arrivals(Stream(**{key: params[key] for key in params if key != "ways"}, seed=job.seed))
     found = {}
-    for partitioner, epsilon, virtual in told["ways"]:
+    for partitioner, epsilon, virtual in params["ways"]:
         one = play(arrivals, Partitioner(partitioner), epsilon=epsilon, virtual=virtual)
-        found[_way(partitioner, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
+        found[_label(partitioner, epsilon, virtual)] = {name: round(one[name], 6) for name in MEASURES}
     return found
 
 
-def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: Any) -> Found:
-    """Play the paper's streams with every partitioner, and compare with what the paper states."""
-    asked = [
+def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: Any) -> StudyResult:
+    """Play the paper's streams with every partitioner, and compare with the statements of the paper."""
+    plays = [
         (study, stream, ways, _job(study, stream, ways, seed))
         for seed in range(1, seeds + 1)
         for study, stream, ways in streams(events, first=seed == 1)
@@ -100,33 +100,33 @@ def reproduce(folder: Path, *, events: int = EVENTS, seeds: int = SEEDS, **how: 
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         cells: dict[Cell, dict[str, list[float]]] = {}
-        for study, stream, ways, job in asked:
+        for study, stream, ways, job in plays:
             like = stream["skew"], len(stream["capacities"][0]), stream.get("sources", 1)
             for way in ways:
-                for name, value in rows[job][_way(*way)].items():
+                for name, value in rows[job][_label(*way)].items():
                     cells.setdefault(Cell(study, way[0], *like, *way[1:]), {}).setdefault(name, []).append(value)
         return statements(cells, f"{seeds} seeds, {events:,} events")
 
-    return judged([job for *_, job in asked], played, compared, folder, **how)
+    return judge([job for *_, job in plays], play_job, compared, folder, **how)
 
 
 def _job(study: str, stream: Mapping[str, Any], ways: Sequence[tuple[Partitioner, float, int]], seed: int) -> Job:
-    told = {**stream, "ways": tuple((str(one), epsilon, virtual) for one, epsilon, virtual in ways)}
-    return Job(scenario="consistent-grouping", policy=study, seed=seed, changes=sorted_changes(told))
+    params = {**stream, "ways": tuple((str(one), epsilon, virtual) for one, epsilon, virtual in ways)}
+    return Job(scenario="consistent-grouping", policy=study, seed=seed, changes=sorted_changes(params))
 
 
-def _way(partitioner: Partitioner, epsilon: float, virtual: int) -> str:
+def _label(partitioner: Partitioner, epsilon: float, virtual: int) -> str:
     return f"{partitioner} {epsilon:g} {virtual}"
 
 
-def _ten(*last: float) -> tuple[float, ...]:
+def _ten_with(*last: float) -> tuple[float, ...]:
     return (*(1.0,) * (10 - len(last)), *last)
 
 
 def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
-    """Yield each statement with its verdict: reproduced if it holds in every cell that it speaks of.
+    """Yield each statement with its verdict: reproduced if it holds in every cell that it refers to.
 
-    A limit holds in a cell where every seed keeps it; an order of two cells where it is beyond chance, seed by seed.
+    A limit holds in a cell if every seed meets it; an order of two cells if it is significant in paired seeds.
     """
 
     def of(study: str, *groupings: Partitioner) -> list[Cell]:
@@ -138,22 +138,22 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     def unbalanced(cell: Cell) -> bool:
         return min(cells[cell]["imbalance"]) > NEAR_ZERO
 
-    def extent(some: Iterable[Cell], holds: Any = balanced) -> list[Seen]:
+    def extent(some: Iterable[Cell], holds: Any = balanced) -> list[Observation]:
         each = [(cell, cells[cell]["imbalance"]) for cell in some]
         return [(f"{cell}: {min(own):.4f} to {max(own):.4f}", holds(cell)) for cell, own in each]
 
-    def orders(less: Sequence[Cell], more: Sequence[Cell], measure: str) -> list[Seen]:
+    def orders(less: Sequence[Cell], more: Sequence[Cell], measure: str) -> list[Observation]:
         pairs = [(a, b, cells[a][measure], cells[b][measure]) for a, b in zip(less, more, strict=True)]
-        return [(f"{a} {fmean(low):.3f}, {b} {fmean(high):.3f}", _more(low, high)) for a, b, low, high in pairs]
+        return [(f"{a} {fmean(low):.3f}, {b} {fmean(high):.3f}", _is_larger(low, high)) for a, b, low, high in pairs]
 
-    def rises(lines: Iterable[Sequence[Cell]], measure: str) -> list[Seen]:
-        return [seen for line in lines for a, b in pairwise(line) for seen in orders([a], [b], measure)]
+    def rises(lines: Iterable[Sequence[Cell]], measure: str) -> list[Observation]:
+        return [pair for line in lines for a, b in pairwise(line) for pair in orders([a], [b], measure)]
 
     by_skew = [[one for one in of(SKEW, KG) if one.workers == workers] for workers in WORKERS]
     hot = {cell: cell.workers / (1 / np.arange(1, KEYS + 1) ** cell.skew).sum() for cell in of(SKEW, PKG)}
     clear = [cell for cell in hot if hot[cell] <= 0.2 or hot[cell] > 2]
     queues = [(cell, cells[cell]["queue_half_s"], cells[cell]["queue_end_s"]) for cell in of(CAPACITY, KG, SG)]
-    seen: list[tuple[str, str, list[Seen]]] = [
+    claims: list[tuple[str, str, list[Observation]]] = [
         ("KG's imbalance grows with skew", "grows", rises(by_skew, "imbalance")),
         ("KG's imbalance grows with workers", "grows", rises(zip(*by_skew, strict=True), "imbalance")),
         ("PKG is balanced while the hottest key has p₁ ≤ 1/(5n), and not where p₁ > 2/n", "balanced, unbalanced",
@@ -167,7 +167,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         ("workers that differ, {3, 5}: CG alone keeps its imbalance near zero", "near zero; the others not",
          extent(of(CAPACITY, *PARTITIONERS[:-1]), lambda c: (balanced if c.partitioner is CG else unbalanced)(c))),
         ("workers that differ: the queues of KG and SG grow", "grow",
-         [(f"{cell}: {fmean(half):.3f} s half-way, {fmean(end):.3f} s at the end", _more(half, end))
+         [(f"{cell}: {fmean(half):.3f} s half-way, {fmean(end):.3f} s at the end", _is_larger(half, end))
           for cell, half, end in queues]),
         ("capacities that change: CG finds its balance again, within a tenth of what was sent since", "balanced again",
          extent(of(CHANGE, CG))),
@@ -178,12 +178,12 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         ("100 virtual workers a worker balance better than 10, and 10 than one", "better",
          rises([of(VIRTUAL_WORKERS, CG)[::-1]], "imbalance")),
     ]  # fmt: skip
-    for what, published, found in seen:
-        against = [said for said, holds in found if not holds]
-        ours = f"in {len(found) - len(against)} of {len(found)}" + (f"; not: {'; '.join(against[:3])}" * bool(against))
+    for what, published, found in claims:
+        failed = [text for text, holds in found if not holds]
+        ours = f"in {len(found) - len(failed)} of {len(found)}" + (f"; not: {'; '.join(failed[:3])}" * bool(failed))
         yield Statement(
             paper=PAPER, table="Statements", what=what, published=published, ours=ours, reading=reading,
-            verdict=verdict(not against),
+            verdict=verdict(not failed),
         )  # fmt: skip
     for what, published in (
         ("on its traces of Twitter and Wikipedia all of this holds, too", "it does"),
@@ -192,6 +192,6 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
         yield Statement(paper=PAPER, table="Statements", what=what, published=published)
 
 
-def _more(less: Sequence[float], more: Sequence[float]) -> bool:
+def _is_larger(less: Sequence[float], more: Sequence[float]) -> bool:
     difference = paired_difference(more, less)
     return len(less) > 1 and difference.distinguishable and difference.mean > 0

@@ -1,4 +1,4 @@
-"""Ezzeddine et al., CLOSER 2024 and ICCBDC 2022: what the two autoscaling papers print, and the runs that check it."""
+"""Ezzeddine et al., CLOSER 2024 and ICCBDC 2022: the statements of the two papers, and the runs that check them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +12,9 @@ from autoscaler.packing.least_loaded import least_loaded
 from bench.matrix import Job, Row
 from loadgen.shapes import IntArray
 from loadgen.workloads import WORKLOADS
-from studies.same_counts import BY_CHANCE, SAME_COUNTS, done
-from studies.statements import Contrast, Printed, Reading, Run, fact, readings, under_one_reading
-from studies.verdict import Found, Statement, judged
+from studies.same_counts import BY_CHANCE, SAME_COUNTS, run_job
+from studies.statements import Contrast, Interpretation, Printed, Run, fact, interpretations, under_best_interpretation
+from studies.verdict import Statement, StudyResult, judge
 
 Changes = Mapping[str, Any]
 CLOSER_2024: Final = "Ezzeddine, Baude, Huet, CLOSER 2024 (W = 0.5 s, μ = 200)"
@@ -40,14 +40,14 @@ HEARTBEAT: Final[dict[tuple[str, float], dict[str, float]]] = {
     ("taxi", 3.0): {"in_sla": 0.989},
     ("taxi", 0.5): {"in_sla": 0.9907},
 }
-"""(scenario, heartbeat interval in s) → the same under Algorithm 2."""
+"""(scenario, heartbeat interval in s) → printed figures of Algorithm 2."""
 REBALANCE: Final[dict[tuple[float, str], dict[str, float]]] = {
     (0.5, "algorithm-1"): {"in_sla": 0.901, "replica_minutes": 33.85},
     (0.5, "algorithm-2"): {"in_sla": 0.982, "replica_minutes": 34.61},
     (2.0, "algorithm-1"): {"in_sla": 0.854, "replica_minutes": 34.16},
     (2.0, "algorithm-2"): {"in_sla": 0.994, "replica_minutes": 44.7},
 }
-"""(t_r in s, policy) → the same on W1, each rebalance made to last as long."""
+"""(t_r in s, policy) → printed figures on W1 with rebalances of this duration."""
 LOAD_AWARE, STICKY = "load-aware", "sticky"
 PLACED: Final[dict[tuple[str, str, float], dict[str, float]]] = {
     ("w3", LOAD_AWARE, 1.0): {"in_sla": 1.0, "replica_minutes": 18.0},
@@ -58,76 +58,76 @@ PLACED: Final[dict[tuple[str, str, float], dict[str, float]]] = {
 }
 """(scenario, assignment, decision interval in s) → ICCBDC 2022. Sticky is run with the same counts."""
 
-ON_A_CLUSTER: Final[Changes] = {"rebalance_protocol": "eager", "heartbeat_s": 3.0, "rebalance_time_s": 0.05}
-"""The whole group stops for t_r, and learns of it at its heartbeat: 3 s unless a row says otherwise."""
+EAGER_CLUSTER: Final[Changes] = {"rebalance_protocol": "eager", "heartbeat_s": 3.0, "rebalance_time_s": 0.05}
+"""Each rebalance stops the whole group for t_r. Members learn of it at their heartbeat: 3 s, or as the row states."""
 COOL_DOWN: Final[Changes] = {"cool_down_up_s": 10.0, "cool_down_down_s": 10.0}
 UNKNOWN_OVERHEAD: Final[Changes] = {"slow_factor": 1.14, "slow_until_s": 86_400.0}
-"""5.7 ms for each event, while policies assume μ = 200."""
-POLLED: Final[Changes] = {"poll_events": 500}
-"""Lag contains a whole poll until its commit; 500 is what Kafka's consumers poll at most."""
+"""Events take 5.7 ms, but policies assume μ = 200."""
+POLLS: Final[Changes] = {"poll_events": 500}
+"""Lag includes a poll until its commit; 500 is the default maximum of Kafka's consumers."""
 NO_HYSTERESIS: Final[Changes] = {"f_down": 0.9}
-"""What the printed cost of `linear` implies: with 0.4 it stays longer at a high count, and costs 30.6 r-m on W1."""
-CLOSER_READINGS: Final[dict[str, Changes]] = {
+"""The printed cost of `linear` implies this: with 0.4 it keeps more replicas longer and costs 30.6 r-m on W1."""
+CLOSER_INTERPRETATIONS: Final[dict[str, Changes]] = {
     "text": {},
     "cool-down": COOL_DOWN,
     "cool-down, overhead": {**COOL_DOWN, "overhead_s": 0.0007},
     "cool-down, unknown overhead": {**COOL_DOWN, **UNKNOWN_OVERHEAD},
-    "cool-down, polls": {**COOL_DOWN, **POLLED},
-    "all switches": {**COOL_DOWN, **UNKNOWN_OVERHEAD, **POLLED},
+    "cool-down, polls": {**COOL_DOWN, **POLLS},
+    "all switches": {**COOL_DOWN, **UNKNOWN_OVERHEAD, **POLLS},
     "cool-down, no hysteresis": {**COOL_DOWN, **NO_HYSTERESIS},
     "cool-down, unknown overhead, no hysteresis": {**COOL_DOWN, **UNKNOWN_OVERHEAD, **NO_HYSTERESIS},
 }
-"""Name of an interpretation → what is set, for every row and policy alike."""
-ICCBDC_READINGS: Final[dict[str, Changes]] = {
+"""Name of an interpretation → its settings, the same for every row and policy."""
+ICCBDC_INTERPRETATIONS: Final[dict[str, Changes]] = {
     "nominal": {},
     "μ 95": {"overhead_s": 0.000526},
-    "μ 95, polls": {"overhead_s": 0.000526, **POLLED},
+    "μ 95, polls": {"overhead_s": 0.000526, **POLLS},
 }
-FREE: Final[Changes] = {"rebalance_protocol": "incremental", "pause_s": 0.0}
-"""Neither start-up nor handover costs anything: the papers' references were computed, not run."""
+NO_COST: Final[Changes] = {"rebalance_protocol": "incremental", "pause_s": 0.0}
+"""Start-up and handover cost nothing: the papers computed their references without a run."""
 REFERENCES: Final[dict[str, Changes]] = {"paper-optimal": {}, "overprovisioned": {"initial_replicas": 5}}
-"""Policy → what is set: the second has all its replicas from the start."""
+"""Policy → its settings: the second has all replicas from the start."""
 BIN_EVENTS: Final = 85
-CLOSED_FORM: Final = "our taxi workload is a closed form: the published trace has no licence, and is rougher"
-ONE_RUN: Final = "one run on a cluster stands behind it"
+CLOSED_FORM: Final = "our taxi workload is a closed form: the published trace has no licence and more noise"
+ONE_RUN: Final = "the paper has one run on a cluster"
 CONTRADICTS_ITSELF: Final = "the paper's own figure integrates to 21.4 r-m"
 
 
-def reproduce(folder: Path, *, seeds: int = 5, **how: Any) -> Found:
-    """Run all that the two papers' statements need, each run once, and compare."""
+def reproduce(folder: Path, *, seeds: int = 5, **how: Any) -> StudyResult:
+    """Run the jobs of the two papers' statements, each once, and compare."""
     papers = [list(closer()), list(iccbdc())]
     jobs = {one: one.jobs(seeds) for paper in papers for one in paper if isinstance(one, Run)}
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
-        return (row for paper in papers for row in under_one_reading(paper, jobs, rows))
+        return (row for paper in papers for row in under_best_interpretation(paper, jobs, rows))
 
     every = [job for by_reading in jobs.values() for some in by_reading.values() for job in some]
-    return judged(every, done, compared, folder, partly=True, **how)
+    return judge(every, run_job, compared, folder, partly=True, **how)
 
 
 def closer() -> Iterator[Printed]:
-    """Yield all that CLOSER 2024 states."""
+    """Yield the statements of CLOSER 2024."""
 
-    def told(table: str, what: str) -> dict[str, Any]:
+    def where(table: str, what: str) -> dict[str, Any]:
         return {"paper": CLOSER_2024, "table": table, "what": what}
 
     for scenario, what, printed in (("w1", "W1", 350.0), ("taxi", "taxi", 368.0)):
-        where = told(table="Figures of the workloads", what=f"{what}: peak, events/s")
-        yield fact(**where, published=printed, ours=totals(scenario).max(), reservation=_reservation(scenario, ""))
+        about = where(table="Figures of the workloads", what=f"{what}: peak, events/s")
+        yield fact(**about, published=printed, ours=totals(scenario).max(), reservation=_reservation(scenario, ""))
     for scenario in ("w1", "taxi", "w1-skew9", "taxi-skew9"):
         skewed = scenario.endswith("skew9")
         table = "Skewed over nine partitions" if skewed else "Tables of W1 and taxi"
         by_policy = {
-            policy: _run(table, f"{scenario}, {policy}", scenario, printed, _readings(policy, skewed=skewed))
+            policy: _run(table, f"{scenario}, {policy}", scenario, printed, _interpretations(policy, skewed=skewed))
             for (name, policy), printed in MAIN.items()
             if name == scenario
         }
         yield from by_policy.values()
         better, worse = by_policy["algorithm-2"], by_policy["linear"]
-        yield Contrast(**told(table, f"{scenario}: algorithm-2 > linear"), better=better, worse=worse)
+        yield Contrast(**where(table, f"{scenario}: algorithm-2 > linear"), better=better, worse=worse)
         if "paper-optimal" in by_policy:
             yield fact(
-                **told(table=table, what=f"{scenario}, optimal by bins of {BIN_EVENTS}: r-m"),
+                **where(table=table, what=f"{scenario}, optimal by bins of {BIN_EVENTS}: r-m"),
                 published=MAIN[scenario, "paper-optimal"]["replica_minutes"],
                 ours=_packed_minutes(scenario),
                 reading=f"⌈n/5⌉ in each partition, less than {BIN_EVENTS} in a bin",
@@ -144,28 +144,28 @@ def closer() -> Iterator[Printed]:
         ("start-up of a replica", "88 % within 10 to 50 s", "`tailpack compare w1 --axis startup` sweeps it"),
         ("99th percentile of the rebalance time", "50 ms", "ours is measured live (docs/explanation/handover.md)"),
     ):
-        yield Statement(**told("Measured on their cluster", what), published=published, why=f"needs theirs; {why}")
+        yield Statement(**where("Measured on their cluster", what), published=published, why=f"needs theirs; {why}")
 
 
 def _pair(
     table: str, scenario: str, rows: Sequence[tuple[str, str, Changes, dict[str, float]]], contrast: str
 ) -> Iterator[Printed]:
     worse, better = (
-        _run(table, what, scenario, printed, _readings(policy, row=row)) for what, policy, row, printed in rows
+        _run(table, what, scenario, printed, _interpretations(policy, row=row)) for what, policy, row, printed in rows
     )
     yield from (worse, better, Contrast(paper=CLOSER_2024, table=table, what=contrast, better=better, worse=worse))
 
 
-def _readings(policy: str, *, skewed: bool = False, row: Changes | None = None) -> tuple[Reading, ...]:
+def _interpretations(policy: str, *, skewed: bool = False, row: Changes | None = None) -> tuple[Interpretation, ...]:
     if policy in REFERENCES:
-        return readings(policy, {"computed": FREE}, REFERENCES[policy])
-    base = {**ON_A_CLUSTER, **({} if skewed else {"split": "random"})}
-    return readings(policy, {name: {**base, **one} for name, one in CLOSER_READINGS.items()}, row)
+        return interpretations(policy, {"computed": NO_COST}, REFERENCES[policy])
+    base = {**EAGER_CLUSTER, **({} if skewed else {"split": "random"})}
+    return interpretations(policy, {name: {**base, **one} for name, one in CLOSER_INTERPRETATIONS.items()}, row)
 
 
-def _run(table: str, what: str, scenario: str, printed: dict[str, float], tried: tuple[Reading, ...]) -> Run:
+def _run(table: str, what: str, scenario: str, printed: dict[str, float], tried: tuple[Interpretation, ...]) -> Run:
     return Run(
-        paper=CLOSER_2024, table=table, what=what, scenario=scenario, printed=printed, readings=tried,
+        paper=CLOSER_2024, table=table, what=what, scenario=scenario, printed=printed, interpretations=tried,
         reservation=_reservation(scenario),
     )  # fmt: skip
 
@@ -175,16 +175,16 @@ def _reservation(scenario: str, otherwise: str = ONE_RUN) -> str:
 
 
 def iccbdc() -> Iterator[Printed]:
-    """Yield all that ICCBDC 2022 states."""
-    told = {"paper": ICCBDC_2022, "table": "Load-aware against sticky assignment, at the same counts"}
-    yield fact(255, totals("w3").max(), **told | {"table": "Figures of the workloads", "what": "W3: peak, events/s"})
+    """Yield the statements of ICCBDC 2022."""
+    where = {"paper": ICCBDC_2022, "table": "Load-aware against sticky assignment, at the same counts"}
+    yield fact(255, totals("w3").max(), **where | {"table": "Figures of the workloads", "what": "W3: peak, events/s"})
     rows = {
         (scenario, assigned, interval_s): Run(
-            **told,
+            **where,
             what=f"{scenario}, ffd-2022, {assigned}, decisions each {interval_s:g} s",
             scenario=scenario,
             printed=printed,
-            readings=_placed(assigned, {"decision_interval_s": interval_s}),
+            interpretations=_placed(assigned, {"decision_interval_s": interval_s}),
             reservation=CONTRADICTS_ITSELF if (scenario, assigned) == ("w3", LOAD_AWARE) else ONE_RUN,
         )
         for (scenario, assigned, interval_s), printed in PLACED.items()
@@ -192,22 +192,22 @@ def iccbdc() -> Iterator[Printed]:
     for scenario in ("w3", "w4"):
         better, worse = (rows[scenario, assigned, 1.0] for assigned in (LOAD_AWARE, STICKY))
         yield from (better, worse)
-        yield Contrast(**told, what=f"{scenario}: load-aware > sticky", better=better, worse=worse)
-    often, slow = rows["w4", LOAD_AWARE, 1.0], rows["w4", LOAD_AWARE, 30.0]
-    yield from (slow, Contrast(**told, what="w4: decisions each 1 s > each 30 s", better=often, worse=slow))
+        yield Contrast(**where, what=f"{scenario}: load-aware > sticky", better=better, worse=worse)
+    frequent, slow = rows["w4", LOAD_AWARE, 1.0], rows["w4", LOAD_AWARE, 30.0]
+    yield from (slow, Contrast(**where, what="w4: decisions each 1 s > each 30 s", better=frequent, worse=slow))
 
 
-def _placed(assigned: str, row: Changes) -> tuple[Reading, ...]:
-    every = {name: {**ON_A_CLUSTER, **one} for name, one in ICCBDC_READINGS.items()}
+def _placed(assigned: str, row: Changes) -> tuple[Interpretation, ...]:
+    every = {name: {**EAGER_CLUSTER, **one} for name, one in ICCBDC_INTERPRETATIONS.items()}
     by_chance = {f"{name}, by chance": one for name, one in every.items()}
     sticky = assigned == STICKY
-    return readings("ffd-2022", every, row, SAME_COUNTS if sticky else "") + readings(
+    return interpretations("ffd-2022", every, row, SAME_COUNTS if sticky else "") + interpretations(
         "ffd-2022", by_chance, row, BY_CHANCE if sticky else ""
     )
 
 
 def totals(workload: str) -> IntArray:
-    """Return how many events each second has, shape (seconds,)."""
+    """Return the events of each second, shape (seconds,)."""
     counts = np.asarray(WORKLOADS[workload].counts())
     return counts if counts.ndim == 1 else np.asarray(counts.sum(axis=1))
 

@@ -1,4 +1,4 @@
-"""A stream of keys, grouped by its sources and served by workers that differ: one pass over all events."""
+"""A stream of keys, partitioned by its sources and served by workers of different speeds, in one pass."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,32 +7,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from grouping import Partitioner
-from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, mix, record_signal
-from grouping.source import EPSILON, RULES, VIRTUAL_PER_WORKER, new_state
+from partitioners import Partitioner
+from partitioners.rules import BUSY, CG, FINE, HELPERS, IDLE, State, choose, mix, record_signal
+from partitioners.source import EPSILON, RULES, VIRTUAL_PER_WORKER, new_state
 
 KEYS: Final = 10_000
 PARTS: Final = 100
 MEAN_RATE: Final = 200.0
-"""Events/s that a worker serves on average: μ of the papers on which this project rests."""
+"""Mean service rate of a worker, events/s: μ of the autoscaling papers."""
 UTILISATION: Final = 0.8
 WINDOW_S: Final = 2.0
-"""A worker says each time for so long how busy it was, …"""
+"""Interval at which a worker signals that it is busy or idle."""
 BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
-"""… beyond these shares of its time; it may be offered more work than it has time for."""
+"""Thresholds of the signals: offered work as a share of the interval."""
 WARM_UP: Final = 0.1
-"""Where capacities differ, share of the events that imbalance leaves out at the start, and after each change."""
+"""If capacities differ: share of the events that imbalance ignores at the start and after each change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """Who sends what to whom."""
+    """Events, keys, workers and sources of a stream."""
 
     events: int
     skew: float
     """Exponent z of Zipf's law over KEYS keys."""
     capacities: tuple[tuple[float, ...], ...]
-    """Of each worker, in units of an ordinary machine's; one row for each equal part of the run."""
+    """Capacity of each worker, relative to an ordinary machine; one row per equal part of the run."""
     sources: int = 1
     seed: int = 1
 
@@ -46,8 +46,8 @@ class Arrivals:
         weights = 1 / np.arange(1, KEYS + 1) ** stream.skew
         edges = np.cumsum(weights / weights.sum())
         self.keys = np.minimum(np.searchsorted(edges, chance.random(stream.events)), KEYS - 1).astype(np.int32)
-        identity = chance.integers(0, 2**32, KEYS).tolist()
-        self.hashes = np.array([mix(one, 9) for one in identity], dtype=np.int64)
+        key_ids = chance.integers(0, 2**32, KEYS).tolist()
+        self.hashes = np.array([mix(one, 9) for one in key_ids], dtype=np.int64)
         shares = np.asarray(stream.capacities, dtype=float)
         self.rates = shares * (MEAN_RATE / shares.mean(axis=1, keepdims=True))
         gap_s = 1 / (UTILISATION * MEAN_RATE * shares.shape[1])
@@ -59,24 +59,24 @@ def play(
 ) -> dict[str, float]:
     """Group the events by one rule and serve them, each worker its own in their order; return what came of it.
 
-    imbalance: as `imbalance` has it. memory: pairs of worker and key, for each key that came. queue_half_s and
-    queue_end_s: how long the longest queue would last, half-way and at the end.
+    imbalance: see `imbalance`. memory: pairs of worker and key per key that arrived. queue_half_s and queue_end_s: work
+    in the longest queue, half-way and at the end.
     """
     stream, rates = arrivals.stream, arrivals.rates
     workers = rates.shape[1]
-    met = np.zeros((workers, KEYS), dtype=np.bool_)
+    reached = np.zeros((workers, KEYS), dtype=np.bool_)
     tally, queue_s = np.zeros((PARTS, workers)), np.zeros((PARTS, workers))
-    states = stacked(partitioner, workers, stream.sources, virtual)
+    states = stack_states(partitioner, workers, stream.sources, virtual)
     _play(
         RULES[partitioner], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
-        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), met, tally, queue_s,
+        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), reached, tally, queue_s,
     )  # fmt: skip
     loads = np.array_split(tally, len(rates))
     learning = WARM_UP if np.ptp(rates) else 0
     steady = [one[int(np.ceil(learning * len(one))) :].sum(axis=0) for one in loads]
     return {
         "imbalance": float(np.mean(imbalance(np.array(steady), np.asarray(stream.capacities, dtype=float)))),
-        "memory": float(met.sum() / met.any(axis=0).sum()),
+        "memory": float(reached.sum() / reached.any(axis=0).sum()),
         "queue_half_s": float(queue_s[PARTS // 2 - 1].max()),
         "queue_end_s": float(queue_s[-1].max()),
     }
@@ -85,21 +85,21 @@ def play(
 def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return max U − mean U of each row, relative to m ÷ n, for U = load ÷ capacity of each of n workers, m events.
 
-    Capacities are in units of an ordinary machine's: U is what it would have to do. Both: shape (rows, n).
+    Capacities are relative to an ordinary machine: U is the load in its units. Both arguments: shape (rows, n).
     """
     normalised = loads / capacities
     found: NDArray[np.float64] = (normalised.max(axis=1) - normalised.mean(axis=1)) / loads.mean(axis=1)
     return found
 
 
-def stacked(partitioner: Partitioner, workers: int, sources: int, virtual: int) -> Any:
-    """Return the states of all sources, one in each row of every array."""
+def stack_states(partitioner: Partitioner, workers: int, sources: int, virtual: int) -> Any:
+    """Return the states of all sources: every array has one row per source."""
     each = [new_state(partitioner, workers, number=source, virtual=virtual) for source in range(sources)]
     rows: list[Any] = [np.array(some, dtype=np.int64) for some in zip(*each, strict=True)]
     return State(*rows)
 
 
-def row(states: Any, source: int) -> Any:
+def state_of(states: Any, source: int) -> Any:
     """Return the state of one source."""
     return State(
         states.loads[source], states.numbers[source], states.ring_at[source], states.ring_worker[source],
@@ -110,16 +110,16 @@ def row(states: Any, source: int) -> Any:
 
 def _play_all(
     rule: int, epsilon: float, states: Any, keys: Any, hashes: Any, at_s: Any, rates: Any,
-    signals: tuple[float, float, float], met: Any, tally: Any, queue_s: Any,
+    thresholds: tuple[float, float, float], reached: Any, tally: Any, queue_s: Any,
 ) -> None:  # fmt: skip
     events, workers, sources = len(keys), rates.shape[1], len(states.loads)
-    busy_above, idle_below, window_s = signals
+    busy_above, idle_below, window_s = thresholds
     free_s = np.zeros(workers)
     work_s = np.zeros(workers)
-    says = np.zeros(workers, dtype=np.int64)
-    untold = np.zeros((sources, workers), dtype=np.bool_)
+    signals = np.zeros(workers, dtype=np.int64)
+    unsent = np.zeros((sources, workers), dtype=np.bool_)
     window_ends_s = window_s
-    state = row(states, 0)
+    state = state_of(states, 0)
     for part in range(PARTS):
         rate = rates[part * len(rates) // PARTS]
         for number in range(part * events // PARTS, (part + 1) * events // PARTS):
@@ -127,26 +127,26 @@ def _play_all(
             if now_s >= window_ends_s:
                 for worker in range(workers):
                     share = work_s[worker] / window_s
-                    says[worker] = BUSY if share > busy_above else IDLE if share < idle_below else FINE
+                    signals[worker] = BUSY if share > busy_above else IDLE if share < idle_below else FINE
                     work_s[worker] = 0
-                untold[:, :] = True
+                unsent[:, :] = True
                 window_ends_s += window_s
             source = 0
             if sources > 1:
                 source = number % sources
-                state = row(states, source)
+                state = state_of(states, source)
             key = keys[number]
             worker = choose(rule, epsilon, state, hashes[key])
             takes_s = 1 / rate[worker]
             free_s[worker] = max(free_s[worker], now_s) + takes_s
             work_s[worker] += takes_s
-            met[worker, key] = True
+            reached[worker, key] = True
             tally[part, worker] += 1
-            if rule == CG and untold[source, worker]:  # the acknowledgement brings it along
-                untold[source, worker] = False
-                record_signal(state, worker, says[worker])
+            if rule == CG and unsent[source, worker]:  # the acknowledgement carries the signal
+                unsent[source, worker] = False
+                record_signal(state, worker, signals[worker])
         for worker in range(workers):
             queue_s[part, worker] = max(free_s[worker] - now_s, 0.0)
 
 
-_play = compiled(_play_all, (*HELPERS, row))
+_play = compiled(_play_all, (*HELPERS, state_of))

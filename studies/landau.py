@@ -1,4 +1,4 @@
-"""Landau et al. 2024: twelve packing heuristics on loads that wander, what moves and what it costs."""
+"""Landau et al. 2024: moves and costs of twelve packing heuristics on random walks of loads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -13,22 +13,22 @@ from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
 from bench.matrix import Job, Row
 from loadgen.shapes import LANDAU_MAX, walk_loads
 from report.measures import bootstrap_interval, pareto_front
-from studies.verdict import Found, Statement, judged, verdict
+from studies.verdict import Statement, StudyResult, judge, verdict
 
 PAPER: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
 TABLE: Final = "Twelve packing algorithms: Rscore, CBS"
 EXISTING: Final = (*ARRIVAL_ORDER_PACKERS, "nfd", "ffd", "bfd", "wfd")
 THE_TWELVE: Final = (*EXISTING, "mwf", "mbf", "mwfp", "mbfp")
-"""Every iteration's least number of consumers, which CBS refers to, is taken over these."""
-ALWAYS_ON_FRONT: Final = ("mbf", "mbfp", "mwf")
+"""The packers whose smallest number of consumers in an iteration is the reference of CBS."""
+ALWAYS_PARETO_OPTIMAL: Final = ("mbf", "mbfp", "mwf")
 HEADLINES: Final = {5: (-0.55, 0.118), 25: (-0.23, 0.088)}
 """Largest step of a load → MWF's Rscore against the smallest of the existing eight; its consumers above the least."""
 PARTITIONS: Final = 200
-"""Of the published streams: the paper does not print it, its data show it."""
+"""Partitions of the published streams, known from the paper's data."""
 TOLERANCE: Final = 0.005
-"""A printed share may be so far outside the range of our streams."""
+"""Allowed distance of a printed share from the range of our streams."""
 CAPACITY: Final = LANDAU_MAX
-"""Of a consumer, in the unit of the loads. No load exceeds it."""
+"""Capacity of a consumer, in the unit of the loads. No load exceeds it."""
 STREAMS, ITERATIONS = 20, 501
 QUICK_STREAMS, QUICK_ITERATIONS = 3, 101
 Owners = NDArray[np.int64]
@@ -38,19 +38,19 @@ Means = Mapping[str, list[tuple[float, float]]]
 
 
 class Stream(NamedTuple):
-    """Loads of partitions over iterations, and the orders in which they are handed to a packer."""
+    """Loads of partitions by iteration, and the orders in which a packer gets them."""
 
     loads: NDArray[np.int64]
     base_order: tuple[int, ...]
-    """A permutation that stays: it breaks ties between equal loads."""
+    """A fixed permutation, which breaks ties between equal loads."""
     fresh_orders: NDArray[np.int64]
-    """One for each iteration, for packers that take partitions as they come."""
+    """A permutation per iteration, for packers that use the order of arrival."""
 
 
 def random_walk(*, partitions: int, iterations: int, delta: int, seed: Sequence[int]) -> Stream:
     """Return a stream whose loads change by a uniform integer in {-delta, …, delta} in each iteration.
 
-    Loads are clipped to 0 … CAPACITY: the paper's formula lacks the upper clip, and would leave what a consumer takes.
+    Loads are clipped to 0 … CAPACITY. The paper's formula lacks the upper limit, so loads would exceed a consumer.
     """
     chance = np.random.default_rng(seed)
     loads = walk_loads(chance, partitions=partitions, seconds=iterations, delta=delta, start=None)
@@ -58,53 +58,53 @@ def random_walk(*, partitions: int, iterations: int, delta: int, seed: Sequence[
     return Stream(loads, base_order, chance.permuted(np.tile(np.arange(partitions), (iterations, 1)), axis=1))
 
 
-def pack_all(packer: Packer, stream: Stream, *, as_they_come: bool = False) -> Owners:
-    """Return who owns what after each iteration; each packing starts from the owners that the one before left.
+def pack_all(packer: Packer, stream: Stream, *, fresh_order: bool = False) -> Owners:
+    """Return the owners after each iteration; each packing starts from the previous owners.
 
     as_they_come: the packer is shown the partitions in a fresh order each time, as the paper's online algorithms are.
     """
-    course, owners = np.empty(stream.loads.shape, np.int64), dict[int, int]()
+    history, owners = np.empty(stream.loads.shape, np.int64), dict[int, int]()
     for iteration, row in enumerate(stream.loads.tolist()):
-        order = stream.fresh_orders[iteration].tolist() if as_they_come else stream.base_order
+        order = stream.fresh_orders[iteration].tolist() if fresh_order else stream.base_order
         owners = dict(packer(dict(enumerate(row)), owners, CAPACITY, order=order))
-        course[iteration] = [owners[partition] for partition in range(len(row))]
-    return course
+        history[iteration] = [owners[partition] for partition in range(len(row))]
+    return history
 
 
-def consumers(course: Owners) -> NDArray[np.int64]:
-    """Return how many consumers own something, for each iteration."""
-    in_order = np.sort(course, axis=1)
+def consumers(owners: Owners) -> NDArray[np.int64]:
+    """Return the number of consumers with partitions, by iteration."""
+    in_order = np.sort(owners, axis=1)
     return np.asarray(1 + np.count_nonzero(np.diff(in_order, axis=1), axis=1), np.int64)
 
 
-def rscore(course: Owners, loads: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the load that changes its owner, in capacities of a consumer, for each iteration: 0 in the first.
+def rscore(owners: Owners, loads: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the load that changes its owner, in capacities of a consumer, by iteration: 0 in the first.
 
     Loads are those of the new iteration (equation 9 of the paper, as its code computes it).
     """
-    moved = np.zeros(course.shape, np.bool_)
-    moved[1:] = course[1:] != course[:-1]
+    moved = np.zeros(owners.shape, np.bool_)
+    moved[1:] = owners[1:] != owners[:-1]
     return np.asarray((loads * moved).sum(axis=1) / CAPACITY, np.float64)
 
 
-def packed(job: Job) -> Row:
-    """Pack one stream with the twelve; return packer → (Rscore, CBS), means over iterations."""
-    told = dict(job.changes)
-    # 1: the seed of all studies; it keeps the streams those of the printed results
-    seed = (1, told["partitions"], told["delta"], job.seed)
-    stream = random_walk(partitions=told["partitions"], iterations=told["iterations"], delta=told["delta"], seed=seed)
-    courses = {name: pack_all(PACKERS[name], stream, as_they_come=name in ARRIVAL_ORDER_PACKERS) for name in THE_TWELVE}
-    counts = {name: consumers(course) for name, course in courses.items()}
+def pack_job(job: Job) -> Row:
+    """Pack one stream with each packer; return packer → mean (Rscore, CBS) over iterations."""
+    params = dict(job.changes)
+    # 1: the seed of all studies, so that streams are those of the printed results
+    seed = (1, params["partitions"], params["delta"], job.seed)
+    stream = random_walk(**params, seed=seed)
+    owned = {name: pack_all(PACKERS[name], stream, fresh_order=name in ARRIVAL_ORDER_PACKERS) for name in THE_TWELVE}
+    counts = {name: consumers(owners) for name, owners in owned.items()}
     least = np.min(list(counts.values()), axis=0)
     return {
-        name: (float(rscore(course, stream.loads).mean()), float(((counts[name] - least) / least).mean()))
-        for name, course in courses.items()
+        name: (float(rscore(owners, stream.loads).mean()), float(((counts[name] - least) / least).mean()))
+        for name, owners in owned.items()
     }
 
 
-def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATIONS, **how: Any) -> Found:
-    """Pack streams of both steps, and compare with what the paper states."""
-    asked = {
+def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATIONS, **how: Any) -> StudyResult:
+    """Pack streams of both steps, and compare with the statements of the paper."""
+    jobs = {
         (delta, number): Job(
             scenario="landau", policy="the-twelve", seed=number,
             changes=(("delta", delta), ("iterations", iterations), ("partitions", PARTITIONS)),
@@ -114,21 +114,21 @@ def reproduce(folder: Path, *, streams: int = STREAMS, iterations: int = ITERATI
 
     def compared(rows: Mapping[Job, Row]) -> Iterator[Statement]:
         found = {
-            delta: {one: [tuple(rows[job][one]) for (of, _), job in asked.items() if of == delta] for one in THE_TWELVE}
+            delta: {one: [tuple(rows[job][one]) for (of, _), job in jobs.items() if of == delta] for one in THE_TWELVE}
             for delta in HEADLINES
         }
         return statements(found, f"{streams} streams of {iterations} iterations")
 
-    return judged(asked.values(), packed, compared, folder, **how)
+    return judge(jobs.values(), pack_job, compared, folder, **how)
 
 
 def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
-    """Yield what the paper states of its streams next to ours. found: by the largest step of a load.
+    """Yield the statements of the paper with our results. found: by the largest step of a load.
 
-    A printed share is reproduced if a stream such as ours may have given it.
+    A printed share is reproduced if it is in the range of our streams.
     """
-    said: list[tuple[str, str, str, bool]] = []
-    exceptions: dict[str, list[str]] = {"MBF, MBFP and MWF are on the front of the twelve": []}
+    rows: list[tuple[str, str, str, bool]] = []
+    exceptions: dict[str, list[str]] = {"MBF, MBFP and MWF are Pareto-optimal among the twelve": []}
     for delta, (fewer_moves, more_consumers) in HEADLINES.items():
         means = {name: np.mean(some, axis=0) for name, some in found[delta].items()}
         base, mwf = min(EXISTING, key=lambda name: means[name][0]), found[delta]["mwf"]
@@ -138,20 +138,20 @@ def statements(found: Mapping[int, Means], reading: str) -> Iterator[Statement]:
             ("needs more consumers than the least", more_consumers, [cbs for _, cbs in mwf]),
         ):
             mean = bootstrap_interval(ours)
-            text = f"{100 * mean.mean:+.1f} % ({100 * mean.low:+.1f} … {100 * mean.high:+.1f}) (beside {base})"
+            text = f"{100 * mean.mean:+.1f} % ({100 * mean.low:+.1f} … {100 * mean.high:+.1f}) (compared with {base})"
             inside = min(ours) - TOLERANCE <= printed <= max(ours) + TOLERANCE
-            said.append((f"MWF {what}, δ = {delta}", f"{100 * printed:+.1f} %", text, inside))
+            rows.append((f"MWF {what}, δ = {delta}", f"{100 * printed:+.1f} %", text, inside))
         front = {THE_TWELVE[at] for at in pareto_front([(-means[name][0], means[name][1]) for name in THE_TWELVE])}
-        off = [f"{name} at δ = {delta}" for name in ALWAYS_ON_FRONT if name not in front]
-        exceptions["MBF, MBFP and MWF are on the front of the twelve"] += off
+        off = [f"{name} at δ = {delta}" for name in ALWAYS_PARETO_OPTIMAL if name not in front]
+        exceptions["MBF, MBFP and MWF are Pareto-optimal among the twelve"] += off
     first, last = ({name: bootstrap_interval([one for one, _ in found[delta][name]]) for name in THE_TWELVE}
                    for delta in HEADLINES)  # fmt: skip
     exceptions["the Rscore grows with δ for all algorithms"] = [
         name for name in THE_TWELVE if last[name].low <= first[name].high
     ]
     for what, some in exceptions.items():
-        said.append((what, "all", f"not {', '.join(some)}" if some else "all", not some))
-    for what, published, text, holds in said:
+        rows.append((what, "all", f"not {', '.join(some)}" if some else "all", not some))
+    for what, published, text, holds in rows:
         yield Statement(
             paper=PAPER, table=TABLE, what=what, published=published, ours=text, reading=reading, verdict=verdict(holds)
         )

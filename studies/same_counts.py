@@ -1,4 +1,4 @@
-"""The counts of one run, with another placement: as the group's assignor places, or with chance in what moves."""
+"""The counts of one run with other placements: by the group's assignor, or with random moves."""
 
 import time
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from autoscaler.policies.planning import change, plan_for_count
 from bench.matrix import Job, Row, simulate_job
 
 SAME_COUNTS: Final = "its counts, placed by the group's assignor"
-"""The policy runs once as it is; then the same counts at the same times, while the group itself places partitions."""
+"""The policy runs once; a second run has its counts at the same times, and the group places partitions itself."""
 BY_CHANCE: Final = "its counts, which partitions move left to chance"
-"""The same, but an assignor that is sticky by count alone: which partitions it takes depends in Kafka on the order of a
-hash set, here on the seed."""
+"""The same with an assignor that is sticky by count only: the choice of moved partitions depends in Kafka on the order
+of a hash set, here on the seed."""
 
 
-def done(job: Job) -> Row:
+def run_job(job: Job) -> Row:
     """Run a job of a paper."""
     if job.how not in (SAME_COUNTS, BY_CHANCE):
         return simulate_job(job)
-    from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
+    from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code is loaded only for simulations
     from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
     from bench.simulation.sent_events import build_events, settings_of  # noqa: PLC0415
 
@@ -38,17 +38,17 @@ def done(job: Job) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """States the counts that another run had, each from its time on."""
+    """A policy that repeats the counts of another run at the same times."""
 
     name: str
     counts: tuple[tuple[float, int], ...]
-    """(s, replicas from then on), in order of time."""
+    """(time in s, number of replicas from then on), in order of time."""
     chance: np.random.Generator | None = field(default=None, compare=False)
-    """Decides which partitions move; None: the group does."""
+    """Chooses the partitions that move; None: the group does."""
     replica_prefix: str = "payment"
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the count of this time."""
+        """Return the count at this time."""
         due = [replicas for at_s, replicas in self.counts if at_s <= observation.at_s]
         count = due[-1] if due else observation.requested_replicas
         plan = plan_for_count(observation, count, self.replica_prefix)
@@ -58,7 +58,7 @@ class Replayed:
 
 
 def equal_counts(observation: GroupObservation, plan: Plan, chance: np.random.Generator) -> Plan:
-    """Return the plan with owners: numbers of partitions differ by one at most, and as few as that needs move."""
+    """Return the plan with owners whose numbers of partitions differ by at most one, with the fewest moves."""
     owned: dict[str, list[int]] = {name: [] for name in plan.replicas}
     moving: list[int] = []
     for number in chance.permutation([load.partition for load in observation.partitions]).tolist():

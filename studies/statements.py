@@ -1,4 +1,4 @@
-"""How a printed table row, a difference of two rows, and a plain number are compared with our runs."""
+"""Comparison of printed table rows, differences of two rows, and single numbers with our runs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ ROUNDING: Final = 1e-12
 
 
 class Rule(NamedTuple):
-    """How a figure is written, and how far a printed one may be from that of one seed."""
+    """Text of a figure, and its tolerance: the largest distance between the printed figure and that of one seed."""
 
     figure: str
-    """Name in a row of ours."""
+    """Name in our rows."""
     text: Callable[[float], str]
     tolerance: float
 
@@ -30,31 +30,30 @@ RULES: Final = {
     "downs": Rule("replicas_removed", "{:.3g} downs".format, 1),
     "max_below_s": Rule("max_s", "worst {:.2f} s".format, 1e-9),
 }
-"""Printed figure → its rule. Replica-minutes are off by a share of what was printed. Printed ups and downs are
-what the number of replicas grew and shrank by, so they count replicas, not decisions."""
+"""Printed figure → its rule. Replica-minutes have a relative tolerance. Ups and downs count replicas, not decisions."""
 
 
 def points(difference: float) -> str:
-    """Return a difference of two shares of events in words."""
+    """Return a difference of two shares of events as text."""
     return f"{100 * difference:+.1f} points"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One interpretation of what was run."""
+class Interpretation:
+    """One interpretation of a paper's run."""
 
     name: str
     policy: str
     changes: Changes
-    """Over the scenario's."""
-    apart: Changes = ()
-    """Those of the changes that belong to the row, not to the interpretation."""
+    """Changes of the scenario."""
+    row_changes: Changes = ()
+    """The subset of `changes` that belongs to the row, not to the interpretation."""
     how: str = ""
-    """How the policy is run, where it is not simply in charge: see `studies.same_counts`."""
+    """Mode of the run, see `studies.same_counts`; empty: the policy decides."""
 
 
 Results = Mapping[str, Sequence[Row]]
-"""Name of an interpretation → a row for each seed. An interpretation with a failed run is absent."""
+"""Name of an interpretation → one row per seed. Interpretations with a failed run are absent."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,9 +65,9 @@ class Run:
     what: str
     scenario: str
     printed: Mapping[str, float]
-    readings: tuple[Reading, ...]
+    interpretations: tuple[Interpretation, ...]
     reservation: str = ""
-    """Why ours cannot be theirs; printed where the row differs."""
+    """Reason why our figures cannot be equal, printed if the row differs."""
 
     def jobs(self, seeds: int) -> dict[str, list[Job]]:
         """Return the jobs of each interpretation."""
@@ -77,11 +76,11 @@ class Run:
                 Job(scenario=self.scenario, policy=one.policy, seed=seed, changes=one.changes, how=one.how)
                 for seed in range(1, seeds + 1)
             ]
-            for one in self.readings
+            for one in self.interpretations
         }
 
     def off(self, row: Row) -> dict[str, float]:
-        """Return by how much each figure of a run is above (+) or below (−) what was printed."""
+        """Return our figure minus the printed one, for each printed figure (replica-minutes: relative)."""
         found = {name: self.figure(name, row) - value for name, value in self.printed.items()}
         if "max_below_s" in found:
             found["max_below_s"] = max(0.0, found["max_below_s"])
@@ -90,42 +89,43 @@ class Run:
         return found
 
     def misses(self, row: Row) -> dict[str, float]:
-        """Return the figures of a run that are too far off."""
+        """Return the differences that exceed their tolerance."""
         return {name: by for name, by in self.off(row).items() if abs(by) > RULES[name].tolerance + ROUNDING}
 
     def holds(self, found: "Mapping[Run, Results]") -> dict[str, bool]:
-        """Return under which interpretations one seed has all that was printed."""
+        """Return, by interpretation, whether one seed has all printed figures."""
         return {name: any(not self.misses(row) for row in rows) for name, rows in found.get(self, {}).items()}
 
     def row(self, found: "Mapping[Run, Results]", reading: str) -> Statement:
-        """Return the row; its interpretation is its own where it has but one."""
-        theirs = ", ".join(RULES[name].text(value) for name, value in self.printed.items())
+        """Return the statement under the interpretation `reading`; a row with a single one uses that."""
+        printed_text = ", ".join(RULES[name].text(value) for name, value in self.printed.items())
         results = found.get(self, {})
-        used = next((one for one in self.readings if one.name == reading or len(self.readings) == 1), None)
+        tried = self.interpretations
+        used = next((one for one in tried if one.name == reading or len(tried) == 1), None)
         if used is None or used.name not in results:
-            return _beside(self, theirs, why="nothing was run")
+            return _statement(self, printed_text, why="nothing was run")
         rows = results[used.name]
         nearest = min(rows, key=lambda row: max(abs(by) / RULES[name].tolerance for name, by in self.off(row).items()))
         misses = ", ".join(RULES[name].text(self.figure(name, nearest)) for name in self.misses(nearest))
-        apart = [f"{key}={value}" for key, value in used.apart]
-        return _beside(
+        row_changes = [f"{key}={value}" for key, value in used.row_changes]
+        return _statement(
             self,
-            theirs,
+            printed_text,
             ours=", ".join(RULES[one].text(fmean(self.figure(one, row) for row in rows)) for one in self.printed),
-            reading="; ".join(filter(None, [used.name, *apart, used.how])),
+            reading="; ".join(filter(None, [used.name, *row_changes, used.how])),
             verdict=verdict(not misses),
             why="; ".join(filter(None, [f"nearest seed: {misses}", self.reservation])) if misses else "",
         )
 
     @staticmethod
     def figure(name: str, row: Row) -> float:
-        """Return our figure next to the printed one of that name."""
+        """Return our figure for a printed one."""
         return float(row.get(RULES[name].figure) or 0.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contrast:
-    """The difference of two rows: by how many more events `better` keeps in time than `worse`."""
+    """The difference of two rows: share of events in time of `better` minus that of `worse`."""
 
     paper: str
     table: str
@@ -134,7 +134,7 @@ class Contrast:
     worse: Run
 
     def differences(self, found: Mapping[Run, Results]) -> dict[str, list[float]]:
-        """Return the difference of each seed under each interpretation that both rows share."""
+        """Return the difference of each seed, by interpretation that both rows have."""
         better, worse = (found.get(run, {}) for run in (self.better, self.worse))
         return {
             name: [one["in_sla"] - other["in_sla"] for one, other in zip(rows, worse[name], strict=True)]
@@ -147,17 +147,17 @@ class Contrast:
         return min((one - printed for one in differences), key=abs)
 
     def holds(self, found: Mapping[Run, Results]) -> dict[str, bool]:
-        """Return under which interpretations one seed has the printed difference."""
+        """Return, by interpretation, whether one seed has the printed difference."""
         return {name: abs(self._off(some)) <= SHARE + ROUNDING for name, some in self.differences(found).items()}
 
     def row(self, found: Mapping[Run, Results], reading: str) -> Statement:
-        """Return the difference next to theirs."""
-        theirs = points(self.better.printed["in_sla"] - self.worse.printed["in_sla"])
+        """Return the statement about the difference."""
+        printed_text = points(self.better.printed["in_sla"] - self.worse.printed["in_sla"])
         if not (some := self.differences(found).get(reading)):
-            return _beside(self, theirs, why="the interpretation did not give both")
-        return _beside(
+            return _statement(self, printed_text, why="the interpretation did not give both")
+        return _statement(
             self,
-            theirs,
+            printed_text,
             ours=f"{points(fmean(some))} ({100 * min(some):+.1f} to {100 * max(some):+.1f})",
             reading=reading,
             verdict=verdict(self.holds(found)[reading]),
@@ -165,33 +165,33 @@ class Contrast:
         )
 
 
-def _beside(one: "Run | Contrast", published: str, **ours: Any) -> Statement:
-    return Statement(paper=one.paper, table=one.table, what=one.what, published=published, **ours)
+def _statement(row: "Run | Contrast", published: str, **ours: Any) -> Statement:
+    return Statement(paper=row.paper, table=row.table, what=row.what, published=published, **ours)
 
 
 Printed = Run | Contrast | Statement
-"""What a paper states; a `Statement` needs no run and has its verdict."""
+"""A statement of a paper. A `Statement` needs no run and has its verdict already."""
 
 
 def fact(published: float, ours: float, *, reservation: str = "", **where: Any) -> Statement:
-    """Return a number that needs no simulation next to ours. reservation: why ours differs, if it does."""
+    """Return the statement about a number that needs no simulation. reservation: reason for a difference."""
     off = ours / published - 1
-    theirs, own = (f"{value:,.2f}".rstrip("0").rstrip(".") for value in (published, ours))
+    printed_text, own = (f"{value:,.2f}".rstrip("0").rstrip(".") for value in (published, ours))
     why = "" if abs(off) <= FACT else "; ".join(filter(None, (f"{100 * off:+.1f} %", reservation)))
-    return Statement(published=theirs, ours=own, verdict=verdict(not why), why=why, **where)
+    return Statement(published=printed_text, ours=own, verdict=verdict(not why), why=why, **where)
 
 
-def under_one_reading(
+def under_best_interpretation(
     statements: Sequence[Printed], jobs: Mapping[Run, Mapping[str, Sequence[Job]]], rows: Mapping[Job, Row]
 ) -> Iterator[Statement]:
     """Yield each statement of one paper with its verdict, under the interpretation that reproduces most of them."""
     found = {
         run: {
             name: [rows[job] for job in some]
-            for name, some in readings.items()
+            for name, some in interpretations.items()
             if not any(FAILED in rows[job] for job in some)
         }
-        for run, readings in jobs.items()
+        for run, interpretations in jobs.items()
     }
     count: Counter[str] = Counter()
     for one in statements:
@@ -202,11 +202,12 @@ def under_one_reading(
         yield one if isinstance(one, Statement) else one.row(found, reading)
 
 
-def readings(
+def interpretations(
     policy: str, changes: Mapping[str, Mapping[str, Any]], row: Mapping[str, Any] | None = None, how: str = ""
-) -> tuple[Reading, ...]:
-    """Return an interpretation for each of `changes`, by name. row: what this row is about, set in each of them."""
+) -> tuple[Interpretation, ...]:
+    """Return an interpretation for each of `changes`, by name. row: settings of this row, added to each."""
     own = dict(row or {})
     return tuple(
-        Reading(name, policy, sorted_changes({**one, **own}), sorted_changes(own), how) for name, one in changes.items()
+        Interpretation(name, policy, sorted_changes({**base, **own}), sorted_changes(own), how)
+        for name, base in changes.items()
     )

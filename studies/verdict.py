@@ -1,4 +1,4 @@
-"""A statement of a paper next to what we find: one row, one of three verdicts."""
+"""Statements of a paper compared with our results: one row each, with one of three verdicts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,13 +18,13 @@ FACT: Final = 0.005
 """Relative tolerance of a figure that needs no run: half a unit of the last digit of a share in percent."""
 RULE: Final = (
     "A statement is *reproduced* if every printed figure is within its tolerance of ours under the interpretation of "
-    "its paper, *differs* otherwise, and *cannot be checked* where nothing here can prove or disprove it. The "
+    "its paper, *differs* otherwise, and *cannot be checked* if no run here can prove or disprove it. The "
     "interpretation of a paper is the one under which most of its statements hold."
 )
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a paper prints, what we find, and whether they agree."""
+    """A statement of a paper, our result, and the verdict."""
 
     paper: str
     table: str
@@ -32,19 +32,19 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     published: str
     ours: str = "–"
     reading: str = ""
-    """The interpretation of what was run, and what belongs to this row alone."""
+    """The interpretation of the paper, and the settings of this row alone."""
     verdict: str = UNKNOWN
     why: str = ""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Every statement with its verdict, and the runs that failed."""
+class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Every statement with its verdict, and the failed runs."""
 
     rows: tuple[Statement, ...]
     missing: tuple[Missing, ...] = ()
 
 
-def judged(
+def judge(
     jobs: Iterable[Job],
     work: Work,
     statements: Callable[[dict[Job, Row]], Iterable[Statement]],
@@ -52,20 +52,20 @@ def judged(
     *,
     partly: bool = False,
     **how: Any,
-) -> Found:
-    """Run the jobs and return the statements about their rows. partly: `statements` can do without failed rows."""
+) -> StudyResult:
+    """Run the jobs and return the statements about their rows. partly: `statements` accepts failed rows."""
     rows = run(jobs, folder, work=work, **how)
     missing = tuple(Missing(run=str(job), why=row[FAILED]) for job, row in rows.items() if FAILED in row)
-    return Found(rows=tuple(statements(rows)) if partly or not missing else (), missing=missing)
+    return StudyResult(rows=tuple(statements(rows)) if partly or not missing else (), missing=missing)
 
 
 def verdict(holds: bool) -> str:
-    """Return the verdict of a statement that was checked."""
+    """Return the verdict of a checked statement."""
     return REPRODUCED if holds else DIFFERS
 
 
 def summary(rows: Sequence[Statement]) -> str:
-    """Return how many rows have which verdict."""
+    """Return the number of rows by verdict, as text."""
     count = Counter(row.verdict for row in rows)
     return f"{len(rows)} statements: " + ", ".join(f"{count[one]} {one}" for one in (REPRODUCED, DIFFERS, UNKNOWN))
 
@@ -81,5 +81,5 @@ def page(rows: Sequence[Statement]) -> str:
                 (one.what, one.published, one.ours, one.reading, f"{one.verdict}{f': {one.why}' if one.why else ''}")
                 for one in found
             ]
-            parts.append(f"**{name}**\n\n" + table(("", "theirs", "ours", "reading", "verdict"), cells))
+            parts.append(f"**{name}**\n\n" + table(("", "published", "ours", "interpretation", "verdict"), cells))
     return "\n\n".join(parts)

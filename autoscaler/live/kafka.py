@@ -71,5 +71,5 @@ def _check_group(connection: Connection, group: str) -> None:
     if found.members and other not in ("", ASSIGNOR):  # empty while the group rebalances
         raise PreflightError(
             f"group {group} cannot be scaled: its {len(found.members)} members (assignor {other}) do not follow plans; "
-            f"stop them and start the consumer of docs/own-service.md, or set another group"
+            "stop them (docs/tutorials/own-consumer.md), or set another group"
         )

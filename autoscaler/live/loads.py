@@ -131,7 +131,7 @@ class LoadReader:
         self.recent: RecentArrivals | None = None
         """Arrivals by slot in the interval that the last `read` closed; None: unknown."""
         self.missing_data = ""
-        """What the last `read` could not read, and the consequence; empty: nothing."""
+        """Unreadable offsets of the last `read`, and the consequence; empty: none."""
 
     @property
     def partitions(self) -> int:

@@ -1,7 +1,7 @@
 """The plan topic, written by one controller at a time.
 
-The producer is transactional and its id names the group, so Kafka refuses what a replaced controller writes. That
-fences writing; it elects nobody.
+The producer is transactional and its id names the group, so Kafka rejects writes of a replaced controller. This fences
+writes; it does not elect a leader.
 """
 
 import time
@@ -20,42 +20,41 @@ from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 
 TRANSACTION_TIMEOUT_S: Final = 5.0
-"""An open transaction hides everything behind it from read_committed readers; the client's default is a minute."""
+"""An open transaction hides all later records from read_committed readers. The client's default is a minute."""
 LARGEST_PLAN_BYTES: Final = 10_000_000
-"""Before it is compressed: owners repeat, so a plan of 400,000 partitions fits into the megabyte that brokers take."""
+"""Largest plan before compression. A plan of 400,000 partitions compresses to the brokers' limit of 1 MB."""
 
 _decoder = msgspec.json.Decoder(PlanRecord)
 
 
 class FencedError(Exception):
-    """Another controller has taken over the plan topic. There is nothing to retry: this process must end.
+    """Another controller has taken over the plan topic. This process must exit.
 
-    Brokers that did not answer for longer than a transaction may last report the same. The two cases look alike; the
-    next controller adopts the replicas.
+    Brokers that do not answer within the transaction timeout cause the same error. The replicas keep running.
     """
 
 
 class PlanNotWrittenError(Exception):
-    """The brokers did not take the plan this time. It may be written again."""
+    """The brokers did not accept the plan. It may be written again."""
 
 
 @dataclass(slots=True)
 class _Unfinished:
-    """A transaction that was begun, with the one record that belongs into it."""
+    """An open transaction and its only record."""
 
     record: PlanRecord
     stored: bool = False
     committing: bool = False
-    """A commit was requested, and only its repetition shows what became of it. Where it cannot succeed any more, an
-    abort was requested instead: then that alone may be repeated."""
+    """A commit was requested; only repeating it shows the outcome. False after a failed commit: then an abort was
+    requested, and only the abort may be repeated."""
 
     def delivered(self, error: KafkaError | None, _message: object) -> None:
-        """Take in the delivery report of the record."""
+        """Receive the delivery report of the record."""
         self.stored = error is None
 
 
 class PlanLog:
-    """The newest plan in force, and the one way to replace it."""
+    """The plan in force, and the only way to replace it."""
 
     def __init__(
         self,
@@ -68,9 +67,9 @@ class PlanLog:
     ) -> None:
         """Fence every earlier writer, then read the topic to its end. Raises PlanNotWrittenError or FencedError.
 
-        group: the one that is planned, by its whole name.
-        deadline_s: how long each step of the start may take; a broker that has just started needs some of it.
-        write_deadline_s: how long a write may wait; the loop stands still meanwhile.
+        group: full name of the scaled group.
+        deadline_s: time limit of each step of the start. A broker that has just started needs several seconds.
+        write_deadline_s: time limit of a write, which blocks the control loop.
         """
         self._topic = qualified(connection.namespace, Topic.PLANS)
         self._key = group
@@ -91,11 +90,11 @@ class PlanLog:
         )
         self._call(lambda: self._producer.init_transactions(deadline_s), "take over the plan topic")
         self.newest = _newest_plan(connection, self._topic, deadline_s)
-        """The plan in force, None before the first."""
+        """The plan in force; None: no plan yet."""
         self._epoch = self.newest.epoch if self.newest is not None else 0
 
     def stay_above(self, epoch: int) -> None:
-        """Never write an epoch up to `epoch`. Replicas may know plans of a topic that has been made anew since."""
+        """Write only epochs above `epoch`. Replicas may know higher epochs if the plan topic was re-created."""
         self._epoch = max(self._epoch, epoch)
 
     def write(
@@ -110,11 +109,11 @@ class PlanLog:
     ) -> PlanRecord:
         """Commit the next plan and return it.
 
-        Raises FencedError, or PlanNotWrittenError when it is not in force, or nobody can say yet; write it again then.
+        Raises FencedError, or PlanNotWrittenError if the plan is not in force or its state is unknown; write it again.
         """
         if self._unfinished is not None:
             self._settle(self._unfinished)
-        self._epoch += 1  # also when the write fails: an epoch is never used for two different plans
+        self._epoch += 1  # even if the write fails: an epoch is never used for two plans
         record = PlanRecord(
             epoch=self._epoch,
             at_us=int(self._clock() * 1e6),
@@ -137,7 +136,7 @@ class PlanLog:
         return record
 
     def _commit(self, begun: _Unfinished, what: str) -> None:
-        """Commit and take the plan for written only if the brokers have its very record: an empty commit succeeds."""
+        """Commit. The plan counts as written only if its record was acknowledged, because an empty commit succeeds."""
         begun.committing = True
         self._call(lambda: self._producer.commit_transaction(self._deadline_s), what)
         self._unfinished = None
@@ -146,7 +145,7 @@ class PlanLog:
         self.newest = begun.record
 
     def _settle(self, begun: _Unfinished) -> None:
-        """End a transaction that an earlier write left open: a commit that timed out may only be repeated."""
+        """End a transaction that an earlier write left open. A commit that timed out may only be repeated."""
         what = f"settle plan {begun.record.epoch}"
         if begun.committing:
             try:
@@ -169,15 +168,15 @@ class PlanLog:
         except KafkaException as failed:
             error: KafkaError = failed.args[0]
             if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
-                lost = "; or the brokers gave up a transaction of ours meanwhile" if self._unfinished else ""
-                raise FencedError(f"cannot {what}: another controller writes {self._topic} now{lost}") from failed
+                expired = ", or our transaction has timed out" if self._unfinished else ""
+                raise FencedError(f"cannot {what}: another controller writes {self._topic} now{expired}") from failed
             raise PlanNotWrittenError(f"cannot {what}: {error.str()}") from failed
 
 
 class PlanReader:
-    """Reads the plan topic from its beginning. The newest plan stays, whatever happens to Kafka.
+    """Reads the plan topic from its beginning. The newest plan stays known while Kafka is unreachable.
 
-    wait_ms: how long a broker may wait for more before it answers.
+    wait_ms: how long a broker may wait for more records before it answers.
     """
 
     def __init__(self, connection: Connection, *, wait_ms: int) -> None:
@@ -185,16 +184,16 @@ class PlanReader:
         self.consumer = Consumer(reader_config(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
         self.consumer.assign([self.place])
         self.newest: PlanRecord | None = None
-        """The plan with the highest epoch; unreadable records are no plans."""
+        """The plan with the highest epoch; unreadable records are skipped."""
         self.complete = False
-        """The end of the topic was met. Its last offset is a commit marker, which no consumer is shown."""
+        """The end of the topic was reached. Its last offset is a commit marker, which consumers never receive."""
 
     def read_on(self) -> bool:
-        """Take one record, if one comes within a tenth of a second; return whether the topic was read to its end."""
+        """Take one record, if one arrives within 0.1 s. Return whether the topic was read to its end."""
         message = self.consumer.poll(0.1)
         if message is None:
             return self.complete
-        if message.error() is not None:  # after other errors than the end librdkafka goes on by itself
+        if message.error() is not None:  # librdkafka retries other errors by itself
             self.complete = self.complete or message.error().code() == KafkaError._PARTITION_EOF
         elif (plan := _plan(message.value())) is not None and (self.newest is None or plan.epoch > self.newest.epoch):
             self.newest = plan
@@ -202,7 +201,7 @@ class PlanReader:
 
 
 def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanRecord | None:
-    """Return the newest plan of the topic. Raises PlanNotWrittenError when its end is not reached in time."""
+    """Return the newest plan of the topic. Raises PlanNotWrittenError if its end is not reached in time."""
     plans = PlanReader(connection, wait_ms=20)
     try:
         until(plans.read_on, deadline_s, f"the end of {topic}", poll_s=0)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Certificates and a login for one broker and its clients, made at the first start: a CA that signs the broker's
-# certificate and is thrown away, and a password. /broker is for the broker alone, /tls for its clients.
+# Create certificates and a login for one broker and its clients at the first start: a CA, which signs the broker's
+# certificate and is then deleted, and a password. Only the broker mounts /broker; clients mount /tls.
 set -eu
 [ ! -e /tls/client.properties ] || exit 0
 cd "$(mktemp -d)"
@@ -20,4 +20,4 @@ sasl.mechanism=SCRAM-SHA-512
 sasl.username=tailpack
 sasl.password.file=/tls/password
 P
-chmod a+r /broker/* /tls/*  # who has the volume may read it
+chmod a+r /broker/* /tls/*  # access is controlled by the volume

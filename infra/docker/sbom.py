@@ -1,4 +1,4 @@
-"""What an image holds, as CycloneDX: its packages of Python and Debian, and its jars. `sbom.py IMAGE [--pins]`."""
+"""Print the contents of an image as CycloneDX: Python and Debian packages, and jars. `sbom.py IMAGE [--pins]`."""
 
 import json
 import subprocess
@@ -30,27 +30,27 @@ print(json.dumps(sorted(set(found))))
 
 
 class ImageError(Exception):
-    """The image cannot be looked into: one sentence with what to do."""
+    """The image cannot be inspected. The message is one sentence with the remedy."""
 
 
-def held(image: str) -> list[tuple[str, str, str, str]]:
-    """Return (kind, namespace, name, version) of each package, kinds as in package URLs. Raises ImageError."""
+def list_packages(image: str) -> list[tuple[str, str, str, str]]:
+    """Return (kind, namespace, name, version) of each package; kinds as in package URLs. Raises ImageError."""
     command = ["docker", "run", "--rm", "--network", "none", "--pull", "never", image, "python", "-c", INSIDE]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     except FileNotFoundError as missing:
-        raise ImageError("docker is not installed") from missing
+        raise ImageError("docker is not installed; install Docker Engine") from missing
     except subprocess.TimeoutExpired as silent:
-        raise ImageError(f"{image}: no answer within {silent.timeout:.0f} s; does Docker run?") from silent
+        raise ImageError(f"{image}: no answer within {silent.timeout:.0f} s; check `docker info`") from silent
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["ended without a word"])[0]
-        hint = "; `docker compose build` makes it" if "o such image" in said else ""
-        raise ImageError(f"{image}: {said}{hint}")
-    return [tuple(one) for one in json.loads(done.stdout)]
+        error = (done.stderr.strip().splitlines() or [f"exit status {done.returncode} without a message"])[0]
+        hint = "; run `docker compose build`" if "o such image" in error else ""
+        raise ImageError(f"{image}: {error}{hint}")
+    return [tuple(package) for package in json.loads(done.stdout)]
 
 
 def bill(image: str, packages: list[tuple[str, str, str, str]]) -> dict[str, Any]:
-    """Return the bill of materials (CycloneDX 1.6)."""
+    """Return the bill of materials as a CycloneDX 1.6 document."""
     name, _, version = image.partition(":")
     return {
         "bomFormat": "CycloneDX",
@@ -58,10 +58,10 @@ def bill(image: str, packages: list[tuple[str, str, str, str]]) -> dict[str, Any
         "version": 1,
         "metadata": {"component": {"type": "container", "bom-ref": image, "name": name, "version": version}},
         "components": [
-            {"type": "library", "bom-ref": url, "purl": url, "name": one, "version": which}
+            {"type": "library", "bom-ref": url, "purl": url, "name": package, "version": release}
             | ({"group": space} if space else {})
-            for kind, space, one, which in packages
-            for url in [_url(kind, space, one, which)]
+            for kind, space, package, release in packages
+            for url in [_url(kind, space, package, release)]
         ],
     }
 
@@ -72,9 +72,9 @@ def _url(*parts: str) -> str:
 
 
 def main(image: str, what: str = "") -> None:
-    """Print the bill, or the requirements."""
+    """Print the bill of materials, or with --pins the requirements for pip."""
     try:
-        packages = held(image)
+        packages = list_packages(image)
         pins = [f"{name}=={version}" for kind, _, name, version in packages if kind == "pypi" and name != "tailpack"]
         print("\n".join(pins) if what == "--pins" else json.dumps(bill(image, packages), indent=1))  # noqa: T201
     except ImageError as failed:

@@ -1,4 +1,4 @@
-"""The Grafana dashboards, as lists of panels. `python infra/grafana/dashboards.py` writes them beside this file."""
+"""The Grafana dashboards as lists of panels. `python infra/grafana/dashboards.py` writes them into this folder."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from grafanalib.core import Annotations, Dashboard, GridPos, Table, Target, Time
 
 HERE: Final = Path(__file__).parent
 SOURCE: Final = {"type": "prometheus", "uid": "tailpack"}
-"""As provisioning/datasources/prometheus.yml names it."""
+"""Data source of provisioning/datasources/prometheus.yml."""
 WIDE, HIGH = 12, 8
 Query = tuple[str, str]
 """(Legend, PromQL)."""
@@ -19,24 +19,24 @@ TAKEN: Final = "tailpack_consumer_partitions_taken_total"
 
 
 def rate(metric: str, by: str = "group", window: str = "1m") -> str:
-    """Return the sum of a counter's growth a second."""
+    """Return the query for a counter's growth per second, summed by a label."""
     return f"sum by ({by}) (rate({metric}[{window}]))"
 
 
 def late_over_budget(window: str) -> str:
-    """Return how many times faster than allowed the budget is used."""
+    """Return the query for the burn rate: how many times faster than allowed the SLO budget is used."""
     in_time, events = (rate(one, window=window) for one in ("tailpack_consumer_in_sla_total", f"{CONSUMED}_count"))
     return f"(1 - {in_time} / {events}) / max by (group) (tailpack_consumer_sla_budget_ratio)"
 
 
 def quantile(share: float, metric: str, by: str = "") -> str:
-    """Return a percentile of a histogram over the last minute."""
+    """Return the query for a percentile of a histogram over the last minute."""
     labels = f"le, {by}" if by else "le"
     return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket[1m])))"
 
 
 def typical(metric: str) -> tuple[Query, Query]:
-    """Return the median and the 99th percentile of a histogram."""
+    """Return the queries for the median and the 99th percentile of a histogram."""
     return ("p50", quantile(0.5, metric)), ("p99", quantile(0.99, metric))
 
 
@@ -44,12 +44,12 @@ IN_SLA: Final = f"{rate('tailpack_consumer_in_sla_total')} / {rate(f'{CONSUMED}_
 
 
 def panel(title: str, unit: str, *queries: Query, description: str = "") -> TimeSeries:
-    """Return curves over time."""
+    """Return a panel with curves over time."""
     return TimeSeries(title=title, unit=unit, description=description, dataSource=SOURCE, targets=_targets(queries))
 
 
-def now(title: str, *queries: Query, description: str = "") -> Table:
-    """Return the values of this moment as a table."""
+def table(title: str, *queries: Query, description: str = "") -> Table:
+    """Return a panel with the current values as a table."""
     return Table(
         title=title, description=description, dataSource=SOURCE, targets=_targets(queries, format="table", instant=True)
     )
@@ -72,36 +72,36 @@ def _mark(name: str, colour: str, expr: str, text: str) -> dict[str, Any]:
 
 MARKS: Final = (
     _mark("plan", "blue", "changes(tailpack_plan_epoch[5s]) > 0", "a new plan was written"),
-    _mark("handover", "orange", f"changes({TAKEN}[5s]) > 0", "{{replica}} has taken partitions over"),
+    _mark("handover", "orange", f"changes({TAKEN}[5s]) > 0", "{{replica}} has taken over partitions"),
 )
 
 DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
     "sla": (
-        "tailpack: the promise",
+        "tailpack: the SLO",
         (
             panel(
                 "Share in time, last minute",
                 "percentunit",
                 ("{{group}}", IN_SLA),
-                ("promised", "1 - max by (group) (tailpack_consumer_sla_budget_ratio)"),
+                ("SLO", "1 - max by (group) (tailpack_consumer_sla_budget_ratio)"),
             ),
             panel(
-                "Latency, intended to done",
+                "Latency, from intended send time to completion",
                 "s",
                 *typical(CONSUMED),
                 ("p99.9", quantile(0.999, CONSUMED)),
                 ("W", "max(tailpack_consumer_latency_target_seconds)"),
-                description="Percentiles are as fine as the histogram's bounds, of which W is one",
+                description="Percentiles are interpolated between the histogram's bounds, which include the target W",
             ),
             panel(
-                "Burn rate: above 1 the budget does not last",
+                "Burn rate: above 1, the SLO budget runs out",
                 "short",
                 ("1 min", late_over_budget("1m")),
                 ("5 min", late_over_budget("5m")),
                 ("1 h", late_over_budget("1h")),
             ),
             panel(
-                "Events done",
+                "Completed events",
                 "ops",
                 ("{{group}}", rate("tailpack_consumer_events_total")),
                 ("failed, {{group}}", rate("tailpack_consumer_events_failed_total")),
@@ -116,28 +116,28 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
         (
             panel("Lag in events", "short", ("{{partition}}", "tailpack_partition_lag_events")),
             panel(
-                "Lag in seconds: age of the oldest event that waits",
+                "Lag in seconds: age of the oldest waiting event",
                 "s",
                 ("{{partition}}", "max by (partition) (tailpack_consumer_partition_lag_seconds)"),
             ),
             panel("Replicas", "short", ("{{state}}", "tailpack_replicas")),
             panel("Partitions served", "short", ("{{replica}}", "tailpack_consumer_partitions")),
-            now(
-                "Who owns what",
+            table(
+                "Owners of partitions",
                 ("", "sum by (partition, replica) (tailpack_partition_owner)"),
-                description="By the plan; that a replica serves what it owns shows in the panel before",
+                description="By the plan. The previous panel shows the partitions that each replica serves",
             ),
             panel(
-                "Events arriving, against μ of one replica",
+                "Arrivals, compared with the service rate of one replica",
                 "ops",
                 ("{{partition}}", "tailpack_partition_arrival_rate_events_per_second"),
-                ("μ", "tailpack_service_rate_events_per_second"),
+                ("service rate (μ)", "tailpack_service_rate_events_per_second"),
             ),
-            panel("Pause of partitions handed over", "s", *typical("tailpack_consumer_handover_pause_seconds")),
+            panel("Handover pause of partitions", "s", *typical("tailpack_consumer_handover_pause_seconds")),
             panel(
                 "Busy share", "percentunit", ("{{replica}}", rate("tailpack_consumer_busy_seconds_total", "replica"))
             ),
-            panel("Well: 1", "short", ("{{replica}}", "tailpack_consumer_healthy")),
+            panel("Healthy: 1", "short", ("{{replica}}", "tailpack_consumer_healthy")),
         ),
     ),
     "controller": (
@@ -145,30 +145,30 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
         (
             panel("Decisions", "ops", ("{{action}}", rate("tailpack_decisions_total", "action"))),
             panel(
-                "Forecast against truth: share in time",
+                "Prediction and measurement: share in time",
                 "percentunit",
-                ("expected by the decision", "tailpack_predicted_in_sla_ratio"),
+                ("predicted by the decision", "tailpack_predicted_in_sla_ratio"),
                 ("measured by {{group}}", IN_SLA),
             ),
             panel(
-                "Forecast against truth: handover",
+                "Prediction and measurement: handover pause",
                 "s",
-                ("planned for (t_r)", "tailpack_rebalance_time_seconds"),
+                ("planned (t_r)", "tailpack_rebalance_time_seconds"),
                 ("measured pause, p99", quantile(0.99, "tailpack_consumer_handover_pause_seconds")),
             ),
-            panel("Plan taken by all", "s", *typical("tailpack_plan_adoption_seconds")),
+            panel("Time until all members adopt a plan", "s", *typical("tailpack_plan_adoption_seconds")),
             panel("Plans written", "short", ("{{action}}", "tailpack_plans_total")),
-            panel("In trouble", "short", ("{{type}}", "tailpack_condition")),
-            panel("Leading", "short", ("{{instance}}", "tailpack_leading")),
+            panel("Problems by component", "short", ("{{type}}", "tailpack_condition")),
+            panel("Leader: 1", "short", ("{{instance}}", "tailpack_leading")),
             panel(
                 "Ticks",
                 "s",
-                ("p99 of a tick", quantile(0.99, "tailpack_tick_seconds")),
+                ("duration, p99", quantile(0.99, "tailpack_tick_seconds")),
                 ("age of the last one", "time() - tailpack_last_tick_timestamp_seconds"),
             ),
-            panel("Changes of replicas", "short", ("{{change}}", "tailpack_replica_changes_total")),
+            panel("State changes of replicas", "short", ("{{change}}", "tailpack_replica_changes_total")),
             panel(
-                "Blind ticks and lost records",
+                "Ticks without data and lost records",
                 "short",
                 ("ticks without data", "tailpack_ticks_without_data_total"),
                 ("journal records lost", "tailpack_journal_lost_total"),
@@ -178,17 +178,19 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
     "services": (
         "tailpack: the services",
         (
-            panel("Effects written", "ops", ("{{service}}", rate("tailpack_service_written_total", "service"))),
+            panel("Records written", "ops", ("{{service}}", rate("tailpack_service_written_total", "service"))),
             panel(
-                "Dropped and refused",
+                "Dropped and rejected records",
                 "ops",
                 ("{{service}}: repeats", rate("tailpack_service_duplicates_dropped_total", "service")),
                 ("{{service}}: dead letters", rate("tailpack_service_refused_total", "service")),
                 ("{{service}}: fenced payments", rate("tailpack_service_fenced_total", "service")),
             ),
-            panel("Not acknowledged", "short", ("{{service}}", "tailpack_service_unacknowledged")),
-            panel("Oldest of them", "s", ("{{service}}", "tailpack_service_oldest_unacknowledged_seconds")),
-            panel("Well", "short", ("{{service}}", "tailpack_service_healthy")),
+            panel("Unacknowledged records", "short", ("{{service}}", "tailpack_service_unacknowledged")),
+            panel(
+                "Oldest unacknowledged record", "s", ("{{service}}", "tailpack_service_oldest_unacknowledged_seconds")
+            ),
+            panel("Healthy: 1", "short", ("{{service}}", "tailpack_service_healthy")),
             panel(
                 "Events sent",
                 "ops",
@@ -197,10 +199,10 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 ("failed", "sum(rate(tailpack_generator_failed_total[1m]))"),
             ),
             panel(
-                "Lateness of the generator",
+                "Lateness of the load generator",
                 "s",
                 ("p99", "tailpack_generator_lateness_p99_seconds"),
-                ("a run above is invalid", "tailpack_generator_lateness_limit_seconds"),
+                ("limit of a valid run", "tailpack_generator_lateness_limit_seconds"),
             ),
         ),
     ),
@@ -208,7 +210,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
 
 
 def queries() -> dict[str, str]:
-    """Return every query of every dashboard, its marks included, by where it stands."""
+    """Return place → query, for all panels and marks of all dashboards."""
     panels = {
         f"{name}: {one.title}, {target.refId}": target.expr
         for name, (_, shown) in DASHBOARDS.items()
@@ -219,7 +221,7 @@ def queries() -> dict[str, str]:
 
 
 def rendered() -> dict[Path, str]:
-    """Return the files, by path."""
+    """Return path → content of the dashboard files."""
     return {HERE / f"{name}.json": _file(name, *what) for name, what in DASHBOARDS.items()}
 
 

@@ -15,8 +15,8 @@ from services.consumer.rebalance import NO_GENERATION, AssignmentMetadata, Hande
 PROTOCOL_VERSION: Final = 0
 """Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
 PLAN_REQUEST_DELAY_S: Final = 0.3
-"""How long a leader knows of a newer plan before it requests that plan from a member. Plans are large, and usually the
-leader reads the plan itself at any moment."""
+"""How long a leader without the newest plan waits before it requests that plan from a member. Plans are large, and
+usually the leader reads the plan itself at any moment."""
 
 
 class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka ships no types
@@ -125,7 +125,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
     def grace_left_s(self) -> float:
         """Return the seconds until partitions that wait for an absent replica go to others. 0: none wait.
 
-        Only the member that led the last rebalance knows it.
+        It is 0 on members that did not lead the last rebalance.
         """
         plan = self._newest_plan()
         if plan is None or not self._absent_since_s:

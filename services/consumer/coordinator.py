@@ -124,7 +124,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     # Methods that the replica calls
 
     async def probe(self) -> None:
-        """Send a heartbeat now; its answer says whether this is a member and whether a rebalance is in progress."""
+        """Send a heartbeat now. Its answer shows whether this is a member and whether a rebalance is in progress."""
         if self.generation <= 0 or self.coordinator_id is None:
             return
         if not self.is_joining:
@@ -212,7 +212,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         await self._client.send(node, MetadataRequest([]))
 
     def refresh_partitions(self) -> None:
-        """Request the topic's metadata, because it has more partitions than this client knows."""
+        """Request the topic's metadata, because it has more partitions than this client's metadata."""
         self._client.force_metadata_update()
 
     async def _extended_timeout(self, request: Any) -> AbstractContextManager[None]:

@@ -69,7 +69,7 @@ class Handover:
         assignment, assignor = self.assignor.last_assignment, self.assignor
         owned = self.queues.owned_partitions
         if self.is_eager and owned and self._last_member != (self.coordinator.member_id, generation - 1):
-            self.queues.drop(owned)  # another member may have served them in the rebalance that this one missed
+            self.queues.drop(owned)  # another member may have served them in a rebalance without this one
             await self.calls.on_lost(owned)
             await self.coordinator.fetch((), {})  # the backlog is gone: fetch again from the committed offsets
             owned = frozenset()

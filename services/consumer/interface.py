@@ -12,7 +12,7 @@ from contracts.settings import Rules, Target, Values, setting
 
 
 class ReplicaError(Exception):
-    """The replica cannot start or continue. The message is one sentence for the user and says what to do."""
+    """The replica cannot start or continue. The message is one sentence for the user, with what to do."""
 
 
 class Refused(Exception):  # noqa: N818  the handler's verdict, not a fault of the program
@@ -154,8 +154,8 @@ class Listeners:
     on_partitions_released: PartitionListener = _ignore
     """All events are done and committed. No other replica gets the partitions before this returns."""
     on_partitions_lost: PartitionListener = _ignore
-    """Another replica owns, or will own, the partitions, but not all events are committed: the group removed this
-    replica, or it left while an event took too long or no broker answered. Their last events may be served again."""
+    """Another replica owns, or will own, the partitions, but not all events are committed. The group removed this
+    replica, or it left while an event was slow or no broker answered. The last events may be served again."""
 
 
 @dataclass(slots=True)

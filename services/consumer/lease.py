@@ -1,7 +1,7 @@
-"""A member's lease: how it knows that it is still in the group, and that a rebalance is in progress.
+"""A member's lease: the proof that it is still in the group, and extra heartbeats to renew it.
 
 The lease fences the replica itself: without an answer from the group for a session it may have been removed, and starts
-no further event. The prober sends extra heartbeats, because Kafka's own come too rarely after unplanned changes.
+no further event. The prober sends extra heartbeats, because Kafka's own are too rare after unplanned changes.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ PROBE_PAUSES_AFTER_REBALANCE_S: Final = (0.02, 0.06, 0.12)
 """Pauses before the first probes after a rebalance. A member that joined or left in the middle of it makes others join
 again, and they wait for the members that had finished."""
 EXPIRED_PROBE_INTERVAL_S: Final = 0.05  # while the lease is expired, all events wait for the answer
-MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have missed anything
+MAX_GAP_SESSIONS: Final = 1 / 3  # a process that stood still for longer may have been removed
 CHECKS_PER_SESSION: Final = 12
 
 

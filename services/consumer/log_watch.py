@@ -1,7 +1,7 @@
 """Detects that a partition's log is not the one that was read, so that no other log is served as its continuation.
 
-A log may end before the next offset to read (it was truncated or re-created), begin after it (retention was faster than
-this group), or be a new log of the same name. aiokafka would continue at the log's start and report nothing.
+A log may end before the next offset to read, because it was truncated or re-created. It may begin after that offset,
+because retention was faster than this group. aiokafka would continue at the log's start and report nothing.
 """
 
 import asyncio

@@ -180,8 +180,8 @@ class Committer:
             if not offsets:
                 self.last_confirmed_s = monotonic_s()
                 return True
-            # Checked and sent without an await in between: aiokafka's own commit() may wait for a coordinator first,
-            # and would then send these offsets under the generation that it has by that time.
+            # Checked and sent without an await in between. aiokafka's own commit() may wait for a coordinator first,
+            # and then sends these offsets under its generation of that time.
             if not self._may_commit():
                 return False
             try:

@@ -1,7 +1,7 @@
 """The queues of owned partitions: each one's backlog, events in flight and retries, and the order of processing.
 
 A queue is its own token: a server keeps the queue of the event it handles. A dropped queue has no effect any more, even
-if the replica takes the same partition again. `OffsetTracker` knows which offset of a partition may be committed.
+if the replica takes the same partition again. `OffsetTracker` has the offset of a partition that may be committed.
 """
 
 import asyncio
@@ -209,7 +209,7 @@ class PartitionQueue(OffsetTracker):
         self._mark_idle()
 
     def retry(self, batch: Batch) -> bool:
-        """Keep a batch for its next attempt; return whether it is kept, else its events are back in the backlog."""
+        """Keep a batch for its next attempt. Return False if its events are back in the backlog instead."""
         self._retried.append(batch)
         if not self.is_open:
             self.give_back()

@@ -45,8 +45,8 @@ def place(
         here = {member.member_id for member in members}
         waits = {p for p, name in plan.assignment.items() if name in absent_in_grace and previous.get(p) not in here}
         _place_as_planned(plan.assignment, eligible, [p for p in partitions if p not in waits], previous, owned)
-    for mine in owned.values():
-        mine.sort()
+    for partition_list in owned.values():
+        partition_list.sort()
     return owned
 
 
@@ -94,10 +94,10 @@ def _place_evenly(
     # The members that own most get the larger shares: each of them then gives up one partition less.
     by_count = sorted(eligible, key=lambda member: (-len(current[member.member_id]), member.name))
     quota = {member.member_id: share + (rank < remainder) for rank, member in enumerate(by_count)}
-    for member_id, mine in current.items():
-        owned[member_id] = mine[: quota[member_id]]
-    placed = {partition for mine in owned.values() for partition in mine}
+    for member_id, partition_list in current.items():
+        owned[member_id] = partition_list[: quota[member_id]]
+    placed = {partition for partition_list in owned.values() for partition in partition_list}
     free = iter([partition for partition in sorted(partitions) if partition not in placed])
     for member in eligible:
-        mine = owned[member.member_id]
-        mine.extend(islice(free, quota[member.member_id] - len(mine)))
+        partition_list = owned[member.member_id]
+        partition_list.extend(islice(free, quota[member.member_id] - len(partition_list)))

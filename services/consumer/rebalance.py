@@ -1,8 +1,8 @@
 """One rebalance of the group, decided by its leader. Pure: the members' metadata and the plan → each member's share.
 
 Incremental: a member keeps serving the partitions that stay with it. A partition that must move is pending revocation
-for one rebalance, in which no member gets it and its owner finishes, commits and gives it up; the next rebalance grants
-it. A partition is granted only if no member of the rebalance claims it, so two members never own it at the same time.
+for one rebalance: no member gets it, and its owner finishes, commits and gives it up. The next rebalance grants it.
+A partition is granted only if no member of the rebalance claims it, so two members never own it at the same time.
 
 Eager: all members have given up all partitions before they join, so one rebalance is enough.
 """
@@ -60,7 +60,7 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAME
     is_draining: bool = False
     is_eager: bool = False
     follow_up_of: RebalanceKind | None = None
-    """Kind of the last rebalance, if that one asked for a follow-up."""
+    """Kind of the last rebalance, if that one requested a follow-up."""
     follow_ups: int = 0
     """Number of consecutive follow-ups so far."""
 

@@ -218,7 +218,7 @@ class Pages:
 
 
 def local_address_towards(brokers: str) -> str:
-    """Return this machine's address on the way to the first of `brokers`, without sending anything."""
+    """Return the local address on the way to the first of `brokers`, without sending anything."""
     host, _, port = brokers.split(",", maxsplit=1)[0].rpartition(":")
     with suppress(OSError, ValueError):
         family, kind, _, _, address = socket.getaddrinfo(host.strip("[] "), int(port), type=socket.SOCK_DGRAM)[0]

@@ -13,7 +13,7 @@ from contracts.events import DEMO_TOKEN_KEY, NotificationSent, OrderStatus, Paym
 from contracts.settings import Rules, Values, required, setting
 from contracts.topics import Group, Topic, qualified
 from contracts.validation import InvalidSettingsError
-from grouping import Partitioner
+from partitioners import Partitioner
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
 from services.common.read_back import id_reader

@@ -29,8 +29,8 @@ from contracts.events import (
     luhn_digit,
 )
 from contracts.validation import DECODE_ERRORS
-from grouping import Partitioner
-from grouping.source import Source
+from partitioners import Partitioner
+from partitioners.source import Source
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 
 STAGE: Final = "order"

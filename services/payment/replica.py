@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from contracts.clock import now_us
 from contracts.membership import EventCost, LiveSpeeds
 from contracts.settings import Rules, setting, shared_fields
-from grouping import Partitioner, splits_keys
+from partitioners import Partitioner, splits_keys
 from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bench.matrix_table import Missing
-    from studies.verdict import Found, Statement
+    from studies.verdict import Statement, StudyResult
 
 NAMES: Final = ("ezzeddine", "landau", "consistent-grouping")
 
@@ -23,9 +23,16 @@ def paper(
         str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(NAMES)}; default: all.")
     ] = None,
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Use few seeds and short streams, for a preview.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use few seeds and short streams, for a first impression.")
+    ] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=1_000, help="Seeds, default 5 (--quick: 2); landau: streams, 20 (3).")
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000,
+            help="Number of seeds (default 5; --quick: 2); for landau, of streams (default 20; --quick: 3).",
+        ),
     ] = None,
     out: Out = Path("out/paper"),
     processes: Processes = 0,
@@ -37,7 +44,7 @@ def paper(
     stored in --out: after an interruption the same command continues there. Exit status 1 if a run failed, 0 if a
     statement differs.
     """
-    from studies.verdict import Found, page  # noqa: PLC0415  numpy only where it is needed
+    from studies.verdict import StudyResult, page  # noqa: PLC0415  numpy only where it is needed
 
     rows: list[Statement] = []
     missing: list[Missing] = []
@@ -46,19 +53,19 @@ def paper(
             found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)
         rows += found.rows
         missing += found.missing
-    whole = Found(rows=tuple(rows), missing=tuple(missing))
-    text = page(whole.rows)
+    result = StudyResult(rows=tuple(rows), missing=tuple(missing))
+    text = page(result.rows)
     (out / "paper.md").write_text(text, encoding="utf-8")
-    (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n")
+    (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
     if as_json:
-        print_json(whole)
+        print_json(result)
     else:
         show(text)
     finish([(one.run, one.why) for one in missing], out)
     raise typer.Exit(1 if missing else 0)
 
 
-def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., Found]":
+def _study(name: str, quick: bool, seeds: int | None) -> "Callable[..., StudyResult]":
     """Return the function that reproduces a paper, with the requested seeds, shortened if `quick`."""
     from functools import partial  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Services as processes under test; Payment is played by the test."""
+"""Services as processes under test; the test takes the part of Payment."""
 
 import contextlib
 import json
@@ -26,33 +26,39 @@ CARD = "4111111111111111"
 
 
 def order(order_id: str | None = None, **fields: Any) -> bytes:
-    told = {"v": 1, "order_id": order_id or str(uuid.uuid4()), "customer": "ada", "merchant": "books", "country": "DE"}
-    return json.dumps({**told, "currency": "EUR", "amount_minor": 1250, "card_number": CARD, **fields}).encode()
+    record = {
+        "v": 1,
+        "order_id": order_id or str(uuid.uuid4()),
+        "customer": "ada",
+        "merchant": "books",
+        "country": "DE",
+    }
+    return json.dumps({**record, "currency": "EUR", "amount_minor": 1250, "card_number": CARD, **fields}).encode()
 
 
 def order_without_id(**fields: Any) -> bytes:
-    told = json.loads(order(**fields))
-    del told["order_id"]
-    return json.dumps(told).encode()
+    record = json.loads(order(**fields))
+    del record["order_id"]
+    return json.dumps(record).encode()
 
 
 def settled(order_id: str, *, accepted: bool) -> bytes:
-    told = {
+    record = {
         "v": 1, "payment_id": f"p-{order_id}", "order_id": order_id, "customer": "ada", "merchant": "books",
         "country": "DE", "currency": "EUR", "amount_minor": 1250, "accepted": accepted,
         "decline_reason": None if accepted else "card limit", "risk_score": 0.5,
         "timeline": {"intended_us": 1, "placed_us": 2},
     }  # fmt: skip
-    return json.dumps(told).encode()
+    return json.dumps(record).encode()
 
 
 def shipment(order_id: str) -> bytes:
-    told = {
+    record = {
         "v": 1, "shipment_id": f"s-{order_id}", "payment_id": f"p-{order_id}", "order_id": order_id, "customer": "ada",
         "country": "DE", "parcel": "M-1", "carrier": "DHL", "promised_on": "2026-01-02",
         "timeline": {"intended_us": 1, "placed_us": 2},
     }  # fmt: skip
-    return json.dumps(told).encode()
+    return json.dumps(record).encode()
 
 
 @dataclass
@@ -63,9 +69,9 @@ class Stack:
     namespace: str
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
-    """TAILPACK_… of every service, without the prefix, besides those that the stack sets."""
+    """Settings of every service without the prefix TAILPACK_, in addition to those that the stack sets."""
     of_service: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The same of one service."""
+    """Settings of single services."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
 
@@ -97,7 +103,7 @@ class Stack:
             )
 
     def get(self, service: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
-        """Return status code and JSON of an HTTP call; 0 while nobody listens."""
+        """Return status code and JSON of an HTTP call; 0 if no process listens."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.ports[service]}{path}", body, headers)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 loopback
@@ -111,8 +117,8 @@ class Stack:
         return self.get("order", "/orders", body, **headers)
 
     def status(self, order_id: str) -> str | None:
-        code, told = self.get("order", f"/orders/{order_id}")
-        return told["status"] if code == 200 else None
+        code, status = self.get("order", f"/orders/{order_id}")
+        return status["status"] if code == 200 else None
 
     def kill(self, service: str) -> None:
         self.processes[service].kill()
@@ -131,7 +137,7 @@ class Stack:
         ]
 
     def settle(self, request: PaymentRequested, *, accepted: bool = True) -> None:
-        """Do Payment's part."""
+        """Settle a request as Payment would."""
         settled = PaymentSettled(
             payment_id=f"p-{request.order_id}", order_id=request.order_id, customer=request.customer,
             merchant=request.merchant, country=request.country, currency=request.currency,
@@ -144,7 +150,7 @@ class Stack:
 
 @contextlib.contextmanager
 def a_stack(kafka: str, namespace: str, folder: Path) -> Iterator[Stack]:
-    """Topics, and services to be started; whatever still runs at the end is killed."""
+    """Create the topics and yield a stack. At the end all running services are killed."""
     create_topics(kafka, namespace, PARTITIONS)
     stack = Stack(kafka, namespace, folder)
     try:

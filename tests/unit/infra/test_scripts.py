@@ -44,10 +44,10 @@ def test_a_dry_run_prints_the_commands_of_a_step(step: str, runs: str) -> None:
 @pytest.mark.parametrize(
     ("words", "environ", "said"),
     [
-        ((), {}, "name a step"),
+        ((), {}, "no step given"),
         (("create",), {}, "set PROJECT"),
-        (("creat",), {"PROJECT": "mine"}, "is none of create"),
-        (("delete",), {"CONTEXT": "here", "REGISTRY": "mine"}, "here is not a cluster of this script"),
+        (("creat",), {"PROJECT": "mine"}, "unknown step creat"),
+        (("delete",), {"CONTEXT": "here", "REGISTRY": "mine"}, "cannot delete here"),
     ],
 )
 def test_a_mistake_is_one_line(words: tuple[str, ...], environ: dict[str, str], said: str) -> None:

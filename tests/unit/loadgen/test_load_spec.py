@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from grouping import Partitioner
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
+from partitioners import Partitioner
 
 
 def load(**changes: object) -> LoadSpec:

@@ -16,10 +16,10 @@ from contracts.events import (
     OrderPlaced,
     PaymentRequested,
 )
-from grouping import Partitioner
 from loadgen.orders import ANY_PARTITION, Flaw, Orders, events
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
+from partitioners import Partitioner
 
 numbers = st.integers(0, 2**40)
 

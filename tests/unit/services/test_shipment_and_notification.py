@@ -48,9 +48,7 @@ def test_a_delivery_day_is_never_a_sunday_and_never_too_early(placed_us: int, da
 
 
 @given(st.text(max_size=64).map(lambda text: text.encode("utf-8", "ignore").decode()), st.integers(0), st.integers(0))
-def test_payment_and_shipment_give_an_order_the_same_notification_id(
-    order_id: str, payment_us: int, shipment_us: int
-) -> None:
+def test_payment_and_shipment_give_the_same_notification_id(order_id: str, payment_us: int, shipment_us: int) -> None:
     by_payment = declined_message(msgspec.structs.replace(DECLINED, order_id=order_id), payment_us)
     by_shipment = shipped_message(msgspec.structs.replace(SHIPMENT, order_id=order_id), shipment_us)
     assert by_payment is not None

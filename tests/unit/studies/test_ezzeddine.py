@@ -15,18 +15,18 @@ from autoscaler.model import Action, Plan
 from bench.matrix import FAILED, Job, Row
 from studies import ezzeddine
 from studies.same_counts import Replayed, equal_counts
-from studies.statements import Contrast, Run, fact, readings, under_one_reading
+from studies.statements import Contrast, Run, fact, interpretations, under_best_interpretation
 from studies.verdict import DIFFERS, REPRODUCED, UNKNOWN, Statement
 
 PAPERS = (list(ezzeddine.closer()), list(ezzeddine.iccbdc()))
 RUNS = [[one for one in paper if isinstance(one, Run)] for paper in PAPERS]
 PRINTED = {"in_sla": 0.974, "replica_minutes": 30.0, "ups": 6, "downs": 6}
-READINGS = {"text": {}, "all switches": {"heartbeat_s": 0.5}}
+INTERPRETATIONS = {"text": {}, "all switches": {"heartbeat_s": 0.5}}
 
 
 def printed(figures: dict[str, float] | None = None, what: str = "a") -> Run:
-    tried = readings("algorithm-2", READINGS)
-    return Run(paper="p", table="t", what=what, scenario="w1", printed=figures or PRINTED, readings=tried)
+    tried = interpretations("algorithm-2", INTERPRETATIONS)
+    return Run(paper="p", table="t", what=what, scenario="w1", printed=figures or PRINTED, interpretations=tried)
 
 
 def ran(**figures: Any) -> Row:
@@ -58,8 +58,8 @@ def test_every_printed_figure_must_match(figures: dict[str, float], verdict: str
 
 def test_one_seed_must_match_all_printed_figures() -> None:
     assert row(ran(in_sla=0.95), ran(in_sla=0.98)).verdict == REPRODUCED
-    apart = row(ran(in_sla=0.95), ran(in_sla=0.99))
-    assert (apart.verdict, apart.ours) == (DIFFERS, "97 %, 30 r-m, 6 ups, 6 downs")
+    row_changes = row(ran(in_sla=0.95), ran(in_sla=0.99))
+    assert (row_changes.verdict, row_changes.ours) == (DIFFERS, "97 %, 30 r-m, 6 ups, 6 downs")
     assert row(ran(replica_minutes=40.0), ran(in_sla=0.9)).verdict == DIFFERS, (
         "both figures match, but in different seeds"
     )
@@ -74,12 +74,12 @@ def test_figures_that_were_not_printed_are_not_checked() -> None:
 
 def test_a_paper_is_judged_under_the_interpretation_that_reproduces_most_of_it() -> None:
     rows = [printed(what=name) for name in "abc"]
-    jobs = {one: {name: [Job(scenario=one.what, policy=name)] for name in READINGS} for one in rows}
+    jobs = {one: {name: [Job(scenario=one.what, policy=name)] for name in INTERPRETATIONS} for one in rows}
     good = {("a", "text"), ("b", "all switches"), ("c", "all switches")}
     every = [job for by_reading in jobs.values() for (job,) in by_reading.values()]
     rows_by_job = {job: ran(in_sla=0.974 if (job.scenario, job.policy) in good else 0.5) for job in every}
     contrast = Contrast(paper="p", table="t", what="a > b", better=rows[0], worse=rows[1])
-    found = list(under_one_reading([*rows, contrast], jobs, rows_by_job))
+    found = list(under_best_interpretation([*rows, contrast], jobs, rows_by_job))
     assert [one.verdict for one in found] == [DIFFERS, REPRODUCED, REPRODUCED, DIFFERS]
     assert {one.reading for one in found} == {"all switches"}
     assert found[3].why == "-47.4 points off", "the difference of a and b has a size, not only a sign"
@@ -97,10 +97,10 @@ def test_a_number_that_needs_no_run_is_compared_directly() -> None:
 def test_an_interpretation_has_the_same_valid_settings_in_all_rows() -> None:
     set_by: dict[str, set[frozenset[tuple[str, Any]]]] = {}
     for one in (one for runs in RUNS for one in runs):
-        for reading, (job,) in zip(one.readings, one.jobs(1).values(), strict=True):
+        for reading, (job,) in zip(one.interpretations, one.jobs(1).values(), strict=True):
             assert job.read_scenario().autoscaler.policy == reading.policy
             row_s = {"heartbeat_s", "rebalance_time_s", "decision_interval_s", "split", "autoscaler.initial_replicas"}
-            own = {pair for pair in job.changes if pair[0] not in row_s} - set(reading.apart)
+            own = {pair for pair in job.changes if pair[0] not in row_s} - set(reading.row_changes)
             set_by.setdefault(reading.name, set()).add(frozenset(own))
     assert all(len(some) == 1 for some in set_by.values()), set_by
 

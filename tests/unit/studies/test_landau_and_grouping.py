@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.packing.packers import PACKERS
-from grouping import Partitioner
+from partitioners import Partitioner
 from studies import consistent_grouping
 from studies.consistent_grouping import CAPACITY, CG, KG, PARTITIONERS, SG, SKEW, Cell, statements
 from studies.grouped_streams import imbalance
@@ -20,7 +20,7 @@ from studies.landau import THE_TWELVE, consumers, pack_all, random_walk, rscore
 from studies.landau import statements as packing_statements
 from studies.verdict import DIFFERS, REPRODUCED
 
-COURSE = np.array([[0, 0, 1], [0, 1, 1], [2, 1, 1]])
+OWNERS = np.array([[0, 0, 1], [0, 1, 1], [2, 1, 1]])
 LOADS = np.array([[50, 40, 30], [60, 50, 30], [70, 20, 30]])
 
 
@@ -34,8 +34,8 @@ def test_a_walk_has_integer_steps_within_delta_and_capacity(partitions: int, ite
 
 
 def test_the_rscore_is_the_load_that_changes_its_owner() -> None:
-    assert consumers(COURSE).tolist() == [2, 2, 2]
-    assert rscore(COURSE, LOADS).tolist() == [0.0, 0.5, 0.7], "loads of the new iteration, in capacities"
+    assert consumers(OWNERS).tolist() == [2, 2, 2]
+    assert rscore(OWNERS, LOADS).tolist() == [0.0, 0.5, 0.7], "loads of the new iteration, in capacities"
     stream = random_walk(partitions=30, iterations=8, delta=5, seed=(1,))
     sticky, repacked = (pack_all(PACKERS[name], stream) for name in ("mwf", "ffd"))
     assert rscore(sticky, stream.loads).sum() < rscore(repacked, stream.loads).sum(), (
@@ -49,7 +49,7 @@ def test_mwf_is_compared_with_the_best_existing_packer() -> None:
         return alike | {"nfd": [(20.0, 0.24), (20.0, 0.24)], "mwf": [(mwf - 1, 0.12), (mwf + 1, 0.12)]}
 
     moves, above, *_, front, grows = packing_statements({5: means(9.0), 25: means(15.0)}, "two streams")
-    assert (moves.verdict, moves.ours) == (REPRODUCED, "-55.0 % (-60.0 … -50.0) (beside nfd)")
+    assert (moves.verdict, moves.ours) == (REPRODUCED, "-55.0 % (-60.0 … -50.0) (compared with nfd)")
     assert above.verdict == REPRODUCED
     assert (front.verdict, front.ours.split(",")[0]) == (DIFFERS, "not mbf at δ = 5")
     assert "nfd" in grows.ours, "the others move equally much at both steps"
@@ -100,7 +100,7 @@ def test_a_limit_holds_in_every_seed_and_an_order_beyond_chance() -> None:
 
 def test_a_stream_is_played_with_every_partitioner() -> None:
     study, stream, ways = next(consistent_grouping.streams(1_000_000, first=True))
-    row = consistent_grouping.played(consistent_grouping._job(study, stream, ways, 1))
+    row = consistent_grouping.play_job(consistent_grouping._job(study, stream, ways, 1))
     found = {name.split()[0]: measures for name, measures in row.items()}
     assert set(found) == set(PARTITIONERS)
     assert found["cg"]["imbalance"] < 0.02 < min(one["imbalance"] for name, one in found.items() if name != "cg")

@@ -42,7 +42,7 @@ SHIPMENT = ShipmentScheduled(
         (b'{"v": 1, "a": ' + b"[" * 30_000, "not JSON", None),
     ],
 )
-def test_an_undecodable_value_is_refused_with_its_reason_and_order_id(
+def test_an_undecodable_value_is_refused_with_its_reason(
     value: bytes | None, reason: str, order_id: str | None
 ) -> None:
     refused = decoder(ShipmentScheduled)(value)

@@ -126,17 +126,15 @@ def test_after_a_restart_the_fence_is_restored_from_the_stages_own_output() -> N
         shipment_id="s", order_id="o", payment_id="p", customer="c", country="DE", parcel="S", carrier="DHL",
         promised_on="2024-01-04", timeline=served(100, 6),
     )  # fmt: skip
-    notification = NotificationSent(
+    notified = NotificationSent(
         notification_id="n", order_id="o", payment_id="p", shipment_id=None, customer="c", accepted=False, text="",
         timeline=served(110, 6),
     )  # fmt: skip
     fence = Fence()
     fence.remember(2, msgspec.json.encode(shipment))
-    fence.remember(
-        2, msgspec.json.encode(msgspec.structs.replace(notification, accepted=True, timeline=served(300, 6)))
-    )
+    fence.remember(2, msgspec.json.encode(msgspec.structs.replace(notified, accepted=True, timeline=served(300, 6))))
     assert fence.admits(2, served(105, 4))
-    fence.remember(2, msgspec.json.encode(notification))
+    fence.remember(2, msgspec.json.encode(notified))
     assert not fence.admits(2, served(105, 4))
     assert fence.admits(2, served(200, 4)), "a notification about a shipment proves nothing about payments read"
     assert fence.refused == 1

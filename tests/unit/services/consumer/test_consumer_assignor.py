@@ -40,8 +40,8 @@ def assignor(name: str, newest_plan: PlanRecord | None, **keywords: Any) -> Plan
     return PlanAssignor(name, f"{name}-incarnation", lambda: newest_plan, **({"is_eager": False} | keywords))
 
 
-def over_the_wire(one: PlanAssignor) -> ConsumerProtocolMemberMetadata:
-    return ConsumerProtocolMemberMetadata.decode(one.metadata({TOPIC}).encode())
+def over_the_wire(member: PlanAssignor) -> ConsumerProtocolMemberMetadata:
+    return ConsumerProtocolMemberMetadata.decode(member.metadata({TOPIC}).encode())
 
 
 def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[str, tuple[int, ...]]:
@@ -81,10 +81,10 @@ def test_a_member_without_readable_metadata_is_named_by_its_member_id(user_data)
 
 @pytest.mark.parametrize("user_data", [None, b"", b"range", b'{"epoch": "two"}'])
 def test_an_assignment_without_readable_metadata_counts_as_one_without_a_plan(user_data):
-    one = assignor("a", None)
-    one.last_assignment = AssignmentMetadata(epoch=8, rejoin=True)
-    one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
-    assert one.last_assignment == AssignmentMetadata()
+    member = assignor("a", None)
+    member.last_assignment = AssignmentMetadata(epoch=8, rejoin=True)
+    member.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
+    assert member.last_assignment == AssignmentMetadata()
 
 
 # Grace
@@ -134,18 +134,18 @@ class Reader:
 def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
     clock = Clock()
     leader, other, third = (Reader(name, clock) for name in "abc")
-    group = [each.assignor for each in (leader, other, third)]
+    group = [member.assignor for member in (leader, other, third)]
     lead(leader.assignor, 2, *group)
     other.plan = third.plan = plan(2, {0: "b", 1: "a"})
     for _ in range(3):
         lead(leader.assignor, 2, *group)
-        assert not any(each.last_assignment.requests_plan for each in group), (
+        assert not any(member.last_assignment.requests_plan for member in group), (
             "the leader may still read the plan itself"
         )
         clock.now_s += PLAN_REQUEST_DELAY_S / 3 + 0.01
     lead(leader.assignor, 2, *group)
-    assert [each.last_assignment.requests_plan for each in group] == [False, True, False]
+    assert [member.last_assignment.requests_plan for member in group] == [False, True, False]
     assert decode_metadata("c", over_the_wire(third.assignor).user_data).plan is None, "plans are large"
     assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
-    assert {each.last_assignment.epoch for each in group} == {2}
-    assert not any(each.last_assignment.requests_plan for each in group)
+    assert {member.last_assignment.epoch for member in group} == {2}
+    assert not any(member.last_assignment.requests_plan for member in group)

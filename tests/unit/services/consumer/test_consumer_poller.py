@@ -62,8 +62,8 @@ async def test_a_retriable_error_is_retried_without_limit():
         return now_s
 
     away = [errors.KafkaConnectionError() for _ in range(50)]
-    one, queues = polling(Consumer(*away, {TopicPartition(TOPIC, 0): records(0, 2)}, {}), clock)
-    running = asyncio.ensure_future(one.run())
+    tested, queues = polling(Consumer(*away, {TopicPartition(TOPIC, 0): records(0, 2)}, {}), clock)
+    running = asyncio.ensure_future(tested.run())
     await eventually(lambda: len(queues[0].backlog) == 2)
     running.cancel()
 

@@ -152,10 +152,10 @@ def test_two_rebalances_carry_out_any_plan_and_a_third_changes_nothing(newest, m
     rejoin = True
     while rejoin and group.rebalances < 5:
         rejoin = any(share.assignment.rejoin for share in group.rebalance(newest, list(range(10))).values())
-    settled = {member_id: one.owned for member_id, one in group.metadata.items()}
+    settled = {member_id: m.owned for member_id, m in group.metadata.items()}
     assert group.rebalances <= 2
     assert {id_: share.partitions for id_, share in group.rebalance(newest, list(range(10))).items()} == settled
-    members = [Member(id_, one.name, one.incarnation, one.is_draining) for id_, one in group.metadata.items()]
+    members = [Member(id_, m.name, m.incarnation, m.is_draining) for id_, m in group.metadata.items()]
     owners = {p: id_ for id_, mine in settled.items() for p in mine}
     assert {id_: tuple(mine) for id_, mine in place(newest, members, range(10), owners).items()} == settled
 

@@ -150,8 +150,8 @@ async def test_only_new_outputs_of_a_partition_that_was_taken_again_are_written(
 
 
 def answer(*partitions: tuple[int, int, int], error: int = 0) -> SimpleNamespace:
-    each = [(partition, offset, -1, "", code, {}) for partition, offset, code in partitions]
-    return SimpleNamespace(topics=[(TOPIC, each, {})], error_code=error)
+    entries = [(partition, offset, -1, "", code, {}) for partition, offset, code in partitions]
+    return SimpleNamespace(topics=[(TOPIC, entries, {})], error_code=error)
 
 
 def test_missing_offsets_are_left_out_and_unstable_ones_are_retriable():

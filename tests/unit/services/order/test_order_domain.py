@@ -16,7 +16,7 @@ from contracts.events import (
     card_token,
     luhn_digit,
 )
-from grouping import Partitioner
+from partitioners import Partitioner
 from services.common.records import Incoming, Refusal
 from services.order.domain import (
     AcceptedOrder,

@@ -47,9 +47,7 @@ class Record:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(Status))), st.randoms(use_true_random=False))
-def test_the_board_is_restored_from_its_records_read_in_any_order(
-    updates: list[tuple[str, Status]], random: Random
-) -> None:
+def test_the_board_is_restored_from_records_in_any_order(updates: list[tuple[str, Status]], random: Random) -> None:
     before, after = board(), board()
     written = [
         effect.value or b"" for name, status in updates for effect in before.apply_update(status_of(status, name))

@@ -12,7 +12,7 @@ from contracts.connection import Connection, read_settings
 from contracts.events import DeadLetter, PaymentSettled
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from grouping import Partitioner
+from partitioners import Partitioner
 from services.common.records import PAYLOAD_LIMIT
 from services.consumer import Event, Refused
 from services.consumer.server import encode_dead_letter

@@ -11,8 +11,8 @@ from services_stack import PARTITIONS, a_stack, order
 
 from contracts.events import PaymentRequested
 from contracts.topics import Topic
-from grouping import Partitioner
-from grouping.source import Source
+from partitioners import Partitioner
+from partitioners.source import Source
 
 pytestmark = pytest.mark.kafka
 ORDERS = 400

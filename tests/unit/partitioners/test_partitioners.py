@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.jit import compiled
-from grouping import Partitioner
-from grouping.choosing import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
-from grouping.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
+from partitioners import Partitioner
+from partitioners.rules import BUSY, CG, HELPERS, IDLE, MOVE_COUNT, choose, record_signal
+from partitioners.source import RULES, VIRTUAL_PER_WORKER, Source, new_state
 from studies.consistent_grouping import PARTITIONERS
-from studies.grouped_streams import Arrivals, Stream, play, row, stacked
+from studies.grouped_streams import Arrivals, Stream, play, stack_states, state_of
 
 EVENTS = 20_000
 
 
 def _choose_all(rule: int, states, hashes, chosen) -> None:  # type: ignore[no-untyped-def]  # arrays of the compiler
-    state = row(states, 0)
+    state = state_of(states, 0)
     for number in range(len(hashes)):
         chosen[number] = choose(rule, 0.01, state, hashes[number])
 
 
-COMPILED = compiled(_choose_all, (*HELPERS, row))
+COMPILED = compiled(_choose_all, (*HELPERS, state_of))
 
 
 def stream(skew: float = 1.2, workers: int = 9, seed: int = 3) -> list[str]:
@@ -33,9 +33,7 @@ def stream(skew: float = 1.2, workers: int = 9, seed: int = 3) -> list[str]:
     return [f"k{key}" for key in arrivals.keys]
 
 
-def distribute(
-    partitioner: Partitioner, keys: list[str], partitions: int = 9
-) -> tuple[Counter[int], dict[str, set[int]]]:
+def place(partitioner: Partitioner, keys: list[str], partitions: int = 9) -> tuple[Counter[int], dict[str, set[int]]]:
     """Return the events of each partition and the partitions of each key."""
     source, loads, of_key = Source(partitioner, partitions), Counter(), defaultdict(set)
     for key in keys:
@@ -52,7 +50,7 @@ def test_interpreted_and_compiled_choices_are_the_same(partitioner: Partitioner,
     state = new_state(partitioner, workers)
     interpreted = [choose(RULES[partitioner], 0.01, state, key) for key in hashes.tolist()]
     chosen = np.zeros(len(hashes), dtype=np.int64)
-    COMPILED(RULES[partitioner], stacked(partitioner, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
+    COMPILED(RULES[partitioner], stack_states(partitioner, workers, 1, VIRTUAL_PER_WORKER), hashes, chosen)
     assert interpreted == chosen.tolist()
     assert set(interpreted) <= set(range(workers))
 
@@ -60,7 +58,7 @@ def test_interpreted_and_compiled_choices_are_the_same(partitioner: Partitioner,
 def test_only_key_grouping_keeps_the_events_of_a_key_in_one_partition() -> None:
     keys = stream()
     for partitioner in PARTITIONERS:
-        split = any(len(partitions) > 1 for partitions in distribute(partitioner, keys)[1].values())
+        split = any(len(partitions) > 1 for partitions in place(partitioner, keys)[1].values())
         assert split != partitioner.keeps_key_order, partitioner
     assert not Partitioner.EXPLICIT.keeps_key_order
 
@@ -70,7 +68,7 @@ def test_only_key_grouping_keeps_the_events_of_a_key_in_one_partition() -> None:
 )
 @pytest.mark.parametrize("skew", [0.4, 1.2, 2.0])
 def test_loads_stay_even_at_any_skew(partitioner: Partitioner, skew: float) -> None:
-    loads, _ = distribute(partitioner, stream(skew))
+    loads, _ = place(partitioner, stream(skew))
     tolerance = 1.08 if partitioner is Partitioner.STICKY_SPLIT else 1.04  # most keys stay at home
     assert max(loads.values()) <= tolerance * EVENTS / 9 + 1
 
@@ -79,7 +77,7 @@ def test_partitions_of_a_key_differ_by_partitioner_as_documented() -> None:
     keys = stream(1.0)
     distinct = len(set(keys))
     memory = {
-        partitioner: sum(map(len, distribute(partitioner, keys)[1].values())) / distinct
+        partitioner: sum(map(len, place(partitioner, keys)[1].values())) / distinct
         for partitioner in PARTITIONERS
     }  # fmt: skip
     assert memory[Partitioner.KG] == 1 < memory[Partitioner.STICKY_SPLIT] < 1.05
@@ -88,7 +86,7 @@ def test_partitions_of_a_key_differ_by_partitioner_as_documented() -> None:
         < min(memory[Partitioner.PKG], memory[Partitioner.PORC])
         < memory[Partitioner.POTC]
     )
-    assert max(map(len, distribute(Partitioner.PKG, keys)[1].values())) == 2
+    assert max(map(len, place(Partitioner.PKG, keys)[1].values())) == 2
 
 
 def test_sticky_split_splits_only_hot_keys_and_ends_the_split_afterwards() -> None:

@@ -3,8 +3,8 @@
 from typing import Final
 from zlib import crc32
 
-from grouping import Partitioner
-from grouping.choosing import BUSY, CG, FINE, IDLE, State, choose, mix, record_signal
+from partitioners import Partitioner
+from partitioners.rules import BUSY, CG, FINE, IDLE, State, choose, mix, record_signal
 
 RULES: Final = {rule: number for number, rule in enumerate(list(Partitioner)[1:])}  # in the order of `choosing`
 EPSILON: Final = 0.01  # from the paper: largest share by which a worker exceeds the mean load

@@ -25,8 +25,7 @@ class Labels(NamedTuple):
 
 @compiled
 def _worth(value: int, following: Ints, event_us: int) -> int:
-    """Return the cost of a label minus the cost of its served events at a replica that is always busy."""
-    return value - event_us * int(following.sum())
+    return value - event_us * int(following.sum())  # served events count as at a replica that is always busy
 
 
 @compiled

@@ -265,8 +265,6 @@ def _replace_the_dead(simulation: Simulation, controller: Controller, settings: 
 
 
 class _TimedPolicy(PolicyWrapper):
-    """Measures the time that a policy takes."""
-
     def __init__(self, policy: Policy, clock: Callable[[], float] | None) -> None:
         super().__init__(policy)
         self._clock = clock

@@ -92,8 +92,7 @@ class CountByLoad:
         partitions = len(observation.partitions)
         count = max(1, min(max(most_needed, self.minimum), self.maximum or partitions, partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag need {needed} replicas"
-        by_readiness = sorted(observation.replicas, key=lambda one: not one.surely_ready)
-        names = tuple(replica.name for replica in by_readiness)[:count]
+        names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
         staying = [name for name in observation.replica_names if name in names]
         new = islice(
             fresh_names(self.replica_prefix, {*staying, *observation.assignment.values()}), count - len(staying)

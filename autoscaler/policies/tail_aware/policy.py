@@ -84,8 +84,7 @@ class TailAware:
         """Late events while a change is postponed."""
         self.early = False
         """Whether the last decision was before its tick, at most once in an interval."""
-        self._was_urgent = False
-        """Whether the next decision is an urgent one. A short interval does not prove it: the last tick may be late."""
+        self._was_urgent = False  # a short interval does not prove it: the last tick may have been late
         self._before: tuple[Situation, Candidate] | None = None
         """The previous tick and its plan."""
         self._earlier: tuple[Situation, Candidate, Floats] | None = None

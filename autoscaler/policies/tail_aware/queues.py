@@ -148,9 +148,8 @@ def late_of_change(
     place = np.full(replicas + 1, -1)  # the last one stands for no owner
     place[these] = np.arange(len(these))
     some = np.flatnonzero(place[owners] >= 0)
-    there = PlanExecution(
-        place[before[some]], place[owners[some]], execution.switch_s[some], execution.ready_s[some], rates[these]
-    )
+    switch_s, ready_s = execution.switch_s[some], execution.ready_s[some]
+    there = PlanExecution(place[before[some]], place[owners[some]], switch_s, ready_s, rates[these])
     late_there = late_by_scenario(events, some, there, grid)
     late = np.zeros((len(staying), replicas))
     for scenario in range(len(staying)):

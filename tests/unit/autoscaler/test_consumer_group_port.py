@@ -167,10 +167,7 @@ def test_a_slow_replica_gets_its_own_rate_once_it_has_served(environment: Enviro
     for _ in range(4):
         seen = environment.group.observe()
         environment.serve()
-    assert [one.service_rate for one in seen.replicas] == [
-        pytest.approx(200, rel=0.05),
-        pytest.approx(100, rel=0.05),
-    ]
+    assert [one.service_rate for one in seen.replicas] == [pytest.approx(200, rel=0.05), pytest.approx(100, rel=0.05)]
     assert 120 < seen.service_rate < 180, "a third replica may be fast or slow"
     decide(environment, Action.DOWN, (FIRST,), ALL_ON_FIRST)
     environment.group.observe()

@@ -53,8 +53,9 @@ def test_cached_code_is_stale_if_a_file_of_its_callees_changes_even_if_a_type_is
     results = []
     for more, name in ((1, "Pair"), (100, "Couple")):
         types = f"from typing import NamedTuple\nclass {name}(NamedTuple):\n    number: int\npair = {name}(40)\n"
-        step = f"@compiled\ndef step(pair):\n    return pair.number + {more}\n"
-        (tmp_path / "inner.py").write_text(head + types + step)
+        (tmp_path / "inner.py").write_text(
+            f"{head}{types}@compiled\ndef step(pair):\n    return pair.number + {more}\n"
+        )
         run = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import inner, outer; print(outer.twice(inner.pair))"
         ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
         results.append(ended.stdout.strip())

@@ -56,14 +56,10 @@ def test_a_stage_without_a_current_report_uses_only_its_own_observation():
     child = ChainedPolicy(policy, link, within_s=1.0, before_s=0.6)
     link.append(report(5.1, [60.0], [0]))
     child.decide(seen([100.0], [0], at_s=0.1))
-    assert policy.observations[-1] == replace(seen([100.0], [0], at_s=0.1), overhead_s=0.6), (
-        "reports of later ticks are ignored"
-    )
+    assert policy.observations[-1] == replace(seen([100.0], [0], at_s=0.1), overhead_s=0.6), "not the later report"
     child.decide(replace(seen([100.0], [0], at_s=5.1), late_of_removed_replicas={"payment-9": 3}))
     assert policy.observations[-1].inflow
-    assert not policy.observations[-1].late_of_removed_replicas, (
-        "replicas do not know how much latency budget an event had left"
-    )
+    assert not policy.observations[-1].late_of_removed_replicas, "replicas do not know the used latency budget"
     child.decide(seen([100.0], [0], at_s=9.1))
     assert not policy.observations[-1].inflow, "a report of four seconds ago is too old"
 

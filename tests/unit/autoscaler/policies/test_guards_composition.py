@@ -9,11 +9,7 @@ from autoscaler.policies.guards import add_guards
 from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 
-ALL_GUARDS = GuardSettings(
-    counts_only=True,
-    cool_down_up_s=1,
-    stabilisation_down_s=1,
-)
+ALL_GUARDS = GuardSettings(counts_only=True, cool_down_up_s=1, stabilisation_down_s=1)
 COUNTS_ONLY = GuardSettings(counts_only=True)
 FEWEST_GUARDS = GuardSettings(stuck_after_s=0, fallback=False)
 

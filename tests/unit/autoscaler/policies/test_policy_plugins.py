@@ -5,9 +5,7 @@ import sys
 
 import pytest
 
-from autoscaler.policies.registry import (
-    make_policy,
-)
+from autoscaler.policies.registry import make_policy
 from bench.matrix import Job, policy_version
 
 MODULE = """

@@ -64,5 +64,5 @@ def test_clairvoyant_carries_out_its_schedule():
     plans = [policy.decide(seen([50] * 3, replicas=1, at_s=at_s)).plan for at_s in (0.1, 1.099, 1.1, 2.1, 99.1)]
 
     assert [(plan.replicas, tuple(plan.assignment.values())) for plan in plans] == [
-        SCHEDULE[0][1:], SCHEDULE[0][1:], SCHEDULE[1][1:], SCHEDULE[1][1:], SCHEDULE[2][1:],
+        SCHEDULE[0][1:], SCHEDULE[0][1:], SCHEDULE[1][1:], SCHEDULE[1][1:], SCHEDULE[2][1:]
     ]  # fmt: skip

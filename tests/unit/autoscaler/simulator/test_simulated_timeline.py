@@ -13,7 +13,7 @@ EVENTS = [(0, 1), (0, 0), (10, 1), (1500, 1)]
 COLUMNS = [
     "event_id", "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us",
     "partition", "offset", "replica", "epoch", "accepted", "dead_letters",
-    *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")],
+    *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")]
 ]  # fmt: skip
 """Columns of `report.spark.events.event_rows`."""
 

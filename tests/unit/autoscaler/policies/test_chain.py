@@ -83,5 +83,4 @@ def test_a_stage_reports_the_values_from_upstream_to_the_next_stage():
     reporting.decide(seen([10.0], [0], at_s=0.1))
     (sent,) = link
     assert sent.observation == chained.observed
-    assert sent.observation.overhead_s == 0.2
-    assert sent.late == 7.0
+    assert (sent.observation.overhead_s, sent.late) == (0.2, 7.0)

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from autoscaler.simulator.members import assign
 
 NAMES = ("a", "b", "c", "d")
-
-
 owners_of = st.lists(st.sampled_from(NAMES), min_size=1, max_size=9)
 some_names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)
 

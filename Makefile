@@ -1,4 +1,4 @@
-# `make` alone lists the targets. The environment (.venv) is made and kept up to date by whatever needs it.
+# `make` without a target lists the targets. Targets that need the environment (.venv) create and update it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help demo docs test test-long test-cluster test-containers chaos check words env sbom audit pictures clean
@@ -12,25 +12,25 @@ IMAGES := tailpack:0.1.0 tailpack-report:0.1.0
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## two minutes of the whole pipeline, scaled live, then the report
+demo: ## run the whole pipeline for two minutes, scale it live, then report
 	@bash infra/bootstrap.sh $(VENV) demo
 
-test: $(VENV)/.ready check ## what protects the promises: real brokers, services, autoscaler, one report, one browser (9 minutes on 2 cores)
+test: $(VENV)/.ready check ## test the guarantees: real brokers, services, autoscaler, one report, one browser (9 minutes on 2 cores)
 	@$(PYTEST) -n 2 --dist loadfile tests/contract tests/integration -m "not long" --durations=15
 
-test-long: $(VENV)/.ready ## everything else: faults, every breakdown of the report, Spark clusters, the protocol in a large scope
+test-long: $(VENV)/.ready ## run all other tests: faults, every breakdown of the report, Spark clusters, the rebalance protocol in depth
 	@$(PYTEST) -n 2 --dist loadfile tests -m long --durations=25
 
-test-cluster: $(VENV)/.ready ## on a real Kubernetes (KUBECONFIG, or ../shared/tools/cluster); skips where there is none
+test-cluster: $(VENV)/.ready ## test on a real Kubernetes (KUBECONFIG, or ../shared/tools/cluster); skipped without one
 	@$(PYTEST) tests/kubernetes --durations=15 -rs
 
-test-containers: $(VENV)/.ready ## images and containers, on a real Docker engine: the demo of docker-compose.yml (10 minutes on 2 cores)
+test-containers: $(VENV)/.ready ## test images and the demo of docker-compose.yml on a real Docker engine (10 minutes on 2 cores)
 	@$(PYTEST) tests/containers -m containers -rs -rP --durations=5
 
-chaos: $(VENV)/.ready ## random faults on a running pipeline, then every promise is checked: SEEDS=5 SEED=1 JSON=FILE
+chaos: $(VENV)/.ready ## inject random faults into a running pipeline and check every guarantee: SEEDS=5 SEED=1 JSON=FILE
 	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m chaos_suite --seeds $(or $(SEEDS),5) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))
 
-check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, English, budgets, unit tests (no JVM, 70 s)
+check: $(VENV)/.ready ## run the fast checks: format, lint, types, dependency rules, English, budgets, unit tests (no JVM, 70 s)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -39,7 +39,7 @@ check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, E
 	@$(BIN)/python tests/prose/lint.py
 	@$(PYTEST) -n 2 --dist worksteal tests/unit tests/theory -m "not long" --durations=5
 
-words: $(VENV)/.ready ## errors of English by package; FILES="services docs/howto/keda.md" lists them, LEVEL=suggestion more; LOWER=1 lowers the limits
+words: $(VENV)/.ready ## count errors of English by package; FILES="services docs/howto/keda.md" lists them, LEVEL=suggestion more; LOWER=1 lowers the limits
 	@$(BIN)/python tests/prose/lint.py $(FILES) $(if $(LEVEL),--level $(LEVEL)) $(if $(LOWER),--lower)
 
 docs: $(VENV)/.ready $(SITE)/.ready ## write the generated pages, then the site in out/docs; warnings, broken links and anchors are errors
@@ -50,13 +50,13 @@ $(SITE)/.ready: pyproject.toml
 	@$(BIN)/python -m venv $(SITE) && $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"] \
 	  ["optional-dependencies"]["docs"], sep="\n")' >$(SITE)/packages.txt && $(SITE)/bin/pip install --quiet --requirement $(SITE)/packages.txt && touch $@
 
-sbom: ## out/sbom-IMAGE.json: what each image holds, as CycloneDX (`docker compose build` first)
+sbom: ## write out/sbom-IMAGE.json, the contents of each image as CycloneDX (`docker compose build` first)
 	@mkdir -p out
 	@for image in $(IMAGES); do file=out/sbom-$${image%:*}.json; \
 	  python3 infra/docker/sbom.py $$image >$$file.part && mv $$file.part $$file && echo $$file || { rm $$file.part; exit 1; }; done
 
-audit: $(TOOLS)/.ready ## known vulnerabilities of what each image has from PyPI (asks pypi.org; `docker compose build` first)
-	@# Strict: a package that nobody knows advisories of is no package without any.
+audit: $(TOOLS)/.ready ## list known vulnerabilities of each image's PyPI packages (queries pypi.org; `docker compose build` first)
+	@# Strict: a package that pypi.org does not know must not count as one without vulnerabilities.
 	@bad=0; for image in $(IMAGES); do echo "$$image:"; \
 	  python3 infra/docker/sbom.py $$image --pins >$(TOOLS)/pins.txt || exit 1; \
 	  $(TOOLS)/bin/pip-audit --strict --no-deps --disable-pip --requirement $(TOOLS)/pins.txt 2>$(TOOLS)/audit.log; \
@@ -65,10 +65,10 @@ audit: $(TOOLS)/.ready ## known vulnerabilities of what each image has from PyPI
 $(TOOLS)/.ready:
 	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'pip-audit==2.*' && touch $@
 
-pictures: $(VENV)/.ready ## docs/live-view.svg and docs/report.png, from a run of the demo (needs Chromium): INTO=docs
+pictures: $(VENV)/.ready ## make docs/live-view.svg and docs/report.png from a run of the demo (needs Chromium): INTO=docs
 	@mkdir -p $(or $(INTO),docs) && $(BIN)/python docs/pictures.py $(or $(INTO),docs)
 
-env: $(VENV)/.ready ## make or update .venv, and compile what policies and simulator need
+env: $(VENV)/.ready ## create or update .venv, and compile the code of policies and simulator
 
 $(VENV)/.ready: pyproject.toml infra/bootstrap.sh
 	@bash infra/bootstrap.sh $(VENV)

@@ -51,7 +51,9 @@ class ClusterRuns(Benchmark):
     scenarios: Annotated[list[str], Option("Names of scenarios, for example w1 taxi.", positional=True)]
     policy: Annotated[list[str], Option("Policy to run. Repeatable.")] = field(default_factory=lambda: ["tail-aware"])
     seeds: Annotated[int, Option("Runs per scenario and policy, with seeds 1, 2, …", least=1)] = 1
-    duration: Annotated[float, Option("Send only the first part of the load; 0: the whole load.", time=True)] = 0.0
+    duration: Annotated[
+        float, Option("Send only the first part of the load, of this length; 0: the whole load.", time=True)
+    ] = 0.0
     context: Annotated[str, Option("Context in the kubeconfig; default: its current one.")] = ""
     overlay: Annotated[str, Option("Kustomize folder that is applied.")] = str(MANIFESTS / "overlays" / "kind")
     image: Annotated[str, Option("Image of services, autoscaler and load.")] = "tailpack:0.1.0"

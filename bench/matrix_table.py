@@ -161,17 +161,17 @@ def _difference(rows: Sequence[Row], others: Sequence[Row], name: str, *, random
     return msgspec.structs.replace(found, distinguishable=known and found.distinguishable)
 
 
-def interval(value: Interval | PairedDifference | None, times: float, how: str) -> str:
+def interval(value: Interval | PairedDifference | None, times: float, number_format: str) -> str:
     """Return `mean (low to high)`, multiplied by `times`; only the mean if all runs are equal."""
     if value is None:
         return "–"
-    mean, low, high = (format(times * one, how) for one in (value.mean, value.low, value.high))
+    mean, low, high = (format(times * one, number_format) for one in (value.mean, value.low, value.high))
     return mean if low == mean == high else f"{mean} ({low} to {high})"
 
 
-def difference(value: PairedDifference | None, times: float, how: str) -> str:
+def difference(value: PairedDifference | None, times: float, number_format: str) -> str:
     """Return a difference with its interval; in brackets if it is not distinguishable from 0."""
-    shown = interval(value, times, "+" + how)
+    shown = interval(value, times, "+" + number_format)
     return shown if value is None or value.distinguishable or not value.mean else f"[{shown}]"
 
 

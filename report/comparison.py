@@ -1,4 +1,4 @@
-"""Runs that met one load against each other: means, and differences from the first, with intervals over seeds."""
+"""Compare runs under one load: means, and differences from the first, with confidence intervals over seeds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,22 +10,22 @@ from contracts.validation import InvalidSettingsError
 from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
 from report.run_info import RUN_FILE, RunInfo
-from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share
+from report.wording import UNKNOWN, cost_difference, duration, duration_difference, minutes, share, share_difference
 
-FIGURES: Final[dict[str, tuple[str, Callable[[float], str], Callable[[float], str]]]] = {
-    "in_sla": ("in time", share, points),
-    "p99_s": ("p99", duration, longer),
-    "p999_s": ("p99.9", duration, longer),
-    "replica_minutes": ("replica-minutes", minutes, dearer),
+COMPARED_FIGURES: Final[dict[str, tuple[str, Callable[[float], str], Callable[[float], str]]]] = {
+    "in_sla": ("in time", share, share_difference),
+    "p99_s": ("p99", duration, duration_difference),
+    "p999_s": ("p99.9", duration, duration_difference),
+    "replica_minutes": ("replica-minutes", minutes, cost_difference),
 }
-"""Field of a result → its title, how a value is said, and how a difference is."""
+"""Field of a result → its title, the format of a value, and the format of a difference."""
 LOAD: Final = ("name", "duration_s", "load.workload", "load.spacing", "payment.partitions", "target.latency_target_s")
-"""Settings that must agree: with others, other events come, or another promise is made."""
-UNTOLD: Final = frozenset({"description", "topology", "seed", "autoscaler.policy", "target.percentile", *LOAD})
-"""Settings that labels do not repeat."""
+"""Settings that must agree, because they define the events and the SLO."""
+UNLABELLED: Final = frozenset({"description", "topology", "seed", "autoscaler.policy", "target.percentile", *LOAD})
+"""Settings that labels leave out."""
 METHOD: Final = (
-    "Intervals hold 95 % of 10,000 bootstrap draws over the runs; a difference pairs runs of one seed. In brackets: "
-    "not distinguishable from none, as every difference of a single pair."
+    "Intervals are 95 % bootstrap intervals over the runs (10,000 resamples). A difference pairs runs of one seed. "
+    "In brackets: not distinguishable from zero; the difference of a single pair never is."
 )
 
 
@@ -38,9 +38,9 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     """live or simulated."""
     runs: int
     pairs: int
-    """Of them, those that meet one of the reference with the same seed."""
+    """Runs that have a partner with the same seed in the reference."""
     means: dict[str, Interval | None]
-    """Figure → mean with its interval; null: not known of every run."""
+    """Figure → mean with its interval; null: unknown for some run."""
     differences: dict[str, PairedDifference | None]
     """Figure → mean difference from the reference; null also without pairs."""
 
@@ -51,123 +51,123 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     contestants: tuple[Contestant, ...]
     problems: tuple[str, ...]
-    """Runs that do not stand, or have no partner."""
+    """Runs that are not valid or have no partner."""
     method: str = METHOD
 
 
-class Entrant(msgspec.Struct, frozen=True):
-    """A run that is to be compared."""
+class ComparedRun(msgspec.Struct, frozen=True):
+    """A run to compare."""
 
     folder: Path
     info: RunInfo
     result: Result
     settings: dict[str, Any]
-    """Dotted key → value of all that the run was told and used."""
+    """Dotted key → value of each setting that the run used."""
 
 
-def entrant(folder: Path) -> Entrant:
-    """Return the run in `folder`. Raises InvalidSettingsError for one that cannot be compared."""
+def read_run(folder: Path) -> ComparedRun:
+    """Return the run in `folder`. Raises InvalidSettingsError if it cannot be compared."""
     try:
         info, result = RunInfo.load(folder), Result.load(folder)
     except (OSError, msgspec.DecodeError) as broken:
         raise InvalidSettingsError([f"{folder}: {RUN_FILE} or {RESULT_FILE} cannot be read ({broken})"]) from broken
     if result.replica_minutes is None:
-        raise InvalidSettingsError([f"{folder}: without a journal it has no cost to compare"])
-    told = {key: value for key, value in info.scenario.items() if info.world != "live" or key != "simulation"}
-    return Entrant(folder, info, result, dict(_flat(told)))
+        raise InvalidSettingsError([f"{folder}: no journal, so there is no cost to compare"])
+    used = {key: value for key, value in info.scenario.items() if info.world != "live" or key != "simulation"}
+    return ComparedRun(folder, info, result, dict(_flatten(used)))
 
 
 def compare(folders: Sequence[Path]) -> Comparison:
-    """Compare runs that met the same load and have a report. Raises InvalidSettingsError where that cannot be."""
-    entrants = [entrant(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
-    first = entrants[0].settings
-    for one in entrants:
-        pairs = [(key, one.settings.get(key), first.get(key)) for key in LOAD]
-        if other := [f"{key} is {its}, not {theirs}" for key, its, theirs in pairs if its != theirs]:
-            raise InvalidSettingsError([f"{one.folder}: it met another load than the first ({', '.join(other)})"])
-    sides = labelled(entrants)
+    """Compare runs that had the same load and have a report. Raises InvalidSettingsError if they cannot be compared."""
+    runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
+    first = runs[0].settings
+    for run in runs:
+        pairs = [(key, run.settings.get(key), first.get(key)) for key in LOAD]
+        if other := [f"{key} is {value}, not {expected}" for key, value, expected in pairs if value != expected]:
+            raise InvalidSettingsError([f"{run.folder}: its load differs from the first run ({', '.join(other)})"])
+    sides = group_by_label(runs)
     if len(sides) == 1:
-        raise InvalidSettingsError(["nothing to compare: these runs differ in no policy and no setting"])
+        raise InvalidSettingsError(["nothing to compare: these runs have the same policy and settings"])
     reference = next(iter(sides))
-    met = {label: [] if label == reference else _pairs(runs, sides[reference]) for label, runs in sides.items()}
-    invalid = [(one.result.run, " and ".join(one.result.problems)) for one in entrants if not one.result.valid]
-    problems = [f"{run}: not a valid measurement, because {why}" for run, why in invalid]
-    problems += [f"{label} and {reference} have no seed in common" for label in list(sides)[1:] if not met[label]]
+    pairs_of = {label: [] if label == reference else _pairs(side, sides[reference]) for label, side in sides.items()}
+    invalid = [(run.result.run, " and ".join(run.result.problems)) for run in runs if not run.result.valid]
+    problems = [f"{run}: not a valid measurement, because {reason}" for run, reason in invalid]
+    problems += [f"{label} and {reference} have no seed in common" for label in list(sides)[1:] if not pairs_of[label]]
     contestants = [
         Contestant(
             label=label,
-            policy=runs[0].info.policy,
-            world=runs[0].info.world,
-            runs=len(runs),
-            pairs=len(met[label]),
-            means={name: _mean(runs, name) for name in FIGURES},
-            differences={name: _difference(met[label], name) for name in FIGURES},
+            policy=side[0].info.policy,
+            world=side[0].info.world,
+            runs=len(side),
+            pairs=len(pairs_of[label]),
+            means={name: _mean(side, name) for name in COMPARED_FIGURES},
+            differences={name: _difference(pairs_of[label], name) for name in COMPARED_FIGURES},
         )
-        for label, runs in sides.items()
+        for label, side in sides.items()
     ]
-    return Comparison(scenario=entrants[0].result.scenario, contestants=tuple(contestants), problems=tuple(problems))
+    return Comparison(scenario=runs[0].result.scenario, contestants=tuple(contestants), problems=tuple(problems))
 
 
-def labelled(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
-    """Return label → runs. A label says all in which its runs differ from others."""
-    both = len({one.info.world for one in entrants}) > 1
-    keys = sorted({key for one in entrants for key in one.settings} - UNTOLD)
-    differing = [key for key in keys if len({repr(one.settings[key]) for one in entrants if key in one.settings}) > 1]
-    found: dict[str, list[Entrant]] = {}
-    for one in entrants:
-        policy = one.info.policy + (f" ({one.info.world})" if both else "")
-        label = ", ".join([policy, *(f"{key}={one.settings[key]}" for key in differing if key in one.settings)])
-        found.setdefault(label, []).append(one)
+def group_by_label(runs: Sequence[ComparedRun]) -> dict[str, list[ComparedRun]]:
+    """Return label → runs. A label has the policy and each setting that differs between labels."""
+    both = len({run.info.world for run in runs}) > 1
+    keys = sorted({key for run in runs for key in run.settings} - UNLABELLED)
+    differing = [key for key in keys if len({repr(run.settings[key]) for run in runs if key in run.settings}) > 1]
+    found: dict[str, list[ComparedRun]] = {}
+    for run in runs:
+        policy = run.info.policy + (f" ({run.info.world})" if both else "")
+        label = ", ".join([policy, *(f"{key}={run.settings[key]}" for key in differing if key in run.settings)])
+        found.setdefault(label, []).append(run)
     return found
 
 
 def markdown(found: Comparison) -> str:
     """Return the comparison as a table in Markdown."""
-    header = ["policy", "runs", *(cell for title, *_ in FIGURES.values() for cell in (title, "more"))]
+    header = ["policy", "runs", *(cell for title, *_ in COMPARED_FIGURES.values() for cell in (title, "difference"))]
     table = [header, ["---"] * len(header)]
-    for one in found.contestants:
-        cells = [one.label, f"{one.runs:,}"]
-        for name, (_, say, say_more) in FIGURES.items():
-            cells += [_said(one.means[name], say), _said(one.differences[name], say_more)]
+    for side in found.contestants:
+        cells = [side.label, f"{side.runs:,}"]
+        for name, (_, as_text, change) in COMPARED_FIGURES.items():
+            cells += [_format_interval(side.means[name], as_text), _format_interval(side.differences[name], change)]
         table.append(cells)
     lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
     return "\n\n".join([f"# {found.scenario}", lines, *found.problems, found.method]) + "\n"
 
 
-def _said(value: Interval | PairedDifference | None, say: Callable[[float], str]) -> str:
+def _format_interval(value: Interval | PairedDifference | None, as_text: Callable[[float], str]) -> str:
     if value is None:
         return UNKNOWN
-    mean, low, high = (say(one) for one in (value.mean, value.low, value.high))
+    mean, low, high = map(as_text, (value.mean, value.low, value.high))
     text = mean if low == high else f"{mean} ({low} to {high})"
     return f"[{text}]" if isinstance(value, PairedDifference) and not value.distinguishable else text
 
 
-def _mean(runs: Sequence[Entrant], name: str) -> Interval | None:
-    values = [getattr(one.result, name) for one in runs]
+def _mean(runs: Sequence[ComparedRun], name: str) -> Interval | None:
+    values = [getattr(run.result, name) for run in runs]
     return None if None in values else bootstrap_interval(values)
 
 
-def _difference(pairs: Sequence[tuple[Entrant, Entrant]], name: str) -> PairedDifference | None:
-    values = [tuple(getattr(one.result, name) for one in pair) for pair in pairs]
+def _difference(pairs: Sequence[tuple[ComparedRun, ComparedRun]], name: str) -> PairedDifference | None:
+    values = [tuple(getattr(run.result, name) for run in pair) for pair in pairs]
     if not values or any(None in pair for pair in values):
         return None
     found = paired_difference(*zip(*values, strict=True))
     return msgspec.structs.replace(found, distinguishable=found.distinguishable and len(pairs) > 1)
 
 
-def _pairs(runs: Sequence[Entrant], reference: Sequence[Entrant]) -> list[tuple[Entrant, Entrant]]:
-    """Return runs of both with the same seed; the k-th of a seed meets the k-th."""
-    unmet, found = list(reference), []
-    for one in runs:
-        if other := next((each for each in unmet if each.info.seed == one.info.seed), None):
-            unmet.remove(other)
-            found.append((one, other))
+def _pairs(runs: Sequence[ComparedRun], reference: Sequence[ComparedRun]) -> list[tuple[ComparedRun, ComparedRun]]:
+    """Return pairs with the same seed; the k-th run of a seed gets the k-th of the reference."""
+    unpaired, found = list(reference), []
+    for run in runs:
+        if partner := next((other for other in unpaired if other.info.seed == run.info.seed), None):
+            unpaired.remove(partner)
+            found.append((run, partner))
     return found
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value

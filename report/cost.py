@@ -1,4 +1,4 @@
-"""What a run cost, and what it could not have cost less than."""
+"""The cost of a run, and the per-second packing as its lower reference."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from report.measures import IntArray, bin_capacity, bins, percentile_us
 from report.result import Cost, StartupTimes
 from report.run_info import RunInfo
 from report.table import Table
-from report.terms import Usual
+from report.terms import TypicalTimes
 
-MOST_SECONDS: Final = 200_000
+MAX_SECONDS: Final = 200_000
 
 
 def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None) -> Cost:
-    """Return requested and ready replica-minutes, the per-second packing in all, and the moves of the run's plans."""
+    """Return the cost of the run. least: replicas of the per-second packing by second; None: unknown."""
     until_us = started_us + round(run.duration_s * 1e6)
     paid, ready = history.paid(journal.changes), history.serving(journal.changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
@@ -40,7 +40,7 @@ def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None
 
 
 def starts(journal: Journal) -> StartupTimes | None:
-    """Return how long replicas took to start."""
+    """Return the start-up times of replicas; None if no replica became ready."""
     took = history.started_us(journal.changes)
     if not took:
         return None
@@ -48,32 +48,32 @@ def starts(journal: Journal) -> StartupTimes | None:
     return StartupTimes(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
 
 
-def packing_of(run: RunInfo, arrived: Table, usual: Usual) -> IntArray | None:
-    """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
+def packing_of(run: RunInfo, arrived: Table, typical: TypicalTimes) -> IntArray | None:
+    """Return the replicas of the per-second packing by second; None if μ is unknown or the run is too long.
 
-    μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
+    μ is that of the scenario, or else the inverse of the median service time.
     """
-    service_rate = _service_rate(run, usual)
+    service_rate = _service_rate(run, typical)
     seconds = int(run.duration_s)
-    if service_rate is None or not 0 < seconds <= MOST_SECONDS:
+    if service_rate is None or not 0 < seconds <= MAX_SECONDS:
         return None
     bursts = run.section("load").get("spacing") == "burst"
     try:
         capacity = bin_capacity(service_rate=service_rate, latency_target_s=run.latency_target_s, bursts=bursts)
     except ValueError:
-        return None  # a replica that cannot serve one event within the target holds no bin
+        return None  # no replica serves even one event within the target
     some = arrived.where((arrived["second"] >= 0) & (arrived["second"] < seconds))
-    held = np.zeros(seconds, np.int64)
-    np.add.at(held, some["second"], np.minimum(some["events"], capacity))
-    return bins(held, capacity)
+    packed = np.zeros(seconds, np.int64)
+    np.add.at(packed, some["second"], np.minimum(some["events"], capacity))
+    return bins(packed, capacity)
 
 
 def rebalance_score(
     plans: Sequence[tuple[PlanWritten | None, PlanWritten]], ticks: Sequence[TickRecord]
 ) -> float | None:
-    """Return the load that changed its owner, in replicas, per plan; None without plans that place partitions.
+    """Return the mean load that a plan moves, in replicas; None without plans that place partitions.
 
-    plans: each with the plan before. A partition's load is its arrival rate over μ as the newest tick saw them.
+    plans: (previous plan, plan). The load of a partition is its arrival rate over μ at the newest tick.
     """
     seen = [tick for tick in ticks if tick.partitions and tick.service_rate > 0]
     times = [tick.at_us for tick in seen]
@@ -88,8 +88,8 @@ def rebalance_score(
     return sum(scores) / len(scores) if scores else None
 
 
-def _service_rate(run: RunInfo, usual: Usual) -> float | None:
+def _service_rate(run: RunInfo, typical: TypicalTimes) -> float | None:
     time_s = run.section("payment").get("service_time_s")
     if not (isinstance(time_s, int | float) and time_s > 0):
-        return 1e6 / usual.service_us if usual.service_us else None
+        return 1e6 / typical.service_us if typical.service_us else None
     return 1 / (time_s + (run.section("simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0))

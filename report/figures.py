@@ -1,4 +1,4 @@
-"""Event rows and journal → Result: every figure of a report, live or simulated, from files or through Spark."""
+"""Compute the Result of a run from its event rows and journal, for live and simulated runs, with or without Spark."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,57 +18,57 @@ from report.rebalances import Deaths, rebalances, stays
 from report.result import RESULT_FILE, Effects, Lateness, Provenance, Result
 from report.run_info import EVENTS, RunInfo, load_run
 from report.table import Rows
-from report.terms import Terms, usual
-from report.wording import duration, several, share
+from report.terms import Terms, typical
+from report.wording import duration, plural, share
 
-OF_THE_RUN: Final = (
+RUN_FIELDS: Final = (
     "run", "policy", "seed", "topology", "world", "payment_partitions", "latency_target_s", "percentile", "duration_s",
 )  # fmt: skip
-OF_ITS_MAKING: Final = ("command", "commit", "machine", "versions", "peak_memory_mib", "cores_full_s")
-LATENESS_SHARE: Final = 0.05
-"""Of the latency target; a generator whose p99 is later than that measures itself."""
+PROVENANCE_FIELDS: Final = ("command", "commit", "machine", "versions", "peak_memory_mib", "cores_full_s")
+MAX_GENERATOR_DELAY_SHARE: Final = 0.05
+"""Highest valid p99 delay of the generator, as a share of the latency target."""
 
 
 def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us: int) -> Result:
-    """Return everything a report says about a run that has begun. now_us: when it is made; later times cannot be.
+    """Return all figures of a run that has started. now_us: time of the report; later timestamps are errors.
 
     Raises ReportError for a run without events.
     """
     journal, started_us = Journal(entries), run.started_us or 0
     terms = Terms(started_us, round(run.latency_target_s * 1e6), pipeline=run.topology == "pipeline")
     cells = seconds.cells(rows, terms)
-    shares = seconds.shares(cells)
-    if not shares.rows:
-        raise ReportError("there is no event, so there is nothing to report on")
-    terms = replace(terms, shown_s=seconds.shown_s(run.duration_s, started_us, shares.last_us))
-    terms = replace(terms, usual=usual(rows, terms))
-    arrived = seconds.owned(cells)
+    event_counts = seconds.event_counts(cells)
+    if not event_counts.rows:
+        raise ReportError("no events, nothing to report")
+    terms = replace(terms, shown_s=seconds.shown_s(run.duration_s, started_us, event_counts.last_us))
+    terms = replace(terms, typical=typical(rows, terms))
+    arrived = seconds.owned_arrivals(cells)
     deaths = Deaths(journal)
     owners = stays(seconds.served(cells), deaths.times)
     tail = None
-    if rows.known.issuperset(stored.SERVED):
-        tail = explain(rows, owners, arrived, terms, journal, deaths=deaths, shares=shares)
+    if rows.known.issuperset(stored.REPLICA_COLUMNS):
+        tail = explain(rows, owners, arrived, terms, journal, deaths=deaths, totals=event_counts)
 
-    counts = totals(rows, pipeline=terms.pipeline, now_us=now_us) | {"events": shares.events}
-    lost = shares.lost if shares.lost or stored.ASKED in rows.known else None
+    counts = totals(rows, pipeline=terms.pipeline, now_us=now_us) | {"events": event_counts.events}
+    lost = event_counts.lost if event_counts.lost or stored.REQUESTED_COUNT in rows.known else None
     checked = integrity(rows, counts, lost=lost, key_order=run.keeps_key_order)
-    counted, letters = stored.COUNTED in rows.known, stored.LETTERS in rows.known
+    counted, letters = stored.SETTLED_COUNT in rows.known, stored.DEAD_LETTERS_COLUMN in rows.known
     orders = effects(counts) if counted and run.world != "simulated" else None
-    ranks = percentiles.measured(rows)
+    ranks = percentiles.measure_spans(rows)
     late_s = Lateness(**{f"{rank}_s": ranks["lateness"].rank(rank) for rank in ("p50", "p99", "max")})
-    packing = packing_of(run, arrived, terms.usual)
+    packing = packing_of(run, arrived, terms.typical)
     spent = cost(run, started_us, journal, packing)
-    problems = invalid_because(run, shares.events, shares.refused, late_s)
+    problems = validity_problems(run, event_counts.events, event_counts.refused, late_s)
     until_us = started_us + round(run.duration_s * 1e6)
     taken = [plan.action for plan in journal.plans if started_us <= plan.at_us < until_us]
     result = Result(
-        **{name: getattr(run, name) for name in OF_THE_RUN},
+        **{name: getattr(run, name) for name in RUN_FIELDS},
         scenario=str(run.scenario.get("name", "unnamed")),
         verdict="",
         valid=not problems,
         problems=problems,
-        events=shares.events,
-        in_sla=shares.in_sla / shares.events if shares.events else 1.0,
+        events=event_counts.events,
+        in_sla=event_counts.in_sla / event_counts.events if event_counts.events else 1.0,
         p50_s=ranks["sla"].rank("p50"),
         p99_s=ranks["sla"].rank("p99"),
         p999_s=ranks["sla"].rank("p999"),
@@ -79,7 +79,7 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
         reassignments=taken.count("reassign") if journal else None,
         moved_partitions=spent.moved_partitions,
         lost=lost,
-        refused=shares.refused if letters else None,
+        refused=event_counts.refused if letters else None,
         dead_letters=counts["dead_letters"] if letters else None,
         duplicates=checked.duplicates,
         order_violations=checked.order_violations_partition,
@@ -87,8 +87,8 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
         effects=orders,
         topics=topics(counts) if counted else (),
         stages=percentiles.stages(ranks),
-        distribution=percentiles.distribution(ranks["sla"], shares.events),
-        series=seconds.series(rows, shares.done, journal, terms, packing),
+        distribution=percentiles.distribution(ranks["sla"], event_counts.events),
+        series=seconds.series(rows, event_counts.done, journal, terms, packing),
         decisions=history.decisions(journal, started_us),
         failures=history.failures(journal.changes, started_us),
         breakdowns=percentiles.breakdowns(rows, cells),
@@ -98,22 +98,22 @@ def measure(run: RunInfo, rows: Rows, entries: Iterable[JournalEntry], *, now_us
         integrity=checked,
         rebalances=rebalances(run, rows, owners, terms, journal, deaths=deaths),
         starts=starts(journal),
-        provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in OF_ITS_MAKING}),
+        provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in PROVENANCE_FIELDS}),
     )
-    return msgspec.structs.replace(result, verdict=verdict_of(result))
+    return msgspec.structs.replace(result, verdict=describe_verdict(result))
 
 
-def invalid_because(run: RunInfo, events: int, refused: int, lateness: Lateness) -> tuple[str, ...]:
-    """Return why the measurement does not stand, one clause each; empty when it does.
+def validity_problems(run: RunInfo, events: int, refused: int, lateness: Lateness) -> tuple[str, ...]:
+    """Return one clause for each reason why the measurement is not valid; empty if it is valid.
 
-    events, refused: distinct events found in the topics; they do not overlap.
+    events, refused: numbers of distinct events in the topics; no event is in both.
     """
     found = []
     if events == 0:
-        found.append(f"every one of {refused:,} events was refused")
-    allowed_s = LATENESS_SHARE * run.latency_target_s
+        found.append(f"all {refused:,} events were refused")
+    allowed_s = MAX_GENERATOR_DELAY_SHARE * run.latency_target_s
     if lateness.p99_s is not None and lateness.p99_s > allowed_s:
-        late = f"p99 of placed − intended is {duration(lateness.p99_s)}, allowed are {duration(allowed_s)}"
+        late = f"p99 of placed − intended is {duration(lateness.p99_s)}, allowed: {duration(allowed_s)}"
         found.append(f"the generator was late: {late} (5 % of the target)")
     if run.interrupted:
         found.append("the run was interrupted")
@@ -122,39 +122,35 @@ def invalid_because(run: RunInfo, events: int, refused: int, lateness: Lateness)
     return tuple(found)
 
 
-def verdict_of(result: Result) -> str:
+def describe_verdict(result: Result) -> str:
     """Return the verdict in one sentence, validity first."""
-    kept = "kept" if result.kept else "missed"
     where = " in simulation" if result.world == "simulated" else ""
     done = f"{share(result.in_sla)} of {result.events:,} events were done within {duration(result.latency_target_s)}"
-    promise = f"promise {kept}{where}: {done} (promised {share(result.percentile)})"
+    slo = f"SLO {'met' if result.slo_met else 'not met'}{where}: {done} (target {share(result.percentile)})"
     cost = "" if result.replica_minutes is None else f" for {result.replica_minutes:.2f} replica-minutes"
     suspect = result.integrity.suspect if result.integrity else ()
-    beside = [what for what in suspect if not what.endswith(" lost")]
-    marked = f"; marked as suspect: {', '.join(beside)}" if beside else ""
-    body = "; ".join([promise + cost, *_orders(result.lost, result.effects)]) + marked + "."
+    others = [error for error in suspect if not error.endswith(" lost")]
+    errors = f"; suspect: {', '.join(others)}" if others else ""
+    body = "; ".join([slo + cost, *_describe_effects(result.lost, result.effects)]) + errors + "."
     if result.problems:
-        return f"Not a valid measurement, because {' and '.join(result.problems)}; as measured, {body}"
-    return body[0].upper() + body[1:]
+        return f"Not a valid measurement, because {' and '.join(result.problems)}; as measured: {body}"
+    return body
 
 
-def _orders(lost: int | None, effects: Effects | None) -> list[str]:
-    told = [] if lost is None else [f"{several(lost, 'event')} lost" if lost else "nothing was lost"]
+def _describe_effects(lost: int | None, effects: Effects | None) -> list[str]:
+    clauses = [] if lost is None else [f"{plural(lost, 'event')} lost" if lost else "no event was lost"]
     if effects and effects.exactly_once == effects.orders:
-        told.append("every order had each of its effects exactly once")
+        clauses.append("every order had each of its effects exactly once")
     elif effects:
-        told += [f"{several(effects.missing, 'order')} without all effects"] if effects.missing else []
-        told += [f"{several(effects.doubled, 'order')} with an effect twice"] if effects.doubled else []
-    return [", ".join(told)] if told else []
+        clauses += [f"{plural(effects.missing, 'order')} without all effects"] if effects.missing else []
+        clauses += [f"{plural(effects.doubled, 'order')} with an effect twice"] if effects.doubled else []
+    return [", ".join(clauses)] if clauses else []
 
 
 def needs_spark(events: Path, master: str) -> bool:
-    """Return whether a run's events are still to be read from topics, or too many for one process.
-
-    On a cluster's `master` any number is too many.
-    """
-    most = stored.MOST_IN_MEMORY if master.startswith("local") else 0
-    return not stored.is_whole(events) or stored.count(events) > most
+    """Return whether a report needs Spark: events still in topics, too many for one process, or a cluster."""
+    most = stored.MAX_EVENTS_IN_MEMORY if master.startswith("local") else 0
+    return not stored.is_complete(events) or stored.count(events) > most
 
 
 def report_stored(folder: Path) -> Result:

@@ -1,4 +1,4 @@
-"""The group by its journal: replicas paid for, plans written, lag. Plain Python: a journal is small."""
+"""Read the history of the group from its journal: paid replicas, plans and lag. Plain Python: a journal is small."""
 
 import sys
 from bisect import bisect_right
@@ -10,11 +10,11 @@ from contracts.journal import JournalEntry, PlanAlternative, PlanWritten, Replic
 from report.result import Failure, PlanDecision
 
 MICROSECONDS: Final = 1_000_000
-OPEN: Final = sys.maxsize
-"""End of a span that the journal does not end."""
+NO_END: Final = sys.maxsize
+"""End of a span that is open at the end of the journal."""
 STARTS_FROM: Final = frozenset({ReplicaChange.REQUESTED})
 PAID_FROM: Final = STARTS_FROM | {ReplicaChange.STARTED, ReplicaChange.READY, ReplicaChange.ADOPTED}
-"""Normally REQUESTED; the others too, because a controller that was restarted adopts what it did not request."""
+"""Normally REQUESTED. The others count because a restarted controller adopts replicas that it did not request."""
 PAID_UNTIL: Final = frozenset({ReplicaChange.LEFT, ReplicaChange.DIED})
 SERVES_FROM: Final = frozenset({ReplicaChange.READY})
 SERVES_UNTIL: Final = PAID_UNTIL | {ReplicaChange.DRAINED}
@@ -22,7 +22,7 @@ STARTS_UNTIL: Final = PAID_UNTIL | SERVES_FROM
 
 
 class Journal:
-    """The entries of a run's journal by kind, each kind by time; without entries it is false."""
+    """The entries of a journal by kind, each kind by time. It is false if it has no entries."""
 
     def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
         every = sorted(entries, key=lambda entry: entry.at_us)
@@ -36,7 +36,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A replica was paid for (or served, or started) from `from_us` until `until_us`."""
+    """A span in which a replica was paid for, ready or starting; µs since the epoch."""
 
     replica: str
     from_us: int
@@ -44,37 +44,37 @@ class Span:
 
 
 def paid(changes: Iterable[ReplicaChanged]) -> list[Span]:
-    """Return when each replica cost money: from its request until it left or died."""
+    """Return the spans from the request of each replica until it left or died."""
     return _spans(changes, PAID_FROM, PAID_UNTIL)
 
 
 def serving(changes: Iterable[ReplicaChanged]) -> list[Span]:
-    """Return when each replica was ready."""
+    """Return the spans in which each replica was ready."""
     return _spans(changes, SERVES_FROM, SERVES_UNTIL)
 
 
 def starting(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
-    """Return when each replica was requested and not yet ready; if it never was, until `until_us`."""
+    """Return the spans in which each replica was requested and not ready; open spans end at `until_us`."""
     found = _spans(changes, STARTS_FROM, STARTS_UNTIL)
-    closed = (Span(one.replica, one.from_us, until_us if one.until_us == OPEN else one.until_us) for one in found)
-    return [one for one in closed if one.until_us > one.from_us]
+    ends = (until_us if span.until_us == NO_END else span.until_us for span in found)
+    return [Span(span.replica, span.from_us, end) for span, end in zip(found, ends, strict=True) if end > span.from_us]
 
 
 def started_us(changes: Iterable[ReplicaChanged]) -> list[int]:
-    """Return how long each replica took from its request until it was ready, of those that became ready."""
+    """Return the start-up time of each replica that became ready, µs, from its request."""
     requested: dict[str, int] = {}
     took = []
-    for one in sorted(changes, key=lambda change: change.at_us):
-        if one.change in STARTS_FROM:
-            requested[one.replica] = one.at_us
-        elif one.change in STARTS_UNTIL and one.replica in requested:
-            since = requested.pop(one.replica)
-            took += [one.at_us - since] if one.change in SERVES_FROM else []
+    for entry in sorted(changes, key=lambda change: change.at_us):
+        if entry.change in STARTS_FROM:
+            requested[entry.replica] = entry.at_us
+        elif entry.change in STARTS_UNTIL and entry.replica in requested:
+            since = requested.pop(entry.replica)
+            took += [entry.at_us - since] if entry.change in SERVES_FROM else []
     return took
 
 
 def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float:
-    """Return ∫ replicas dt / 60 over [from_us, until_us), in minutes. Exact: whole microseconds are summed."""
+    """Return ∫ replicas dt over [from_us, until_us), in minutes. Exact, because integer microseconds are summed."""
     lengths = (min(span.until_us, until_us) - max(span.from_us, from_us) for span in spans)
     return sum(max(0, length_us) for length_us in lengths) / (60 * MICROSECONDS)
 
@@ -86,16 +86,16 @@ def count_each_second(spans: Sequence[Span], started_us: int, seconds: int) -> t
 
 
 def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) -> tuple[int | None, ...]:
-    """Return the group's lag (events) at the last tick of each second; None where no tick could see it."""
-    saw = [((tick.at_us - started_us) // MICROSECONDS, tick.partitions) for tick in ticks if tick.partitions]
-    seen = {second: sum(partition.lag for partition in partitions) for second, partitions in saw}
-    return tuple(seen.get(second) for second in range(seconds))
+    """Return the lag of the group (events) at the last tick of each second; None if no tick observed it."""
+    lags = [((tick.at_us - started_us) // MICROSECONDS, tick.partitions) for tick in ticks if tick.partitions]
+    lag_at = {second: sum(partition.lag for partition in partitions) for second, partitions in lags}
+    return tuple(lag_at.get(second) for second in range(seconds))
 
 
 def decisions(journal: Journal, started_us: int) -> tuple[PlanDecision, ...]:
-    """Return every plan, with its time since the start of the run and what was weighed at its tick."""
+    """Return the plans, with their times since the start of the run and the alternatives of their ticks."""
 
-    def weighed(plan: PlanWritten) -> tuple[PlanAlternative, ...]:
+    def alternatives_of(plan: PlanWritten) -> tuple[PlanAlternative, ...]:
         newest = bisect_right(journal.ticks, plan.at_us, key=lambda tick: tick.at_us) - 1
         known = newest >= 0 and journal.ticks[newest].reason == plan.reason
         return journal.ticks[newest].alternatives if known else ()
@@ -105,23 +105,23 @@ def decisions(journal: Journal, started_us: int) -> tuple[PlanDecision, ...]:
             at_s=(plan.at_us - started_us) / MICROSECONDS,
             **{name: getattr(plan, name) for name in ("epoch", "action", "moved", "reason")},
             replicas=len(plan.replicas),
-            alternatives=weighed(plan),
+            alternatives=alternatives_of(plan),
         )
         for plan in journal.plans
     )
 
 
 def failures(changes: Iterable[ReplicaChanged], started_us: int) -> tuple[Failure, ...]:
-    """Return what went wrong with replicas."""
+    """Return the deaths and failed starts of replicas."""
     return tuple(
         Failure(
-            at_s=(one.at_us - started_us) / MICROSECONDS,
-            replica=one.replica,
-            change=one.change.value,
-            detail=one.detail,
+            at_s=(entry.at_us - started_us) / MICROSECONDS,
+            replica=entry.replica,
+            change=entry.change.value,
+            detail=entry.detail,
         )
-        for one in changes
-        if one.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}
+        for entry in changes
+        if entry.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}
     )
 
 
@@ -135,4 +135,4 @@ def _spans(
             since.setdefault(change.replica, change.at_us)
         elif change.change in end and change.replica in since:
             closed.append(Span(change.replica, since.pop(change.replica), change.at_us))
-    return closed + [Span(replica, from_us, OPEN) for replica, from_us in since.items()]
+    return closed + [Span(replica, from_us, NO_END) for replica, from_us in since.items()]

@@ -1,4 +1,4 @@
-"""Whether every order had its effects once, and what must not be in a run: lost, repeated or overtaken events."""
+"""Check that each order had each effect once, and count lost, repeated and reordered events."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ import numpy as np
 
 from report.percentiles import SPANS, spans
 from report.result import Effects, Integrity, TopicRecords
-from report.stored import COLUMN_OF, COUNTED, CUSTOMER_COLUMN, PLACED
+from report.stored import COLUMN_OF, CUSTOMER_COLUMN, LOCATION_COLUMNS, SETTLED_COUNT
 from report.table import NONE, Groups, Ints, Mask, Rows, Table, before, begins, coalesce, running_max
-from report.terms import TIMES
-from report.wording import several
+from report.terms import TIME_COLUMNS
+from report.wording import plural
 
-SKEWED: Final = "skewed_"
+SKEW_PREFIX: Final = "skewed_"
 
 
 def totals(rows: Rows, *, pipeline: bool, now_us: int) -> dict[str, int]:
-    """Return counts over all events: dead letters, effects, records of each topic, times that cannot be.
+    """Return counts over all events: dead letters, effects, records of each topic, and impossible times.
 
-    now_us: when the report is made; later times cannot be.
+    now_us: time of the report; later times are impossible.
     """
     found: Counter[str] = Counter()
     for counts in rows.pieces(partial(_totals, pipeline=pipeline, now_us=now_us)):
@@ -31,14 +31,14 @@ def totals(rows: Rows, *, pipeline: bool, now_us: int) -> dict[str, int]:
 def _totals(events: Table, *, pipeline: bool, now_us: int) -> dict[str, int]:
     counts = (events["done_us"] != NONE) | (events["dead_letters"] <= 0)
     complete, doubled = _effects(events, pipeline=pipeline)
-    latest_us = np.maximum.reduce([events[name] for name in TIMES])
+    latest_us = np.maximum.reduce([events[name] for name in TIME_COLUMNS])
     found = {
         "dead_letters": events["dead_letters"].sum(),
         "exactly_once": (counts & ~doubled & complete).sum(),
         "doubled": (counts & doubled).sum(),
         "future": (latest_us > now_us).sum(),
     }
-    found |= {SKEWED + name: ((span < 0) & (span != NONE)).sum() for name, span in spans(events).items()}
+    found |= {SKEW_PREFIX + name: ((span < 0) & (span != NONE)).sum() for name, span in spans(events).items()}
     for prefix in COLUMN_OF.values():
         records = events[f"{prefix}_records"]
         found[f"{prefix}_records"] = records.sum()
@@ -48,13 +48,13 @@ def _totals(events: Table, *, pipeline: bool, now_us: int) -> dict[str, int]:
 
 
 def effects(counts: Mapping[str, int]) -> Effects:
-    """Return what became of the orders. counts: of `totals`, and events."""
+    """Return the orders by their effects. counts: from `totals`, and events."""
     orders, once, doubled = counts["events"], counts["exactly_once"], counts["doubled"]
     return Effects(orders=orders, exactly_once=once, missing=orders - once - doubled, doubled=doubled)
 
 
 def topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
-    """Return what each topic held that held anything. counts: of `totals`."""
+    """Return the records of each topic that has any. counts: from `totals`."""
     figures = ("records", "duplicates", "differing")
     return tuple(
         TopicRecords(topic=topic.value, **{name: counts[f"{prefix}_{name}"] for name in figures})
@@ -64,26 +64,25 @@ def topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
 
 
 def integrity(rows: Rows, counts: Mapping[str, int], *, lost: int | None, key_order: bool = False) -> Integrity:
-    """Return what is wrong. counts: of `totals`. key_order: whether the events of a customer had to stay in order."""
-    placed = rows.known.issuperset(PLACED)
+    """Return the errors of the run. counts: from `totals`. key_order: whether order by customer is required."""
+    placed = rows.known.issuperset(LOCATION_COLUMNS)
     repeated = sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values())
-    has_customers = placed and CUSTOMER_COLUMN in rows.known
-    by_key = sum(rows.pieces(_overtaking_customers, by=CUSTOMER_COLUMN)) if has_customers else None
+    keyed = placed and CUSTOMER_COLUMN in rows.known
     found: dict[str, Any] = {
         "lost": lost,
-        "duplicates": repeated if COUNTED in rows.known else None,
+        "duplicates": repeated if SETTLED_COUNT in rows.known else None,
         "order_violations_partition": sum(rows.pieces(_overtaking, by="partition")) if placed else None,
-        "order_violations_key": by_key,
-        "clock_skew": {name: counts[SKEWED + name] for name in SPANS if counts[SKEWED + name]},
+        "order_violations_key": sum(rows.pieces(_overtaking_customers, by=CUSTOMER_COLUMN)) if keyed else None,
+        "clock_skew": {name: counts[SKEW_PREFIX + name] for name in SPANS if counts[SKEW_PREFIX + name]},
         "offset_gaps": sum(rows.pieces(_offset_gaps, by="partition")) if placed else None,
         "future": counts["future"],
     }
-    said = found if key_order else found | {"order_violations_key": None}
-    return Integrity(**found, suspect=_suspect(said))
+    checked = found if key_order else found | {"order_violations_key": None}
+    return Integrity(**found, suspect=_suspect(checked))
 
 
 def _effects(events: Table, *, pipeline: bool) -> tuple[Mask, Mask]:
-    """Return whether each event has every effect, and whether it has one twice."""
+    """Return whether each event has all effects, and whether it has one twice."""
     complete, doubled = events["settled_records"] > 0, events["settled_differ"] == 1
     if pipeline:
         shipped, notified, declined = events["shipped_records"], events["notified_records"], events["accepted"] == 0
@@ -98,25 +97,25 @@ def _overtaking(events: Table) -> int:
 
 
 def _overtaking_customers(events: Table) -> int:
-    """Return how many events were done before one of the same customer that came earlier, to any partition.
+    """Return how many events were completed before an earlier event of the same customer, on any partition.
 
-    An event came when it was asked for, but not before those ahead of it in its partition: there offsets tell, and
-    sources need not have equal clocks. Of two that came at once to different partitions neither is the earlier.
+    The arrival of an event is its request time, but not before that of events ahead of it in its partition, because
+    offsets are reliable and the clocks of sources may differ. Simultaneous arrivals on two partitions have no order.
     """
     here, ahead_us = _ahead(events.where(events[CUSTOMER_COLUMN] != NONE), CUSTOMER_COLUMN, "partition")
-    asked_us = coalesce(here["accepted_us"], here["placed_us"], here["intended_us"])
-    came_us = running_max(asked_us, begins(here[CUSTOMER_COLUMN], here["partition"]))
+    requested_us = coalesce(here["accepted_us"], here["placed_us"], here["intended_us"])
+    came_us = running_max(requested_us, begins(here[CUSTOMER_COLUMN], here["partition"]))
     order = np.lexsort([came_us, here[CUSTOMER_COLUMN]])
     customer, done_by_us = here[CUSTOMER_COLUMN][order], here["done_us"][order]
     first = begins(customer)
     before_us = before(running_max(done_by_us, first), first)
-    at_once = Groups(customer, came_us[order])  # of those that came at once, the first knows what came before all
+    at_once = Groups(customer, came_us[order])  # the first of simultaneous arrivals has the earlier ones
     earlier_us = np.maximum(np.repeat(before_us[at_once.starts], at_once.sizes), ahead_us[order])
     return int((done_by_us < earlier_us).sum())
 
 
 def _ahead(events: Table, *line: str) -> tuple[Table, Ints]:
-    """Return the done events in the order of each line, and the latest completion of those ahead of each."""
+    """Return the completed events in the order of each line, and the latest completion ahead of each event."""
     placed = (events["done_us"] != NONE) & (events["offset"] != NONE) & (events["partition"] != NONE)
     here = events.where(placed)
     here = here.where(np.lexsort([here["offset"], *(here[key] for key in reversed(line))]))
@@ -135,12 +134,12 @@ def _suspect(found: Mapping[str, Any]) -> tuple[str, ...]:
     words = {
         "lost": "{} lost",
         "duplicates": "{} repeated",
-        "order_violations_partition": "{} done before an event that lay ahead in the partition",
-        "order_violations_key": "{} done before an earlier one of the same customer",
-        "future": "{} with a time after this report was made",
+        "order_violations_partition": "{} completed before an earlier event of the partition",
+        "order_violations_key": "{} completed before an earlier event of the same customer",
+        "future": "{} with a timestamp after the time of this report",
     }
-    said = [text.format(several(found[name], "event")) for name, text in words.items() if found[name]]
-    skewed = [(several(count, "event"), stage) for stage, count in found["clock_skew"].items()]
-    said += [f"{events} for which {stage} took less than no time" for events, stage in skewed]
+    errors = [text.format(plural(found[name], "event")) for name, text in words.items() if found[name]]
+    skewed = [(plural(count, "event"), stage) for stage, count in found["clock_skew"].items()]
+    errors += [f"{events} with a negative duration of {stage}" for events, stage in skewed]
     gaps = found["offset_gaps"]
-    return (*said, f"{several(gaps, 'offset')} that no event has") if gaps else tuple(said)
+    return (*errors, f"{plural(gaps, 'offset')} without an event") if gaps else tuple(errors)

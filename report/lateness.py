@@ -1,4 +1,4 @@
-"""Why events were late: each late event gets one cause, the first whose rule holds. That of the last holds always."""
+"""Find the cause of each late event: the first cause whose rule holds. The rule of the last cause always holds."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,49 +7,49 @@ from typing import Any, Final
 import numpy as np
 
 from report import table as cols
-from report.causes import Cause, why
+from report.causes import Cause, explain_episode
 from report.history import Journal, Span, starting
-from report.queues import group_stops, overlap, owner_loads, waited
+from report.queues import group_stops, late_events, overlap, owner_loads
 from report.rebalances import Deaths, takeovers
 from report.result import CauseOfLateness, LateEpisode, Tail
-from report.seconds import Shares, in_seconds
+from report.seconds import EventCounts, in_seconds
 from report.table import NONE, Groups, Ints, Mask, Rows, Table
-from report.terms import SECOND_US, Terms, accounted, placed
+from report.terms import SECOND_US, Terms, is_counted, placed
 
-LISTED: Final = 1_000
-"""Most episodes that a report lists: those with most events."""
-APART_US: Final = 2 * SECOND_US
-"""Two late events that were intended further apart belong to two episodes."""
-FIGURES: Final = (
+MAX_EPISODES: Final = 1_000
+"""Most episodes that a report lists: those with the most events."""
+MAX_EPISODE_GAP_US: Final = 2 * SECOND_US
+"""Late events that are scheduled further apart belong to two episodes."""
+WORST_EVENT_COLUMNS: Final = (
     "latency_us", "intended_us", "placed_us", "accepted_us", "handed_us", "received_us", "start_us", "service_us",
     "left_us", "came_us", "since_us", "slowed_us", "stop_us", "load", "over_from", "old",
 )  # fmt: skip
-"""Columns of an episode's worst event that its sentence is made from."""
-EXPLAINED: Final = ("partition", "replica", "epoch", "offset", "done_us", "cause", *FIGURES)
-MOST_EXPLAINED: Final = 1_000_000
-"""Of more late events each so many-th, by order of completion, is explained."""
-HANDED_OVER, DEAD = 1, 2  # how a partition changed hands
+"""Columns of the worst event of an episode, for `explain_episode`."""
+EXPLAINED_COLUMNS: Final = ("partition", "replica", "epoch", "offset", "done_us", "cause", *WORST_EVENT_COLUMNS)
+MAX_EXPLAINED: Final = 1_000_000
+"""Most late events that get a cause; of more, every n-th in order of completion."""
+HANDED_OVER, DEAD = 1, 2  # kinds of takeover; 0: none
 
 
 def explain(
-    rows: Rows, owners: Table, arrived: Table, terms: Terms, journal: Journal, *, deaths: Deaths, shares: Shares
+    rows: Rows, owners: Table, arrived: Table, terms: Terms, journal: Journal, *, deaths: Deaths, totals: EventCounts
 ) -> Tail:
-    """Return why events were late. owners, arrived: of `rebalances.stays` and `seconds.owned`."""
-    number = shares.events - shares.in_sla
+    """Return the causes of late events. owners: from `rebalances.stays`; arrived: from `seconds.owned_arrivals`."""
+    number = totals.events - totals.in_sla
     if not number:
         return Tail(late=0, causes=(), episodes=())
     starts = starting(journal.changes, terms.started_us + terms.shown_s * SECOND_US)
     moments = [entry.at_us for entry in journal.changes] + [plan.at_us for plan in journal.plans]
-    every = max(1, -(-number // MOST_EXPLAINED))
-    late = waited(rows, owners, terms)
+    every = max(1, -(-number // MAX_EXPLAINED))
+    late = late_events(rows, owners, terms)
     late = late.where(np.lexsort([late["offset"], late["partition"], late["done_us"]])[::every])
     late = late.plus(takeover=_kinds(owners, deaths)[late["stay"]], **owner_loads(arrived, late, terms))
     stops = group_stops(rows, terms, moments) if moments else []
-    found = attributed(late, terms, stops, starts).only(*EXPLAINED)
-    if shares.lost:
+    found = assign_causes(late, terms, stops, starts).only(*EXPLAINED_COLUMNS)
+    if totals.lost:
         died_us = max((at_us for times in deaths.times.values() for at_us in times), default=NONE)
-        lost = rows.pieces(partial(never_done, died_us=died_us, pipeline=terms.pipeline))
-        found = cols.joined([found, *lost], *EXPLAINED)
+        lost = rows.pieces(partial(lost_events, died_us=died_us, pipeline=terms.pipeline))
+        found = cols.concat([found, *lost], *EXPLAINED_COLUMNS)
     largest, left_out = episodes(found, terms, starts)
     return Tail(
         late=number,
@@ -62,35 +62,34 @@ def explain(
 
 
 def _kinds(owners: Table, deaths: Deaths) -> Ints:
-    """Return how its partition came to each stay's replica, by number; last: 0 for number -1."""
-    kinds = np.zeros(int(owners["stay"].max(initial=-1)) + 2, np.int64)
-    for one in takeovers(owners):
-        if one.late:
-            kinds[one.stay] = DEAD if deaths.by_death(one) else HANDED_OVER
+    kinds = np.zeros(int(owners["stay"].max(initial=-1)) + 2, np.int64)  # by stay; the last is for stay -1
+    for takeover in takeovers(owners):
+        if takeover.late:
+            kinds[takeover.stay] = DEAD if deaths.caused_by_death(takeover) else HANDED_OVER
     return kinds
 
 
-def attributed(late: Table, terms: Terms, stops: Sequence[tuple[int, int]], starts: Sequence[Span]) -> Table:
-    """Return `late` with `cause`, `latency_us`, `slowed_us` (cost of slow services) and `stop_us` (standstills it met).
+def assign_causes(late: Table, terms: Terms, stops: Sequence[tuple[int, int]], starts: Sequence[Span]) -> Table:
+    """Return `late` with `cause`, `latency_us`, `slowed_us` (delay by slow services) and `stop_us` (in standstills).
 
-    late: late events with the columns of `queues.waited`, `takeover` (how its partition changed hands), and load,
-    over_from of its owner. stops: standstills of the whole group. starts: when some replica was not ready yet.
+    late: from `queues.late_events` with the columns takeover (how the partition changed hands), load and over_from.
+    stops: standstills of the group. starts: spans from the request of a replica until it was ready.
     """
 
     def in_time(done_us: Ints) -> Mask:
         return np.asarray((done_us != NONE) & (done_us - late["intended_us"] <= terms.target_us))
 
-    unready = [(one.from_us, one.until_us) for one in starts]
+    unready = [(span.from_us, span.until_us) for span in starts]
     done_us, stop_us = late["done_us"], overlap(stops, late["since_us"], late["start_us"])
     late_by_us = np.maximum(cols.minus(late["placed_us"], late["intended_us"]), 0)
     sending_us = cols.minus(late["accepted_us"], late["placed_us"])
-    sending_us = np.where(sending_us == NONE, 0, np.maximum(sending_us - terms.usual.sending_us, 0))
+    sending_us = np.where(sending_us == NONE, 0, np.maximum(sending_us - terms.typical.sending_us, 0))
     unpaused, unstalled = in_time(late["unpaused_us"]), in_time(late["unstalled_us"])
     pause_us = cols.minus(late["came_us"], late["left_us"])
     in_stop = (pause_us != NONE) & (overlap(stops, late["left_us"], late["came_us"]) * 2 >= pause_us)
     dead, handover = ((late["takeover"] == kind) & unpaused for kind in (DEAD, HANDED_OVER))
     stopped = (unstalled & (stop_us > 0)) | (unpaused & in_stop)
-    recent = late["since_us"] >= late["handed_us"] - max(SECOND_US, terms.target_us)  # busy for no longer than a burst
+    recent = late["since_us"] >= late["handed_us"] - max(SECOND_US, terms.target_us)  # not busy for longer than a burst
     rules = {
         Cause.GENERATOR: in_time(done_us - late_by_us),
         Cause.UPSTREAM: in_time(done_us - sending_us) | (unstalled & ~(dead | stopped | handover)),
@@ -107,38 +106,39 @@ def attributed(late: Table, terms: Terms, stops: Sequence[tuple[int, int]], star
     return late.plus(cause=cause, latency_us=latency_us, slowed_us=slowed_us, stop_us=stop_us)
 
 
-def never_done(events: Table, *, died_us: int, pipeline: bool) -> Table:
-    """Return the events that were never done, with `cause`. died_us: when the last replica died; NONE: none did.
+def lost_events(events: Table, *, died_us: int, pipeline: bool) -> Table:
+    """Return the events that were never completed, with `cause`. died_us: last death of a replica; NONE: no death.
 
-    Upstream when it never reached Payment's topic; replica-dead when a replica died after it had been handed over;
-    overloaded otherwise: no replica served it.
+    upstream: the event never reached Payment's topic. replica-dead: a replica died after the event was placed.
+    overloaded: all others.
     """
-    lost = placed(events.where((events["done_us"] == NONE) & accounted(events)))
+    lost = placed(events.where((events["done_us"] == NONE) & is_counted(events)))
     reached = (lost["requested_records"] > 0) | (not pipeline)
     died = cols.coalesce(lost["placed_us"], lost["intended_us"]) <= died_us
     dead, overloaded, upstream = map(list(Cause).index, (Cause.REPLICA_DEAD, Cause.OVERLOADED, Cause.UPSTREAM))
     cause = np.where(reached, np.where(died, dead, overloaded), upstream)
-    columns = dict.fromkeys(FIGURES, np.full(len(cause), NONE)) | {"old": np.full(len(cause), -1), "cause": cause}
+    columns = dict.fromkeys(WORST_EVENT_COLUMNS, np.full(len(cause), NONE)) | {"cause": cause}
+    columns["old"] = np.full(len(cause), -1)
     columns |= {name: lost[name] for name in ("intended_us", "placed_us", "accepted_us", "received_us")}
-    return lost.plus(**columns).only(*EXPLAINED)
+    return lost.plus(**columns).only(*EXPLAINED_COLUMNS)
 
 
 def episodes(late: Table, terms: Terms, starts: Sequence[Span]) -> tuple[tuple[LateEpisode, ...], int]:
-    """Return late events of one cause that follow each other on one partition, by time, and how many are left out."""
+    """Return the largest late-event episodes, by time, and the number of the others."""
     late = late.where(np.lexsort([late[name] for name in ("done_us", "offset", "intended_us", "cause", "partition")]))
-    apart = np.diff(late["intended_us"], prepend=late["intended_us"][:1]) > APART_US
+    apart = np.diff(late["intended_us"], prepend=late["intended_us"][:1]) > MAX_EPISODE_GAP_US
     number = np.cumsum(cols.begins(late["partition"], late["cause"], late["replica"], late["epoch"]) | apart)
     each = Groups(number)
-    ranked = np.lexsort([*(late[name] for name in reversed(FIGURES)), number])
+    ranked = np.lexsort([*(late[name] for name in reversed(WORST_EVENT_COLUMNS)), number])
     first, worst = each.starts, ranked[each.starts + each.sizes - 1]
     begin_us, until_us = late["intended_us"][first], each.max(late["intended_us"])
     by_size = np.lexsort([late["cause"][first], late["partition"][first], begin_us, -each.sizes])
     found = []
-    for row in by_size[:LISTED].tolist():
+    for row in by_size[:MAX_EPISODES].tolist():
         place = {name: int(late[name][first[row]]) for name in ("partition", "epoch")}
         where: dict[str, Any] = {name: None if value < 0 else value for name, value in place.items()}
         where["replica"] = late.name(late["replica"][first[row]])
-        values = {name: int(late[name][worst[row]]) for name in FIGURES}
+        values = {name: int(late[name][worst[row]]) for name in WORST_EVENT_COLUMNS}
         figures = {name: None if value == NONE else value for name, value in values.items()}
         cause = list(Cause)[late["cause"][first[row]]]
         found.append(
@@ -149,11 +149,11 @@ def episodes(late: Table, terms: Terms, starts: Sequence[Span]) -> tuple[tuple[L
                 until_s=(int(until_us[row]) - terms.started_us) / 1e6,
                 events=int(each.sizes[row]),
                 worst_s=in_seconds(values["latency_us"]),
-                why=why(cause, {**figures, **where, "old": late.name(values["old"])}, terms, starts),
+                why=explain_episode(cause, {**figures, **where, "old": late.name(values["old"])}, terms, starts),
             )
         )
-    found.sort(key=lambda one: (one.from_s, -1 if one.partition is None else one.partition, one.cause))
-    return tuple(found), max(0, len(each.sizes) - LISTED)
+    found.sort(key=lambda each: (each.from_s, -1 if each.partition is None else each.partition, each.cause))
+    return tuple(found), max(0, len(each.sizes) - MAX_EPISODES)
 
 
 def _causes(late: Table) -> tuple[CauseOfLateness, ...]:
@@ -163,7 +163,7 @@ def _causes(late: Table) -> tuple[CauseOfLateness, ...]:
         CauseOfLateness(cause=list(Cause)[number].value, events=events, share=events / total, worst_s=in_seconds(us))
         for number, events, us in rows
     ]
-    return tuple(sorted(found, key=lambda one: (-one.events, one.cause)))
+    return tuple(sorted(found, key=lambda cause: (-cause.events, cause.cause)))
 
 
 def _by_second(late: Table, terms: Terms) -> dict[str, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""What a run is measured by, of simulated and of live ones alike, and how sure figures over several runs are.
+"""Measures of live and simulated runs, and confidence intervals over several runs.
 
 Times are integer microseconds, so that equal runs give equal digits.
 """
@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 RESAMPLES: Final = 10_000
-ENDS: Final = (0.025, 0.975)
-"""Quantiles of the draws between which the interval lies."""
+INTERVAL_QUANTILES: Final = (0.025, 0.975)
+"""Quantiles of the resampled means that bound a 95 % interval."""
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 MINUTE_US: Final = 60_000_000
 
 
 def nearest_rank(total: int, percentile: float) -> int:
-    """Return which of `total` sorted values is the percentile, counted from 1.
+    """Return the rank of the percentile among `total` sorted values, counted from 1: ⌈percentile·total⌉.
 
-    It is the smallest rank with at least percentile·total values at or below it. The percentile is taken as the decimal
-    it is written as: 0.999 of 1000 values is rank 999, although 0.999 · 1000 may exceed 999 in binary.
+    The percentile is read as a decimal: 0.999 of 1000 values is rank 999, although 0.999 · 1000 may exceed 999 in
+    binary. Raises ValueError without values, or unless 0 < percentile ≤ 1.
     """
     if total < 1 or not 0 < percentile <= 1:
         raise ValueError(f"no percentile {percentile} of {total} values: needs 0 < percentile ≤ 1 and a value")
@@ -32,13 +32,13 @@ def nearest_rank(total: int, percentile: float) -> int:
 
 
 def percentile_us(latency_us: IntArray, percentile: float) -> int:
-    """Return the nearest-rank percentile, one of the values given. Raises ValueError where there is none."""
+    """Return the nearest-rank percentile, which is one of the values. Raises ValueError without values."""
     rank = nearest_rank(len(latency_us), percentile)
     return int(np.partition(latency_us, rank - 1)[rank - 1])
 
 
 def in_sla_share(latency_us: IntArray, latency_target_s: float, lost: int = 0) -> float:
-    """Return the share of events within W (≤). `lost` events were never completed: they are late. 1.0 of no events."""
+    """Return the share of events within W (≤); 1.0 without events. `lost` events were never completed and are late."""
     total = len(latency_us) + lost
     within = int(np.count_nonzero(latency_us <= round(latency_target_s * 1e6)))
     return within / total if total else 1.0
@@ -47,8 +47,8 @@ def in_sla_share(latency_us: IntArray, latency_target_s: float, lost: int = 0) -
 def replica_minutes(changes: Sequence[tuple[int, float]], started_us: int, duration_s: float) -> float:
     """Return ∫ requested replicas dt / 60 over [0, duration_s) of the workload.
 
-    changes: (µs since the epoch, replicas requested from then on), in order of time; those before the start say what
-    holds at the start.
+    changes: (µs since the epoch, replicas requested from then on), by time; the last one before the start applies at
+    the start.
     """
     ended_us = started_us + round(duration_s * 1e6)
     area_us, at_us, replicas = 0.0, started_us, 0.0
@@ -66,26 +66,23 @@ def packing_replica_minutes(counts: IntArray, *, service_rate: float, latency_ta
 
 
 def per_second_packing(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> IntArray:
-    """Return how many replicas each second's own events need at least: the larger of what all need and the largest.
+    """Return the fewest replicas that hold the events of each second: max(1, ⌈Σ min(n, c) / c⌉) over partitions.
 
-    With bursts and W ≤ 1 s a replica holds c = μ·W events of a second, else c = μ. All need ⌈Σ min(n, c) / c⌉; the
-    largest partition needs one, however large it is, for nobody can share it. Nothing is lost to start-up, handover or
-    hysteresis. counts: events, shape (seconds, partitions). service_rate: μ in events/s.
+    The capacity c of a replica is μ·W events with bursts and W ≤ 1 s, else μ. A partition counts at most c, because
+    replicas cannot share it. Start-up, handover and hysteresis cost nothing. counts: events, shape (seconds,
+    partitions). service_rate: μ in events/s.
     """
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
     return bins(np.minimum(counts, capacity).sum(axis=1, dtype=np.int64), capacity)
 
 
-def bins(held: IntArray, capacity: int) -> IntArray:
-    """Return the bins of each second. held: Σ min(n, c) over its partitions. capacity: c."""
-    return np.maximum(1, -(-held // capacity))
+def bins(events: IntArray, capacity: int) -> IntArray:
+    """Return the bins of each second, at least 1. events: Σ min(n, c) over its partitions. capacity: c."""
+    return np.maximum(1, -(-events // capacity))
 
 
 def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) -> int:
-    """Return the events of one second that a bin of the per-second packing holds; see `per_second_packing`.
-
-    Raises ValueError where that is not a single one.
-    """
+    """Return the capacity c of `per_second_packing`, in events. Raises ValueError if it is below 1."""
     capacity = floor(service_rate * (latency_target_s if bursts and latency_target_s <= 1 else 1.0) + 1e-9)
     if capacity < 1:
         raise ValueError(f"μ = {service_rate} events/s and W = {latency_target_s} s leave no room for one event")
@@ -93,7 +90,7 @@ def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) 
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A mean and where it may lie. One value, or equal ones, have no width: their spread is not known."""
+    """A mean with its confidence interval. The width is 0 for a single value and for equal values."""
 
     mean: float
     low: float
@@ -101,23 +98,23 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 class PairedDifference(Interval, frozen=True):
-    """Mean of paired differences, one's own minus the reference on the same seed."""
+    """Mean of paired differences: own value minus that of the reference with the same seed."""
 
     distinguishable: bool
-    """The interval leaves 0 out; where it does not, the two may be equal."""
+    """Whether the interval excludes 0."""
 
 
 def bootstrap_interval(values: Sequence[float]) -> Interval:
-    """Return the mean with its percentile-bootstrap interval: seeded, so equal values give equal intervals.
+    """Return the mean with its 95 % percentile-bootstrap interval. It is seeded: equal values give equal intervals.
 
-    With twenty normally distributed values it covers the true mean in 93 % of cases where 95 % are asked for.
-    Raises ValueError for no value, NaN or infinity.
+    For twenty normally distributed values it covers the true mean in 93 % of cases. Raises ValueError without values,
+    and for NaN or infinity.
     """
     return Interval(*_bounds(_finite(values)))
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
-    """Return the mean of a[i] − b[i] with its interval. Pairs share a seed, so what both suffer cancels out.
+    """Return the mean of a[i] − b[i] with its interval. Pairs share a seed, so that common effects cancel out.
 
     Raises ValueError for different numbers of values, and as `bootstrap_interval` does.
     """
@@ -128,34 +125,34 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifferenc
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the indices of the points (benefit, cost) that no other beats, by growing cost.
+    """Return the indices of the points (benefit, cost) on the Pareto front, by increasing cost.
 
-    Beaten is who has another with at least its benefit at no more cost, and better in one of them. Equal points stand
-    together. Raises ValueError for NaN.
+    A point is off the front if another has at least its benefit at no more cost, and is better in one of them. Of equal
+    points, all are returned. Raises ValueError for NaN.
     """
     if any(value != value for point in points for value in point):  # noqa: PLR0124  NaN differs from itself
         raise ValueError("a point is not a number")
-    order = sorted(range(len(points)), key=lambda one: (points[one][1], -points[one][0]))
+    order = sorted(range(len(points)), key=lambda index: (points[index][1], -points[index][0]))
     front: list[int] = []
-    for one in order:
-        if not front or points[one][0] > points[front[-1]][0] or points[one] == points[front[-1]]:
-            front.append(one)
+    for index in order:
+        if not front or points[index][0] > points[front[-1]][0] or points[index] == points[front[-1]]:
+            front.append(index)
     return front
 
 
 def _bounds(values: Floats) -> tuple[float, float, float]:
     if (values == values[0]).all():
-        value = float(values[0])  # without the rounding of a sum, so that equal runs differ by exactly 0
+        value = float(values[0])  # not summed: rounding would make equal runs differ
         return value, value, value
     chosen = np.random.default_rng(1).integers(0, len(values), (RESAMPLES, len(values)))
-    low, high = np.quantile(values[chosen].mean(axis=1), ENDS)
+    low, high = np.quantile(values[chosen].mean(axis=1), INTERVAL_QUANTILES)
     return float(values.mean()), float(low), float(high)
 
 
 def _finite(values: Sequence[float]) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array):
-        raise ValueError("there is no mean of no value")
+        raise ValueError("no values: the mean is undefined")
     if not np.isfinite(array).all():
         raise ValueError(f"{array[~np.isfinite(array)][0]} is not a value that can be averaged")
     return array

@@ -1,4 +1,4 @@
-"""Event rows → exact percentiles: of every stage, by partition, replica and plan epoch, and the whole distribution."""
+"""Exact percentiles: of each stage, by partition, replica and plan epoch, and the latency distribution."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from report.result import STAGES, Breakdown, Breakdowns, Distribution, Stage
-from report.seconds import PARTS_PER_MILLION, ranked
-from report.table import NONE, Groups, Ints, Rows, Table, coalesce, joined, minus, nearest_rank
+from report.seconds import PARTS_PER_MILLION, ranks_by_key
+from report.table import NONE, Groups, Ints, Rows, Table, coalesce, concat, minus, nearest_rank
 from report.terms import latency
 
 BUCKETS_PER_DECADE: Final = 50
@@ -23,14 +23,14 @@ SPANS: Final = {
     "notifying": ("sent_us", "notified_us"),
     "end-to-end": ("intended_us", "notified_us"),
 }
-"""Measure → the two steps between which it lies. `handed_us`: accepted, or placed in payment-only runs;
-`sent_us`: shipped, or done where nothing is shipped."""
-UNKNOWN: Final = "unknown"
-SHOWN: Final = ("p50", "p99", "p999", "max")
+"""Measure → its first and last step. `handed_us`: accepted, or placed in payment-only runs. `sent_us`: shipped, or done
+if nothing is shipped."""
+UNKNOWN_NAME: Final = "unknown"
+BREAKDOWN_RANKS: Final = ("p50", "p99", "p999", "max")
 
 
 def spans(events: Table) -> dict[str, Ints]:
-    """Return measure → how long it took an event, µs; NONE where the event has not both ends."""
+    """Return measure → duration for each event, µs; NONE if a step is missing."""
     ends = {
         "handed_us": coalesce(events["accepted_us"], events["placed_us"]),
         "sent_us": coalesce(events["shipped_us"], events["done_us"]),
@@ -39,8 +39,8 @@ def spans(events: Table) -> dict[str, Ints]:
     return {name: minus(each[end], each[begin]) for name, (begin, end) in SPANS.items()}
 
 
-class Counted:
-    """Distinct values, in order, and how many values there are up to each: what an exact percentile needs."""
+class ValueCounts:
+    """Sorted distinct values with cumulative counts, for exact percentiles."""
 
     def __init__(self, values: Ints, equal: Ints) -> None:
         self.values, place = np.unique(values, return_inverse=True)
@@ -50,18 +50,18 @@ class Counted:
         self.number = int(self.upto[-1]) if len(self.upto) else 0
 
     def rank(self, name: str) -> float | None:
-        """Return a percentile of µs in seconds, nearest rank: the smallest value with ⌈q·n⌉ at or below it."""
+        """Return a nearest-rank percentile (a key of PARTS_PER_MILLION) in seconds; None without values."""
         if not self.number:
             return None
         place = nearest_rank(self.upto[-1:], PARTS_PER_MILLION[name])
         return int(self.values[np.searchsorted(self.upto, place)][0]) / 1e6
 
 
-def measured(rows: Rows) -> dict[str, Counted]:
-    """Return measure (of SPANS) → its values."""
+def measure_spans(rows: Rows) -> dict[str, ValueCounts]:
+    """Return measure → its values, for all SPANS."""
     found = rows.pieces(_counted)
     return {
-        name: Counted(*(np.concatenate(parts) for parts in zip(*(one[name] for one in found), strict=True)))
+        name: ValueCounts(*(np.concatenate(parts) for parts in zip(*(piece[name] for piece in found), strict=True)))
         for name in SPANS
     }
 
@@ -70,8 +70,8 @@ def _counted(events: Table) -> dict[str, tuple[Ints, Ints]]:
     return {name: np.unique(span[span != NONE], return_counts=True) for name, span in spans(events).items()}
 
 
-def stages(found: Mapping[str, Counted]) -> tuple[Stage, ...]:
-    """Return the stages that some event passed. found: of `measured`."""
+def stages(found: Mapping[str, ValueCounts]) -> tuple[Stage, ...]:
+    """Return the stages that at least one event passed. found: from `measure_spans`."""
     return tuple(
         Stage(stage=name, events=of.number, **{f"{rank}_s": of.rank(rank) for rank in PARTS_PER_MILLION})
         for name, of in ((name, found[name]) for name in STAGES)
@@ -79,8 +79,8 @@ def stages(found: Mapping[str, Counted]) -> tuple[Stage, ...]:
     )
 
 
-def distribution(latencies: Counted, total: int) -> Distribution:
-    """Return the share of `total` events done within each of a row of latencies, 50 to a decade."""
+def distribution(latencies: ValueCounts, total: int) -> Distribution:
+    """Return the latency distribution, with BUCKETS_PER_DECADE latencies per decade, as shares of `total`."""
     bucket = np.ceil(np.log10(np.maximum(latencies.values, 1)) * BUCKETS_PER_DECADE)
     last = np.append(np.flatnonzero(np.diff(bucket)), len(bucket) - 1) if len(bucket) else np.empty(0, np.int64)
     return Distribution(
@@ -90,7 +90,7 @@ def distribution(latencies: Counted, total: int) -> Distribution:
 
 
 def breakdowns(rows: Rows, cells: Table) -> Breakdowns:
-    """Return the SLA stage by partition, replica and plan epoch. cells: of `seconds.cells`, which count late events."""
+    """Return the SLA stage by partition, replica and plan epoch. cells: from `seconds.cells`, for late events."""
     return Breakdowns(
         partitions=_by(rows, cells, "partition"), replicas=_by(rows, cells, "replica"), epochs=_by(rows, cells, "epoch")
     )
@@ -101,22 +101,23 @@ def _by(rows: Rows, cells: Table, key: str) -> tuple[Breakdown, ...]:
         return table.name(number) if key == "replica" else None if number < 0 else number
 
     late = Groups(cells[key])
-    late_of = dict(zip((name_of(cells, one) for one in late.keys[0].tolist()), late.sum(cells["late"]), strict=True))
-    found = joined(rows.pieces(partial(_ranks, key=key), by=key), key, "events", *SHOWN)
+    names = (name_of(cells, number) for number in late.keys[0].tolist())
+    late_of = dict(zip(names, late.sum(cells["late"]), strict=True))
+    found = concat(rows.pieces(partial(_ranks, key=key), by=key), key, "events", *BREAKDOWN_RANKS)
     named = [(name_of(found, number), row) for row, number in enumerate(found[key].tolist())]
     return tuple(
         Breakdown(
-            name=UNKNOWN if name is None else str(name),
+            name=UNKNOWN_NAME if name is None else str(name),
             events=int(found["events"][row]),
             late=int(late_of[name]),
-            **{f"{rank}_s": int(found[rank][row]) / 1e6 for rank in SHOWN},
+            **{f"{rank}_s": int(found[rank][row]) / 1e6 for rank in BREAKDOWN_RANKS},
         )
-        for name, row in sorted(named, key=lambda one: (one[0] is None, len(str(one[0])), str(one[0])))
+        for name, row in sorted(named, key=lambda pair: (pair[0] is None, len(str(pair[0])), str(pair[0])))
     )
 
 
 def _ranks(events: Table, key: str) -> Table:
     latency_us = latency(events)
     known = latency_us != NONE
-    of, ranks = ranked(events[key][known], latency_us[known], SHOWN)
+    of, ranks = ranks_by_key(events[key][known], latency_us[known], BREAKDOWN_RANKS)
     return Table({key: of, "events": np.unique(events[key][known], return_counts=True)[1], **ranks}, events.names)

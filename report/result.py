@@ -1,7 +1,7 @@
-"""The numbers of one run: result.json, the one record that reports, comparisons and later readers rely on.
+"""All figures of one run: result.json, which reports, comparisons and notebooks read.
 
-Names and definitions are those of measuring: lengths of time are seconds, shares lie between 0 and 1, percentiles are
-nearest-rank. A number that cannot be known (nothing completed, no journal) is null, never zero.
+Durations are in seconds, shares lie between 0 and 1, percentiles are nearest-rank. A figure that cannot be known
+(nothing completed, no journal) is null, never zero.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from report import replace_file
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
 EPISODE_JSON_KEYS: Final = {"episodes": "spells", "episodes_left_out": "spells_left_out"}
-"""Field → its name in result.json, which readers rely on."""
+"""Field → its key in result.json."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ STAGES: Final[dict[str, str]] = {
     "notifying": "shipped (declined: done) → notified",
     "end-to-end": "intended → notified",
 }
-"""Stage → what it spans. Payment-only runs have `sla`, `queueing` (from placed) and `serving`."""
+"""Stage → its begin and end. Payment-only runs have `sla`, `queueing` (from placed) and `serving`."""
 
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +66,9 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
     """Orders by their effects: orders = exactly_once + missing + doubled.
 
     An accepted order must be settled, shipped and notified; a declined one settled and notified. Payments settled
-    twice are one effect when all records agree. An effect is *doubled* when two records of shipments.scheduled or of
-    notifications.sent carry the same order, when payments disagree, or when a declined order was shipped. *missing*:
-    some effect never came. Refused orders (dead letters) are not orders here. Payment-only runs: settled alone counts.
+    twice are one effect if all records agree. An effect is *doubled* if two records of shipments.scheduled or of
+    notifications.sent carry the same order, if payments disagree, or if a declined order was shipped. *missing*:
+    orders that lack an effect. Refused orders (dead letters) do not count. Payment-only runs: only settled counts.
     """
 
     orders: int
@@ -78,7 +78,7 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry for each second of the run. Latencies belong to the second of the scheduled time."""
+    """One entry for each second of the run. A latency belongs to the second in which its event was scheduled."""
 
     arrivals: tuple[int, ...]
     """Events scheduled in this second."""
@@ -88,16 +88,16 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     p99_s: tuple[float | None, ...]
     max_s: tuple[float | None, ...]
     requested_replicas: tuple[int | None, ...]
-    """At the beginning of the second."""
+    """Replicas at the beginning of the second."""
     ready_replicas: tuple[int | None, ...]
     lag: tuple[int | None, ...]
-    """Events, at the last tick of the second."""
+    """Unserved events in the topic, at the last tick of the second."""
     packing_replicas: tuple[int | None, ...] = ()
     """Replicas of the per-second packing; empty if unknown."""
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """Latency distribution: share[i] of all events have at most the latency latency_s[i]."""
+    """Latency distribution: the share share[i] of all events has a latency of at most latency_s[i]."""
 
     share: tuple[float, ...]
     latency_s: tuple[float, ...]
@@ -119,7 +119,7 @@ class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A replica died, or could not be started."""
+    """A replica that died or could not be started."""
 
     at_s: float
     replica: str
@@ -169,7 +169,7 @@ class CauseOfLateness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive late events of one cause on one partition. All episodes together have every late event."""
+    """Consecutive late events of one cause on one partition. Each late event belongs to one episode."""
 
     cause: str
     partition: int | None
@@ -192,7 +192,7 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODE_JSON_KEYS):
     late: int
     """Events over the latency target or never completed."""
     explained: int | None = None
-    """Size of the sample that has causes, if there are more than a million late events; null: all have one."""
+    """Size of the sample with causes, for more than a million late events; null: all late events have a cause."""
     causes: tuple[CauseOfLateness, ...]
     """Most events first."""
     episodes: tuple[LateEpisode, ...]
@@ -208,13 +208,13 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     cell_s: float
     partitions: tuple[int, ...]
     max_s: tuple[tuple[float | None, ...], ...]
-    """A row for each partition, an entry for each cell; null: no event."""
+    """One row per partition, one entry per cell; null: no event."""
     owners: tuple[tuple[str | None, ...], ...] = ()
-    """Replica that served the cell's last event."""
+    """Replica that served the last event of the cell."""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """Cost of the run."""
+    """Cost of the run, in replica-minutes, and its reassignments."""
 
     requested_replica_minutes: float | None
     ready_replica_minutes: float | None
@@ -224,34 +224,34 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """requested / packing − 1."""
     moved_partitions: int | None
     rebalance_score: float | None
-    """Rscore: mean work that a plan moves, in replicas."""
+    """Rscore: mean load that a plan moves, in replicas."""
     largest_up: int | None
     """Replicas that the largest scale-up added."""
     largest_down: int | None
 
 
 class Integrity(msgspec.Struct, frozen=True, kw_only=True):
-    """Errors of the run; each value should be 0. `suspect` explains each value that is not."""
+    """Errors of the run; each value should be 0. `suspect` describes each value above 0."""
 
     lost: int | None
     duplicates: int | None
     order_violations_partition: int | None
     order_violations_key: int | None
-    """Events done before an earlier one of the same customer; an error only if the partitioner keeps their order."""
+    """Events completed before an earlier event of the same customer; an error only if the partitioner keeps order."""
     clock_skew: dict[str, int]
-    """Stage → events with a negative time in it."""
+    """Stage → events with a negative duration of this stage."""
     offset_gaps: int | None
     """Missing offsets between the first and the last event of a partition."""
     future: int
-    """Events with a time after that of the report."""
+    """Events with a timestamp after the time of the report."""
     suspect: tuple[str, ...]
 
 
 class RebalanceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of owners, as events show it; durations are null if no event waited."""
+    """A change of owners, as observed from events. Durations are null if no event waited."""
 
     at_s: float
-    """When the last partition was served again, since the start of the run."""
+    """Time at which the last partition was served again, in seconds since the start of the run."""
     kind: str
     """plan, death (a plan replaces a dead replica) or membership (without a plan)."""
     members: int
@@ -259,7 +259,7 @@ class RebalanceRecord(msgspec.Struct, frozen=True, kw_only=True):
     moved: int
     """Partitions that changed their owner."""
     pause_s: float | None
-    """Longest wait of an event after the previous owner's last event and the plan."""
+    """Longest wait of an event after both the last event of the previous owner and the plan."""
     plan_to_ready_s: float | None
     """Time from the plan until the last of these events was served."""
 
@@ -268,13 +268,13 @@ class Rebalances(msgspec.Struct, frozen=True, kw_only=True, rename={"rebalance_p
     """All rebalances of a run."""
 
     rebalance_protocol: str
-    """Rebalance protocol: incremental, eager, or the name of a runtime."""
+    """Rebalance protocol: incremental, eager, or the name of the runtime that replaces it."""
     rounds: tuple[RebalanceRecord, ...]
     rounds_left_out: int = 0
 
 
 class OtherPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of another policy for the same events, from the simulator."""
+    """Simulated figures of another policy for the same events."""
 
     policy: str
     in_sla: float
@@ -292,7 +292,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Start of second 0, epoch µs."""
     peak_memory_mib: float | None
     cores_full_s: float | None = None
-    """Time in which all cores of the machine were busy, between the first and the last event."""
+    """Seconds in which all cores of the machine were busy, between the first and the last event."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,41 +304,41 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     topology: str
     world: str = "live"
-    """live, simulated, or unknown (events from elsewhere)."""
+    """live, simulated, or unknown (external events)."""
     payment_partitions: int
     latency_target_s: float
     percentile: float
     duration_s: float
     verdict: str
     valid: bool
-    """Whether the measurement is valid, independent of the SLO."""
+    """Whether the measurement is valid, whether or not the SLO was met."""
     problems: tuple[str, ...]
     events: int
     """Events produced and not refused."""
     in_sla: float
-    """Share of `events` that were done within the latency target."""
+    """Share of `events` that were completed within the latency target."""
     p50_s: float | None
     p99_s: float | None
     p999_s: float | None
     max_s: float | None
     replica_minutes: float | None
     scale_ups: int | None
-    """Null without a journal, as the next three fields."""
+    """Null without a journal, like the next three fields."""
     scale_downs: int | None
     reassignments: int | None
     moved_partitions: int | None
     lost: int | None
-    """Events produced, not refused and never done."""
+    """Events produced, not refused and never completed."""
     refused: int | None
-    """Events refused by a dead letter."""
+    """Events written to the dead-letter topic instead of being completed."""
     dead_letters: int | None
     duplicates: int | None
     """Repeated records, over all topics."""
     order_violations: int | None
-    """Events done before an earlier event of their partition."""
+    """Events completed before an earlier event of their partition."""
     lateness: Lateness
     effects: Effects | None
-    """Null for simulated runs and events from elsewhere."""
+    """Null for simulated runs and external events."""
     topics: tuple[TopicRecords, ...]
     stages: tuple[Stage, ...]
     distribution: Distribution
@@ -358,22 +358,22 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     v: int = RESULT_VERSION
 
     @property
-    def kept(self) -> bool:
-        """Whether the promise was kept."""
+    def slo_met(self) -> bool:
+        """Whether the run met its SLO."""
         return self.in_sla >= self.percentile
 
     @property
     def has_journal(self) -> bool:
-        """Whether a journal tells what was requested, planned and paid."""
+        """Whether the run has a journal: requested replicas, or plans."""
         return any(value is not None for value in self.series.requested_replicas) or bool(self.decisions)
 
     @property
-    def whole(self) -> bool:
-        """Whether no order is known to lack an effect or to have one twice."""
+    def effects_complete(self) -> bool:
+        """Whether each order had each effect exactly once, as far as effects are known."""
         return self.effects is None or self.effects.exactly_once == self.effects.orders
 
     def save(self, folder: Path) -> None:
-        """Write folder/result.json; a reader never sees half of it."""
+        """Write folder/result.json atomically."""
         replace_file(folder / RESULT_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What one run was: written as run.json when it starts, completed when it ends, read by the report."""
+"""The description of a run: run.json, written at its start, completed at its end, and read by the report."""
 
 import math
 from functools import partial
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 RUN_FILE: Final = "run.json"
 EVENTS: Final = "events.parquet"
 JOURNAL: Final = "journal.parquet"
-EARLIEST_US: Final = 946_684_800_000_000
-"""The year 2000: what was intended before has another unit, or another clock."""
-LONGEST_DAYS: Final = 40
-"""A series has an entry for each second."""
+MIN_INTENDED_US: Final = 946_684_800_000_000
+"""The year 2000, µs. Earlier times have a wrong unit or clock."""
+MAX_DURATION_DAYS: Final = 40
+"""Limit of a report, because series have one entry per second."""
 FORMER_NAMES: Final = {"delivery": "rebalance_protocol", "grouping": "partitioner"}
 CLAIRVOYANT_POLICIES: Final = ("clairvoyant",)
-"""Policies that know the events beforehand: a yardstick for the others, and in nobody's way on the front."""
+"""Policies that know all events in advance: references only, left out of Pareto fronts."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One execution of a scenario. Times are epoch microseconds, lengths seconds."""
+    """One execution of a scenario. Times are µs since the epoch, durations seconds."""
 
     run: str
-    """Name of the run and namespace of its topics."""
+    """Name of the run, and namespace of its topics."""
     scenario: dict[str, Any]
-    """The scenario as it was run, overrides included."""
+    """Settings of the scenario, overrides included."""
     policy: str
     seed: int
     topology: Literal["pipeline", "payment-only"]
     world: Literal["live", "simulated", "unknown"] = "live"
-    """unknown: somebody's own events."""
+    """unknown: external events."""
     bootstrap_servers: str
     client_properties: str
     payment_partitions: int
@@ -44,9 +44,9 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     percentile: float
     duration_s: float
     started_us: int | None = None
-    """Intended time of second 0 of the workload."""
+    """Scheduled time of second 0 of the workload."""
     drained_us: int | None = None
-    """When the last event was seen finished, or the wait for it given up."""
+    """Time at which the last event was completed, or the wait for it timed out."""
     interrupted: bool = False
     events_scheduled: int = 0
     commit: str = ""
@@ -54,24 +54,24 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
     machine: str = ""
     phases_s: dict[str, float] = {}
-    """Step → seconds after the command when it was reached."""
+    """Step → seconds from the start of the command until it was reached."""
     peak_memory_mib: float | None = None
-    """PSS of every process of the run, summed, at its peak."""
+    """Peak of the summed PSS of all processes of the run."""
     cores_full_s: float | None = None
-    """How long, from the first event to the last, all cores of the machine that ran it were busy."""
+    """Seconds in which all cores of the machine were busy, between the first and the last event."""
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return a section of the scenario; empty where the run has none. Former names of settings are replaced."""
+        """Return a section of the scenario; empty if it has none. Former names of settings are replaced."""
         found: Any = self.scenario.get(name)
         return {FORMER_NAMES.get(key) or key: value for key, value in found.items()} if isinstance(found, dict) else {}
 
     @property
     def keeps_key_order(self) -> bool:
-        """Whether all events of a customer went to one partition, by the run's partitioner."""
-        return self.section("load").get("partitioner") in [one.value for one in Partitioner if one.keeps_key_order]
+        """Whether the partitioner of the run keeps all events of a customer on one partition."""
+        return self.section("load").get("partitioner") in [kind.value for kind in Partitioner if kind.keeps_key_order]
 
     def save(self, folder: Path) -> None:
-        """Write folder/run.json; a reader never sees half of it."""
+        """Write folder/run.json atomically."""
         replace_file(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2))
 
     @classmethod
@@ -81,24 +81,23 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_run(folder: Path) -> RunInfo:
-    """Read folder/run.json. Raises ReportError when it is missing or not whole, or the load never began."""
+    """Read folder/run.json. Raises ReportError if it is missing or broken, or the load never started."""
     try:
         run = RunInfo.load(folder)
     except OSError as missing:
-        said = f"{missing.strerror}; name the folder of a run, as `out/NAME`"
-        raise ReportError(f"{folder / RUN_FILE}: {said}") from missing
+        raise ReportError(f"{folder / RUN_FILE}: {missing.strerror}; pass a run folder, as out/NAME") from missing
     except msgspec.DecodeError as broken:
-        raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
+        raise ReportError(f"{folder / RUN_FILE}: not a valid run description ({broken})") from broken
     if run.started_us is None:
-        raise ReportError(f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is no report")
+        raise ReportError(f"{folder / RUN_FILE}: started_us is missing: the load never started, nothing to report")
     return run
 
 
-def unknown_run(name: str, source: str, target_s: float, share: float, command: str) -> RunInfo:
-    """Return the description of a run without one. Raises ReportError for a target or share that is none."""
+def run_of_files(name: str, source: str, target_s: float, share: float, command: str) -> RunInfo:
+    """Return a description for events without run.json. Raises ReportError for an invalid target or share."""
     if not (0 < target_s < math.inf and 0 < share <= 1):
-        what = "a latency target is more than 0 seconds, a percentile a share of 1, as 0.999"
-        raise ReportError(f"{share:g} within {target_s:g} s was never promised: {what}")
+        rule = "the target must be positive, the share above 0 and at most 1"
+        raise ReportError(f"invalid SLO: share {share:g} within {target_s:g} s; {rule}")
     return RunInfo(
         run=name, scenario={"name": source}, policy="unknown", seed=0, topology="payment-only", world="unknown",
         bootstrap_servers="", client_properties="", payment_partitions=0,
@@ -106,23 +105,22 @@ def unknown_run(name: str, source: str, target_s: float, share: float, command: 
     )  # fmt: skip
 
 
-def bounded(run: RunInfo, rows: "Rows", *, now_us: int) -> RunInfo:
-    """Give `run` the start (whole second) and the duration that its events have; those of the future aside.
+def with_time_range(run: RunInfo, rows: "Rows", *, now_us: int) -> RunInfo:
+    """Return `run` with the start (whole second) and duration of its events; events of the future do not count.
 
-    Raises ReportError when no event has a time that can be, or they lie too far apart.
+    Raises ReportError if no event has a plausible time, or the events span more than MAX_DURATION_DAYS.
     """
-    ends = [one for one in rows.pieces(partial(_ends, now_us=now_us)) if one]
+    ends = [span for span in rows.pieces(partial(_ends, now_us=now_us)) if span]
     if not ends:
-        raise ReportError("no event was intended between 2000 and now; are its times microseconds since 1970, UTC?")
+        raise ReportError("no intended_us is between 2000 and now; times must be microseconds since 1970, UTC")
     started_us = min(first for first, _ in ends) // 1_000_000 * 1_000_000
     duration_s = (max(last for _, last in ends) - started_us) // 1_000_000 + 1
-    if duration_s > LONGEST_DAYS * 86_400:
-        most = f"a report is of {LONGEST_DAYS} at most"
-        raise ReportError(f"its events lie {duration_s / 86_400:,.0f} days apart; {most}")
+    if duration_s > MAX_DURATION_DAYS * 86_400:
+        raise ReportError(f"its events span {duration_s / 86_400:,.0f} days; the maximum is {MAX_DURATION_DAYS}")
     return msgspec.structs.replace(run, started_us=started_us, duration_s=float(duration_s))
 
 
 def _ends(events: "Table", now_us: int) -> tuple[int, int] | None:
     intended_us = events["intended_us"]
-    can_be = intended_us[(intended_us >= EARLIEST_US) & (intended_us <= now_us)]
-    return (int(can_be.min()), int(can_be.max())) if len(can_be) else None
+    plausible = intended_us[(intended_us >= MIN_INTENDED_US) & (intended_us <= now_us)]
+    return (int(plausible.min()), int(plausible.max())) if len(plausible) else None

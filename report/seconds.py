@@ -1,4 +1,4 @@
-"""Event rows → tables by second of the run: small ones, from which series, heat map, packing and owners are read."""
+"""Aggregate event rows by second of the run, and derive series, heat map, packing and owners from the small tables."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,49 +11,49 @@ import numpy as np
 from report import history
 from report.history import Journal
 from report.result import HeatMap, Series
-from report.table import NONE, Groups, Ints, Rows, Table, begins, joined, places, running_max, taken
-from report.terms import NOWHERE, SECOND_US, Terms, accounted, latency, placed
+from report.table import NONE, Groups, Ints, Rows, Table, begins, concat, find_rows, running_max, taken
+from report.terms import SECOND_US, UNKNOWN_PARTITION, Terms, is_counted, latency, placed
 
 PARTS_PER_MILLION: Final = {
     "p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p999": 999_000, "p9999": 999_900, "max": 1_000_000,
 }  # fmt: skip
-"""Quantiles as integers: in binary fractions ⌈q·n⌉ may be one too high."""
-SHOWN: Final = ("p50", "p99", "max")
-DRAIN_SHOWN_S: Final = 600
-"""Seconds after the workload that the series may cover: one record with an absurd time must not make a million."""
-HEAT_CELLS: Final = 600
-"""Most cells of a heat map in time: more would be narrower than a pixel."""
-CELL: Final = ("partition", "replica", "epoch", "second", "intended_second")
-SERVED: Final = CELL[:4]
-SUMS: Final = ("events", "refused", "late")
-LEAST: Final = ("first_done_us", "first_received_us")
-LAST: Final = ("last_done_us", "max_us", "last_us")
+"""Quantiles as integers, because ⌈q·n⌉ of binary fractions may be one too high."""
+SERIES_RANKS: Final = ("p50", "p99", "max")
+MAX_DRAIN_S: Final = 600
+"""Longest drain that series cover, so that one record with a wrong time cannot add a million seconds."""
+MAX_HEAT_CELLS: Final = 600
+"""Most cells of a heat map along time; more would be narrower than a pixel."""
+CELL_KEY: Final = ("partition", "replica", "epoch", "second", "intended_second")
+SERVICE_KEY: Final = CELL_KEY[:4]
+SUM_COLUMNS: Final = ("events", "refused", "late")
+MIN_COLUMNS: Final = ("first_done_us", "first_received_us")
+MAX_COLUMNS: Final = ("last_done_us", "max_us", "last_us")
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """Events of the whole run."""
+class EventCounts:
+    """Numbers of events of the whole run."""
 
     rows: int
     events: int
-    """Not refused."""
+    """Events that were not refused."""
     in_sla: int
     lost: int
     refused: int
     last_us: int | None
-    """Latest intended or done time."""
+    """Latest intended or done time, µs since the epoch."""
     done: Mapping[int, int]
     """Second → events done in it."""
 
 
 def cells(rows: Rows, terms: Terms) -> Table:
-    """Return what the tables by second are made from, in one pass: some cells for each partition and second.
+    """Return the events by partition, replica, epoch, second and intended_second, in one pass over the rows.
 
-    partition, replica, epoch, second (of completion; NONE: never done), intended_second; events; refused, late (of
-    those done); first_done_us, last_done_us; first_received_us; max_us: worst latency; last_us: latest intended or
-    done time.
+    second: of completion (NONE: never completed). Columns: events, refused, late (of the completed), first_done_us,
+    last_done_us, first_received_us, max_us (worst latency), last_us (latest intended or done time).
     """
-    return _together(joined(rows.pieces(partial(_cells, terms=terms)), *CELL, *SUMS, *LEAST, *LAST), CELL)
+    pieces = rows.pieces(partial(_cells, terms=terms))
+    return _aggregate(concat(pieces, *CELL_KEY, *SUM_COLUMNS, *MIN_COLUMNS, *MAX_COLUMNS), CELL_KEY)
 
 
 def _cells(events: Table, terms: Terms) -> Table:
@@ -62,7 +62,7 @@ def _cells(events: Table, terms: Terms) -> Table:
         second=terms.second(done_us),
         intended_second=terms.second(events["intended_us"]),
         events=np.ones(len(done_us), np.int64),
-        refused=~accounted(events) + 0,
+        refused=~is_counted(events) + 0,
         late=((done_us != NONE) & terms.late(events)) + 0,
         first_done_us=done_us,
         last_done_us=done_us,
@@ -70,24 +70,24 @@ def _cells(events: Table, terms: Terms) -> Table:
         max_us=latency(events),
         last_us=np.maximum(events["intended_us"], done_us),
     )
-    return _together(each, CELL)
+    return _aggregate(each, CELL_KEY)
 
 
-def _together(table: Table, keys: Sequence[str]) -> Table:
+def _aggregate(table: Table, keys: Sequence[str]) -> Table:
     groups = Groups(*(table[key] for key in keys))
     found = dict(zip(keys, groups.keys, strict=True))
-    found |= {name: groups.sum(table[name]) for name in SUMS}
-    found |= {name: groups.min(table[name]) for name in LEAST}
-    found |= {name: groups.max(table[name]) for name in LAST}
+    found |= {name: groups.sum(table[name]) for name in SUM_COLUMNS}
+    found |= {name: groups.min(table[name]) for name in MIN_COLUMNS}
+    found |= {name: groups.max(table[name]) for name in MAX_COLUMNS}
     return Table(found, table.names)
 
 
-def shares(cells: Table) -> Shares:
-    """Count the events. cells: of the function of this name."""
+def event_counts(cells: Table) -> EventCounts:
+    """Return the totals of `cells`."""
     done, counted = cells["second"] != NONE, cells["events"] - cells["refused"]
     by_second = Groups(cells["second"][done])
     events = by_second.sum(cells["events"][done])
-    return Shares(
+    return EventCounts(
         rows=int(cells["events"].sum()),
         events=int(counted.sum()),
         in_sla=int((cells["events"] - cells["late"])[done].sum()),
@@ -99,69 +99,63 @@ def shares(cells: Table) -> Shares:
 
 
 def served(cells: Table) -> Table:
-    """Return partition, replica, epoch, second (of completion), and what was done there, in this order."""
-    return _together(cells.where(cells["second"] != NONE), SERVED)
+    """Return the completed events by partition, replica, epoch and second of completion, in this order."""
+    return _aggregate(cells.where(cells["second"] != NONE), SERVICE_KEY)
 
 
-def owned(cells: Table) -> Table:
-    """Return partition, second (of intent), events, max_us (worst latency) and owner, in this order.
+def owned_arrivals(cells: Table) -> Table:
+    """Return partition, intended second, owner, events and max_us (worst latency), by partition and second.
 
-    The owner served the partition last in that second, else in the seconds before it.
+    The owner is the replica that served the partition last, in that second or before it.
     """
     there = cells.where(cells["second"] != NONE)
     order = np.lexsort([there["replica"], there["last_done_us"], there["second"], there["partition"]])
-    last = order[np.roll(begins(there["partition"][order], there["second"][order]), -1)]  # a row before each begin
+    last = order[np.roll(begins(there["partition"][order], there["second"][order]), -1)]  # the row before each begin
     by_intent = Groups(cells["partition"], cells["intended_second"])
     events = by_intent.sum(cells["events"] - cells["refused"])
-    kept = events > 0
-    partition, second = (key[kept] for key in by_intent.keys)
-    found = places([there["partition"][last], there["second"][last]], [partition, second])
+    some = events > 0
+    partition, second = (key[some] for key in by_intent.keys)
+    found = find_rows([there["partition"][last], there["second"][last]], [partition, second])
     owner = taken(there["replica"][last], found, -1)
     seen = running_max(np.where(owner >= 0, np.arange(len(owner)), -1), begins(partition))
-    columns = {"events": events[kept], "max_us": by_intent.max(cells["max_us"])[kept]}
+    columns = {"events": events[some], "max_us": by_intent.max(cells["max_us"])[some]}
     return Table({"partition": partition, "second": second, "owner": taken(owner, seen, -1), **columns}, cells.names)
 
 
 def by_second(rows: Rows, terms: Terms) -> Table:
-    """Return second (of intent), arrivals, p50, p99, max (µs, nearest rank; NONE where nothing was done)."""
-    return joined(rows.pieces(partial(_by_second, terms=terms), by="minute"), "second", "arrivals", *SHOWN)
+    """Return intended second, arrivals, p50, p99 and max (µs, nearest rank; NONE if no event was completed)."""
+    return concat(rows.pieces(partial(_by_second, terms=terms), by="minute"), "second", "arrivals", *SERIES_RANKS)
 
 
 def _by_second(events: Table, terms: Terms) -> Table:
     second, latency_us = terms.second(events["intended_us"]), latency(events)
     every, done = Groups(second), latency_us != NONE
-    key, ranks = ranked(second[done], latency_us[done], SHOWN)
-    place = places([key], every.keys)
+    key, ranks = ranks_by_key(second[done], latency_us[done], SERIES_RANKS)
+    place = find_rows([key], every.keys)
     ranks = {name: taken(values, place) for name, values in ranks.items()}
     return Table({"second": every.keys[0], "arrivals": every.sizes, **ranks})
 
 
-def ranked(keys: Ints, values: Ints, shown: Sequence[str]) -> tuple[Ints, dict[str, Ints]]:
-    """Return the distinct keys, in order, and of each the nearest ranks of its values."""
+def ranks_by_key(keys: Ints, values: Ints, shown: Sequence[str]) -> tuple[Ints, dict[str, Ints]]:
+    """Return the distinct keys, in order, and for each key the percentiles `shown` of its values."""
     order = np.lexsort([values, keys])
     groups = Groups(keys[order])
     return groups.keys[0], {name: groups.ranks(values[order], PARTS_PER_MILLION[name]) for name in shown}
 
 
 def shown_s(duration_s: float, started_us: int, last_us: int | None) -> int:
-    """Return how many seconds series cover: the workload, and the drain after it.
-
-    last_us: the latest of all intended and done times.
-    """
+    """Return how many seconds series cover: workload and drain. last_us: latest intended or done time."""
     workload = max(1, math.ceil(duration_s))
     last = ((last_us or started_us) - started_us) // SECOND_US
-    return min(max(workload, last + 1), workload + DRAIN_SHOWN_S)
+    return min(max(workload, last + 1), workload + MAX_DRAIN_S)
 
 
 def series(
     rows: Rows, done: Mapping[int, int], journal: Journal, terms: Terms, packing_replicas: Ints | None = None
 ) -> Series:
-    """Return one entry for each second shown. done: second → events done.
-
-    packing_replicas: of the packing, by second of the workload; None: not known.
-    """
+    """Return the series. done: second → completed events. packing_replicas: by second of the load; None: unknown."""
     found = by_second(rows, terms)
-    place = places([found["second"]], [np.arange(terms.shown_s)])
+    place = find_rows([found["second"]], [np.arange(terms.shown_s)])
     unknown = (None,) * terms.shown_s
     requested, ready = (
         history.count_each_second(spans, terms.started_us, terms.shown_s) if journal.changes else unknown
@@ -171,7 +165,7 @@ def series(
     return Series(
         arrivals=tuple(taken(found["arrivals"], place, 0).tolist()),
         done=tuple(done.get(second, 0) for second in range(terms.shown_s)),
-        **{f"{name}_s": tuple(map(in_seconds, taken(found[name], place).tolist())) for name in SHOWN},
+        **{f"{name}_s": tuple(map(in_seconds, taken(found[name], place).tolist())) for name in SERIES_RANKS},
         requested_replicas=requested,
         ready_replicas=ready,
         lag=history.lag_each_second(journal.ticks, terms.started_us, terms.shown_s),
@@ -180,10 +174,10 @@ def series(
 
 
 def heat_map(arrived: Table, terms: Terms) -> HeatMap:
-    """Return the worst latency of each partition in each cell of time. arrived: of `owned`."""
-    cell_s = max(1, -(-terms.shown_s // HEAT_CELLS))
+    """Return the worst latency of each partition in each cell of time. arrived: from `owned_arrivals`."""
+    cell_s = max(1, -(-terms.shown_s // MAX_HEAT_CELLS))
     number = -(-terms.shown_s // cell_s)
-    shown = (arrived["second"] >= 0) & (arrived["second"] < terms.shown_s) & (arrived["partition"] != NOWHERE)
+    shown = (arrived["second"] >= 0) & (arrived["second"] < terms.shown_s) & (arrived["partition"] != UNKNOWN_PARTITION)
     some = arrived.where(shown)
     groups = Groups(some["partition"], some["second"] // cell_s)
     last = groups.max(np.where(some["owner"] >= 0, np.arange(len(some["owner"])), NONE))
@@ -203,5 +197,5 @@ def heat_map(arrived: Table, terms: Terms) -> HeatMap:
 
 
 def in_seconds(time_us: int) -> float | None:
-    """Return µs in seconds; None for NONE."""
+    """Return µs as seconds; None for NONE."""
     return None if time_us == NONE else time_us / 1e6

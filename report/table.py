@@ -1,7 +1,7 @@
-"""Columns of whole numbers, and what the figures of a report do with them: grouping, running maxima, looking up.
+"""Tables of integer columns, with grouping, running maxima and look-ups.
 
-A report is computed from pieces of the event rows. In memory there is one piece; Spark makes many, on many machines,
-and hands each to the same functions (`Rows`).
+A report is computed from pieces of the event rows. In memory there is one piece. Spark makes many pieces on many
+machines and calls the same functions for each (`Rows`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +15,14 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
 NONE: Final = int(np.iinfo(np.int64).min)
-"""What is not known. It is the least number, so that a maximum passes over it."""
-MOST: Final = int(np.iinfo(np.int64).max)
-NAMED: Final = ("replica", "old", "owner")
-"""Columns of replicas: numbers of names in their order, so that they sort as the names do; -1 is nobody."""
+"""Unknown value. It is the smallest integer, so that a maximum ignores it."""
+MAX_INT: Final = int(np.iinfo(np.int64).max)
+NAME_COLUMNS: Final = ("replica", "old", "owner")
+"""Columns of replicas: each number is the rank of a name, so numbers sort as names do; -1: no replica."""
 
 
 class Table:
-    """Columns of equal length. What is asked for and not there is taken from `rest`."""
+    """Columns of equal length. A missing column is read from `rest` when it is first used."""
 
     def __init__(
         self, columns: Mapping[str, Ints], names: Sequence[str] = (), rest: Callable[[str], Ints] | None = None
@@ -35,38 +35,38 @@ class Table:
         return self._columns[name]
 
     def where(self, rows: Mask | Ints) -> "Table":
-        """Return these rows; a column is cut when it is asked for."""
+        """Return these rows; each column is selected when it is first used."""
         return Table({}, self.names, lambda name: self[name][rows])
 
     def plus(self, **columns: Ints) -> "Table":
-        """Return the table with more columns."""
+        """Return the table with additional columns."""
         return Table(columns, self.names, self.__getitem__)
 
     def only(self, *columns: str) -> "Table":
-        """Return these columns and nothing that they were taken from: what can be sent from one process to another."""
+        """Return only these columns, read in full, so that the table can be sent to another process."""
         return Table({name: self[name] for name in columns}, self.names)
 
     def name(self, number: int) -> str | None:
-        """Return the name of a replica."""
+        """Return the name of a replica; None for -1."""
         return None if number < 0 else self.names[number]
 
     def numbers(self, names: Sequence[str]) -> Ints:
-        """Return the number of each of `names`; -1 for one that this table does not name."""
+        """Return the number of each of `names`; -1 for names that this table does not have."""
         known = {name: number for number, name in enumerate(self.names)}
         return np.array([known.get(name, -1) for name in names], np.int64)
 
     def numbers_of(self, other: "Table", column: str) -> Ints:
-        """Return the replicas in a column of another table, by the numbers that they have here."""
-        return np.append(self.numbers(other.names), -1)[other[column]]  # -1 finds the last
+        """Return a replica column of another table, with the numbers of this table."""
+        return np.append(self.numbers(other.names), -1)[other[column]]  # -1 selects the last
 
 
-def joined(tables: Sequence[Table], *columns: str) -> Table:
-    """Return the rows of all tables; their replicas get common numbers."""
+def concat(tables: Sequence[Table], *columns: str) -> Table:
+    """Return the rows of all tables, with common numbers for replicas."""
     names = sorted({name for table in tables for name in table.names})
     common = Table({}, names)
     found = {}
     for column in columns:
-        parts = [common.numbers_of(table, column) if column in NAMED else table[column] for table in tables]
+        parts = [common.numbers_of(table, column) if column in NAME_COLUMNS else table[column] for table in tables]
         found[column] = np.concatenate([np.empty(0, np.int64), *parts])
     return Table(found, names)
 
@@ -75,17 +75,17 @@ class Rows(Protocol):
     """The event rows of a run, in pieces."""
 
     known: frozenset[str]
-    """Of the columns of `report.stored.EVERY`: those that are known and not filled in."""
+    """Columns of `report.stored.OPTIONAL_COLUMNS` that have values."""
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return what `make` finds in each piece. by: column whose equal values lie in one piece; a minute: of intent.
+        """Return `make(piece)` of each piece. by: column whose equal values are in one piece, or "minute" (intended).
 
-        make: a function of a module, or a `functools.partial` of one, so that another process can call it.
+        make: a module-level function, or a `functools.partial` of one, so that another process can call it.
         """
 
 
 class Groups:
-    """Rows put together that agree in `keys`; the groups are in order of the first key, then of the second …"""
+    """Groups of rows with equal `keys`, in the order of the first key, then the second, and so on."""
 
     def __init__(self, *keys: NDArray[Any]) -> None:
         self.order = np.lexsort(keys[::-1])
@@ -99,23 +99,20 @@ class Groups:
         return self._reduced(np.add, values.astype(np.int64))
 
     def max(self, values: Ints) -> Ints:
-        """Return the largest known value of each group, else NONE."""
+        """Return the largest known value of each group, or NONE."""
         return self._reduced(np.maximum, values)
 
     def min(self, values: Ints) -> Ints:
-        """Return the smallest known value of each group, else NONE."""
-        least = self._reduced(np.minimum, np.where(values == NONE, MOST, values))
-        return np.where(least == MOST, NONE, least)
+        """Return the smallest known value of each group, or NONE."""
+        least = self._reduced(np.minimum, np.where(values == NONE, MAX_INT, values))
+        return np.where(least == MAX_INT, NONE, least)
 
     def first(self, values: Ints) -> Ints:
-        """Return the value of the first row of each group; rows of a group stay in the order that they had."""
+        """Return the value of the first row of each group, in the original order of its rows."""
         return values[self.order[self.starts]]
 
     def ranks(self, values: Ints, parts_per_million: int) -> Ints:
-        """Return the nearest rank of each group: the value at place ⌈n·q⌉ of n.
-
-        values: known, and in order within each group, as where they were the last key.
-        """
+        """Return the nearest-rank percentile of each group. values: known, and sorted within each group."""
         place = nearest_rank(self.sizes, parts_per_million)
         return np.asarray(values[self.order[self.starts + place - 1]])
 
@@ -124,29 +121,29 @@ class Groups:
 
 
 def nearest_rank(number: Ints, parts_per_million: int) -> Ints:
-    """Return the place ⌈n·q⌉ of n values in order, at least 1: so many lie at or below the percentile."""
+    """Return ⌈n·q⌉, at least 1: the rank of the percentile among n sorted values, counted from 1."""
     return np.maximum(-(-number * parts_per_million // 1_000_000), 1)
 
 
 def coalesce(*columns: Ints) -> Ints:
-    """Return the first that is known."""
+    """Return the first known value of each row, or NONE."""
     return reduce(lambda found, column: np.where(found == NONE, column, found), columns)
 
 
 def least(*columns: Ints) -> Ints:
-    """Return the smallest that is known."""
-    found = np.minimum.reduce([np.where(column == NONE, MOST, column) for column in columns])
-    return np.where(found == MOST, NONE, found)
+    """Return the smallest known value of each row, or NONE."""
+    found = np.minimum.reduce([np.where(column == NONE, MAX_INT, column) for column in columns])
+    return np.where(found == MAX_INT, NONE, found)
 
 
 def minus(later: Ints, earlier: Ints) -> Ints:
-    """Return how much time lies between; NONE where one of both is not known."""
+    """Return later − earlier; NONE if one of them is unknown."""
     known = (later != NONE) & (earlier != NONE)
     return np.where(known, later - earlier, NONE)
 
 
 def before(values: Ints, begins: Mask) -> Ints:
-    """Return the value of the row before; NONE where a group begins."""
+    """Return the value of the previous row; NONE where a group begins."""
     found = np.empty_like(values)
     found[1:] = values[:-1]
     found[begins] = NONE
@@ -154,27 +151,27 @@ def before(values: Ints, begins: Mask) -> Ints:
 
 
 def begins(*keys: NDArray[Any]) -> Mask:
-    """Return whether a row differs from the row before in one of `keys`; the first does."""
+    """Return whether each row differs from the previous row in one of `keys`; True for the first row."""
     new = np.ones(len(keys[0]), np.bool_)
     new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return new
 
 
 def running_sum(values: Ints, begins: Mask) -> Ints:
-    """Return the sum of each row and all before it in its group."""
+    """Return the running sum within each group."""
     upto = np.cumsum(values)
     return np.asarray(upto - (upto - values)[begins][np.cumsum(begins) - 1])
 
 
 def running_max(values: Ints, begins: Mask) -> Ints:
-    """Return the largest of each row and all before it in its group."""
+    """Return the running maximum within each group."""
     distinct, rank = np.unique(values, return_inverse=True)
     lift = np.cumsum(begins) * len(distinct)
     return np.asarray(distinct[np.maximum.accumulate(rank + lift) - lift])
 
 
-def places(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
-    """Return the row of `keys` that has the values of each row of `wanted`, the last of several; -1 where none has."""
+def find_rows(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
+    """Return for each row of `wanted` the last row of `keys` with the same values, or -1."""
     rows = len(keys[0])
     code = np.zeros(rows + len(wanted[0]), np.int64)
     for key, want in zip(keys, wanted, strict=True):
@@ -186,5 +183,5 @@ def places(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
 
 
 def taken(values: Ints, rows: Ints, otherwise: int = NONE) -> Ints:
-    """Return the values of `rows`, as `places` finds them; `otherwise` for -1."""
+    """Return the values at `rows`, which are from `find_rows`; `otherwise` for -1."""
     return np.append(values, otherwise)[rows]

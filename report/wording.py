@@ -1,23 +1,23 @@
-"""Numbers as a reader wants them; one place, so that terminal, page, tables and verdict round alike."""
+"""Numbers as text. Terminal, page, tables and verdict share these functions, so they round alike."""
 
 UNKNOWN = "–"
 
 
 def share(value: float | None) -> str:
-    """Return 0.99948 as "99.948 %"; cut, not rounded, so that "100 %" means all."""
+    """Return 0.99948 as "99.948 %". It is truncated, not rounded, so that "100 %" means all."""
     if value is None:
         return UNKNOWN
     text = f"{int(value * 100_000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
     return f"{text} %"
 
 
-def points(value: float) -> str:
+def share_difference(value: float) -> str:
     """Return a difference of shares in percentage points: "+0.250 pp"."""
     return _with_sign(value, f"{abs(100 * value):.3f} pp")
 
 
 def duration(value_s: float | None) -> str:
-    """Return seconds in the unit that reads best: "4.21 ms", "500 ms", "1.25 s"."""
+    """Return a duration in ms or s: "4.21 ms", "500 ms", "1.25 s"."""
     if value_s is None:
         return UNKNOWN
     size_s = abs(value_s)
@@ -28,8 +28,8 @@ def duration(value_s: float | None) -> str:
     return f"{value_s * 1000:.0f} ms" if size_s >= 0.01 else f"{value_s * 1000:.2f} ms"
 
 
-def longer(value_s: float) -> str:
-    """Return a difference of lengths of time: "+12 ms"."""
+def duration_difference(value_s: float) -> str:
+    """Return a difference of durations: "+12 ms"."""
     return _with_sign(value_s, duration(abs(value_s)))
 
 
@@ -43,7 +43,7 @@ def minutes(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.2f}"
 
 
-def dearer(value: float) -> str:
+def cost_difference(value: float) -> str:
     """Return a difference of replica-minutes: "−1.20"."""
     return _with_sign(value, minutes(abs(value)))
 
@@ -54,7 +54,7 @@ def over(value: float | None) -> str:
 
 
 def moment(at_s: float) -> str:
-    """Return a time since the start of the run in words: "12.1 s", "2:05.1", "2.5 s before the start"."""
+    """Return a time since the start of the run as text: "12.1 s", "2:05.1", "2.5 s before the start"."""
     if round(at_s, 1) < 0:
         return f"{moment(-at_s)} before the start"
     if at_s < 60:
@@ -62,7 +62,7 @@ def moment(at_s: float) -> str:
     return f"{int(at_s // 60)}:{at_s % 60:04.1f}"
 
 
-def several(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return "1 event", "2 events"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 

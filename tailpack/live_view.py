@@ -99,12 +99,12 @@ def sparkline(values: Iterable[float], width: int, top: float | None = None) -> 
     return "".join(BLOCKS[min(8, max(0, round(value / highest * 8)))] for value in shown)
 
 
-def _panel(columns: int | tuple[Column, ...], rows: Iterable[Sequence[RenderableType]], **how: str) -> Panel:
+def _panel(columns: int | tuple[Column, ...], rows: Iterable[Sequence[RenderableType]], **titles: str) -> Panel:
     shape = tuple(Column(no_wrap=True) for _ in range(columns)) if isinstance(columns, int) else columns
     table = Table.grid(*shape, padding=(0, 1), expand=not isinstance(columns, int))
     for row in rows:
         table.add_row(*row)
-    return Panel(table, border_style="dim", **how)  # type: ignore[arg-type]
+    return Panel(table, border_style="dim", **titles)  # type: ignore[arg-type]
 
 
 def _header(moment: RunStatus, done: int) -> RenderableType:

@@ -55,13 +55,13 @@ def write_report(
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
     java()
     wait_for_spark(announce)
-    words = [str(run), *extra, "--master", master, "--jars", str(ensure("spark", announce))]
+    arguments = [str(run), *extra, "--master", master, "--jars", str(ensure("spark", announce))]
     job: subprocess.Popen[bytes] | None = None
     with tempfile.TemporaryFile() as output:  # not in the run folder: a full disk there would lose the error
         try:
             with defer_stop_signals():
                 job = subprocess.Popen(
-                    [*python_module("report.spark"), *words],
+                    [*python_module("report.spark"), *arguments],
                     stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
                 )  # fmt: skip
             deadline_s = time.monotonic() + DEADLINE_S

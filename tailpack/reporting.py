@@ -194,4 +194,4 @@ def print_all(text: str) -> None:
 def exit_status(result: "Result") -> int:
     """Return 0 if every order had each of its effects exactly once, else 1."""
     counted = result.effects.orders > 0 if result.effects else result.world == "simulated" and not result.lost
-    return 0 if counted and result.whole else 1
+    return 0 if counted and result.effects_complete else 1

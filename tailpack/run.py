@@ -225,9 +225,9 @@ class Run:
             self._log(f"generator: {sent.first_error}")
         state, progress_at, before = screen.watcher.state, time.monotonic(), -1
         awaited = sent.acknowledged - (sent.repeated if sent.complete else 0)
-        while len(state.finished) + len(state.refused) < awaited:
+        while len(state.finished) + len(state.dead_letters) < awaited:
             self._step(stack, screen)
-            if (done := len(state.finished) + len(state.refused)) != before:
+            if (done := len(state.finished) + len(state.dead_letters)) != before:
                 before, progress_at = done, time.monotonic()
             elif time.monotonic() > progress_at + DRAIN_DEADLINE_S:
                 self._log(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s; they count as lost")

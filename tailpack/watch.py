@@ -76,7 +76,7 @@ class LiveState:
 
     latency_target_s: float
     finished: set[str] = field(default_factory=set)
-    refused: set[str] = field(default_factory=set)
+    dead_letters: set[str] = field(default_factory=set)
     in_sla: int = 0
     worst_s: float = 0.0
     first_done_us: int | None = None
@@ -185,7 +185,7 @@ class Watcher:
             elif topic is Topic.PROGRESS:
                 self.state.handovers.record_progress(decode_progress(value or b""))
             elif topic is Topic.DEAD_LETTERS:
-                self.state.refused.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
+                self.state.dead_letters.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
             else:
                 event = self._finished.decode(value or b"")
                 self.state.record_finished(event.order_id, event.timeline, time.monotonic())

@@ -102,14 +102,14 @@ class _Group:
         controller.start()
         stack.callback(controller.join)
         stack.callback(self._stop.set)
-        self._until(lambda: self._value(PLAN_ADOPTION, "_count") > 0, PLAN_S, "the first plan is taken")
+        self._until(lambda: self._value(PLAN_ADOPTION, "_count") > 0, PLAN_S, "the first plan is adopted")
         return monotonic_s() - began_s
 
     def move(self) -> float:
         """Move a quarter of the partitions; return the time until every member had adopted the plan, in s."""
         count, total_s = self._value(PLAN_ADOPTION, "_count"), self._value(PLAN_ADOPTION, "_sum")
         self._mover.move_requested = True
-        self._until(lambda: self._value(PLAN_ADOPTION, "_count") > count, PLAN_S, "a plan is taken")
+        self._until(lambda: self._value(PLAN_ADOPTION, "_count") > count, PLAN_S, "a plan is adopted")
         return self._value(PLAN_ADOPTION, "_sum") - total_s
 
     def rest(self, rest_s: float) -> Row:

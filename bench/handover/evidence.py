@@ -82,7 +82,7 @@ class Evidence:
     quiet: tuple[tuple[int, int], ...]
     """Periods (from, to) without changes."""
     committed: IntArray
-    """Committed offsets over time, shape (samples, partitions); UNKNOWN where there was none."""
+    """Committed offsets over time, shape (samples, partitions); UNKNOWN if there was none."""
 
 
 class Observer:
@@ -141,5 +141,5 @@ class Observer:
 
     def reported_owners(self, among: Iterable[str]) -> dict[int, str]:
         """Return partition → owner, according to the newest reports of these replicas."""
-        mine = [self.reports[name] for name in among if name in self.reports]
-        return {partition: report.replica for report in mine for partition in report.partitions}
+        reports = [self.reports[name] for name in among if name in self.reports]
+        return {partition: report.replica for report in reports for partition in report.partitions}

@@ -34,41 +34,41 @@ def handovers(evidence: Evidence) -> Row:
         quiet |= (first["intended_us"] >= from_us) & (first["intended_us"] < to_us)
     quiet_p99_s = rank_s(latency_us[quiet], 0.99)
 
-    def of(mine: Sequence[Window]) -> Row:
+    def common_figures(some: Sequence[Window]) -> Row:
         """Return the figures that exist for each kind of step and for all steps."""
-        unmoved_us = latency_us[unmoved & under_way(first, mine)]
+        unmoved_us = latency_us[unmoved & under_way(first, some)]
         p99_s = rank_s(unmoved_us, 0.99)
         return {
-            "handovers": sum(len(window.handovers) for window in mine),
-            "unfinished": sum(len(window.missing) for window in mine),
+            "handovers": sum(len(window.handovers) for window in some),
+            "unfinished": sum(len(window.missing) for window in some),
             "unmoved_p99_s": p99_s,
             "unmoved_max_s": rank_s(unmoved_us, 1.0),
             "unmoved_extra_s": None if p99_s is None or quiet_p99_s is None else round(p99_s - quiet_p99_s, 6),
-            "stall_max_s": max((stall_us(first, one.step.at_us, one.ended_us) for one in mine), default=0) / 1e6,
+            "stall_max_s": max((stall_us(first, one.step.at_us, one.ended_us) for one in some), default=0) / 1e6,
         }
 
     def of_kind(kind: str) -> Row:
-        mine = [one for one in windows if one.step.kind == kind]
-        moved_us = latency_us[under_way(first, mine, moved=True)]
-        to_first_us = [one.plan_to_first_event_us for window in mine for one in window.handovers]
-        pauses_us = [one.pause_us for window in mine for one in window.handovers]
+        some = [one for one in windows if one.step.kind == kind]
+        moved_us = latency_us[under_way(first, some, moved=True)]
+        to_first_us = [one.plan_to_first_event_us for window in some for one in window.handovers]
+        pauses_us = [one.pause_us for window in some for one in window.handovers]
         return {
             "kind": kind,
-            "steps": len(mine),
+            "steps": len(some),
             "moved_events": len(moved_us),
             **{f"moved_{name}_s": rank_s(moved_us, q) for name, q in MOVED.items()},
             "plan_to_first_event_p50_s": rank_s(to_first_us, 0.5),
             "plan_to_first_event_s": rank_s(to_first_us, 0.99),
             "pause_p50_s": rank_s(pauses_us, 0.5),
             "pause_p99_s": rank_s(pauses_us, 0.99),
-            **of(mine),
+            **common_figures(some),
         }
 
     kinds = [of_kind(kind) for kind in sorted({one.step.kind for one in windows})]
     worst = ("moved_p99_s", "moved_p999_s", "moved_max_s", "plan_to_first_event_s")
     return {
         **{name: max((one[name] for one in kinds if one[name] is not None), default=None) for name in worst},
-        **of(windows),
+        **common_figures(windows),
         "quiet_p99_s": quiet_p99_s,
         **faults(evidence),
         "events": int(evidence.ends.sum()),
@@ -84,8 +84,8 @@ def failover(evidence: Evidence) -> Row:
     first, windows = first_completions(evidence.served), find_windows(evidence)
 
     def worst_s(kind: str) -> list[float]:
-        mine = [under_way(first, [one]) for one in windows if one.step.kind == kind]
-        return [int((first["done_us"] - first["intended_us"])[rows].max(initial=0)) / 1e6 for rows in mine]
+        masks = [under_way(first, [one]) for one in windows if one.step.kind == kind]
+        return [int((first["done_us"] - first["intended_us"])[rows].max(initial=0)) / 1e6 for rows in masks]
 
     known, unknown, sigterms = map(worst_s, (KNOWN_DEATH, UNKNOWN_DEATH, SIGTERM))
     return {

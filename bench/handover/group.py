@@ -51,12 +51,14 @@ class GroupBenchmark(Benchmark):
     """Base class of benchmarks that act on a serving group, with the options of the group and its load."""
 
     runtime: Annotated[
-        RebalanceProtocol, Option("Protocol of our consumer (incremental, eager), or another runtime.")
+        RebalanceProtocol, Option("Rebalance protocol of our consumer (incremental, eager), or another runtime.")
     ] = RebalanceProtocol.INCREMENTAL
     heartbeat: Annotated[float, Option("Heartbeat interval of the members.", least=0.05, most=60, time=True)] = 3.0
     replicas: Annotated[int, Option("Number of replicas, each a process.", least=2, most=64)] = 3
     partitions: Annotated[int, Option("Partitions of the topic.", least=1, most=2000)] = 6
-    rate: Annotated[int, Option("Events/s over all partitions; each takes 5 ms to serve.", least=1, most=5000)] = 150
+    rate: Annotated[
+        int, Option("Events/s over all partitions; each event takes 5 ms to serve.", least=1, most=5000)
+    ] = 150
     seed: Annotated[int, Option("Seed that chooses the steps.")] = 1
 
     @property

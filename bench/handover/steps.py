@@ -74,15 +74,15 @@ class PlannedSteps:
         After a known death, a plan evicts the replica. After an unknown death its session must time out; a plan then
         confirms the owners that the group has chosen.
         """
-        mine, report = self._group.partitions_of(name), self._observer.reports[name]
+        partitions, report = self._group.partitions_of(name), self._observer.reports[name]
         changes, staying = self._without(name)
         at_us, moves = self._group.end(name, kill=kind != SIGTERM), None
         if kind == KNOWN_DEATH:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
             _, moves = self._group.write_plan(changes, staying, (evicted,))
-        done = lambda: self._taken_over(mine, at_us) and self._group.has_ended(name)  # noqa: E731
-        self._group.carry_out(kind, at_us, done, f"others serve partitions {mine} of {name}, and it ends", moves)
-        self._group.handovers += len(mine)
+        done = lambda: self._taken_over(partitions, at_us) and self._group.has_ended(name)  # noqa: E731
+        self._group.carry_out(kind, at_us, done, f"others serve partitions {partitions} of {name}, and it ends", moves)
+        self._group.handovers += len(partitions)
         if kind != KNOWN_DEATH:
             chosen = self._observer.owners() | self._observer.reported_owners(self._group.running)
             self._group.write_plan(chosen, staying)
@@ -105,8 +105,8 @@ class PlannedSteps:
 
     def _without(self, name: str) -> tuple[Mapping[int, str], tuple[str, ...]]:
         staying = tuple(one for one in self._group.replicas if one != name)
-        kept = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
-        return extend_plan(Plan(staying, kept), self._group.setup.partitions, {}).assignment or {}, staying
+        remaining = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
+        return extend_plan(Plan(staying, remaining), self._group.setup.partitions, {}).assignment or {}, staying
 
     def _taken_over(self, partitions: list[int], at_us: int) -> bool:
         last_done_us, running = self._observer.last_done_us, self._group.running

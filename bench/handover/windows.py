@@ -73,21 +73,21 @@ def _window(step: Step, parts: Mapping[int, Events]) -> Window:
     """Return a step's window, with each planned move, or without a plan each observed change of owner."""
     found, missing = list[Handover](), list[int]()
     for number in parts if step.moves is None else step.moves:
-        mine = parts[number] if number in parts else next(iter(parts.values()))[:0]
-        within = (mine["done_us"] >= step.at_us) & (mine["done_us"] <= step.until_us)
+        events = parts[number] if number in parts else next(iter(parts.values()))[:0]
+        within = (events["done_us"] >= step.at_us) & (events["done_us"] <= step.until_us)
         if step.moves is None:
-            hits = np.flatnonzero(within[1:] & (mine["replica"][1:] != mine["replica"][:-1])) + 1
+            hits = np.flatnonzero(within[1:] & (events["replica"][1:] != events["replica"][:-1])) + 1
         else:
-            hits = np.flatnonzero(within & (mine["replica"] == step.moves[number]))[:1]
+            hits = np.flatnonzero(within & (events["replica"] == step.moves[number]))[:1]
             missing += [] if len(hits) else [number]
-        found += [_handover(step, mine, int(hit)) for hit in hits]
+        found += [_handover(step, events, int(hit)) for hit in hits]
     last_us = step.at_us + max((one.plan_to_first_event_us for one in found), default=0)
     ended_us = step.until_us if missing else min(last_us + TAIL_US, step.until_us)
     return Window(step, ended_us, tuple(found), tuple(missing))
 
 
-def _handover(step: Step, mine: Events, hit: int) -> Handover:
-    done_us = int(mine["done_us"][hit])
-    left_us = max(step.at_us, int(mine["done_us"][hit - 1]) if hit else 0)
-    pause_us = done_us - round(SERVICE_TIME_S * 1e6) - max(left_us, int(mine["intended_us"][hit]))
-    return Handover(int(mine["partition"][hit]), done_us - step.at_us, max(0, pause_us))
+def _handover(step: Step, events: Events, hit: int) -> Handover:
+    done_us = int(events["done_us"][hit])
+    left_us = max(step.at_us, int(events["done_us"][hit - 1]) if hit else 0)
+    pause_us = done_us - round(SERVICE_TIME_S * 1e6) - max(left_us, int(events["intended_us"][hit]))
+    return Handover(int(events["partition"][hit]), done_us - step.at_us, max(0, pause_us))

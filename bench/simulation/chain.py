@@ -99,16 +99,16 @@ def run_chain(scenario: Scenario, sent: SentEvents | None = None) -> tuple[list[
 
 def _policies(scenarios: Sequence[Scenario]) -> list[Policy]:
     """Return the policy of each stage, with its share of W and of late events, or coordinated as a chain."""
-    whole = scenarios[0]
-    late = (1 - whole.target.percentile) / len(scenarios)
+    chain = scenarios[0]
+    late = (1 - chain.target.percentile) / len(scenarios)
     configs = [
         replace(
             policy_config_of(one, one.policy),
-            target=Target(latency_target_s=share * whole.target.latency_target_s, percentile=1 - late),
+            target=Target(latency_target_s=share * chain.target.latency_target_s, percentile=1 - late),
         )
-        for one, share in zip(scenarios, whole.shares(), strict=True)
+        for one, share in zip(scenarios, chain.shares(), strict=True)
     ]
     try:
-        return chained_policies(configs) if whole.chain.coordinated else [one.policy() for one in configs]
+        return chained_policies(configs) if chain.chain.coordinated else [one.policy() for one in configs]
     except ValueError as error:
-        raise InvalidSettingsError([f"{whole.name}: {error}"]) from error
+        raise InvalidSettingsError([f"{chain.name}: {error}"]) from error

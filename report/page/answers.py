@@ -1,4 +1,4 @@
-"""What a reader asks first: was it kept, what would have kept it, what else could it cost; page and terminal say it."""
+"""The three answers at the head of a report, for page and terminal: was the SLO met, why not, at which cost."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,19 +10,19 @@ from rich.text import Text
 
 from report.causes import MEANINGS, cause_title
 from report.result import STAGES, CauseOfLateness, Result, Tail
-from report.wording import UNKNOWN, count, duration, minutes, over, several, share
+from report.wording import UNKNOWN, count, duration, minutes, over, plural, share
 
-STARVED: Final = 0.1
-"""Share of a run without a free core from which that is said of a promise that was not kept."""
-PLAIN: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
-"""How tables stand on the terminal."""
+MIN_STARVED_SHARE: Final = 0.1
+"""Share of a run without a free core from which a report on an unmet SLO names the CPU as a cause."""
+TABLE_STYLE: Final[dict[str, Any]] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
+"""Style of tables on the terminal."""
 Bar = tuple[str, str, float, str]
-"""Label, text, length in percent, and class: kept, missed or neither."""
+"""Label, text, length in percent, and CSS class: met, not-met or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question with its answer in a few words, bars that compare, and a sentence."""
+    """A question with a short answer, one or two sentences, and bars for comparison."""
 
     question: str
     answer: str
@@ -31,30 +31,31 @@ class Answer:
 
 
 def answers(result: Result) -> list[Answer]:
-    """Return the three questions of the page's head."""
-    return [_kept(result), _causes(result, result.tail), _otherwise(result)]
+    """Return the three answers at the head of the page."""
+    return [_slo(result), _causes(result, result.tail), _other_costs(result)]
 
 
 def key_figures(result: Result) -> list[tuple[str, str, str]]:
-    """Return label, text and note of the six figures that say most."""
+    """Return label, text and note of the six key figures."""
     of, effects, has_journal = result.cost, result.effects, result.has_journal
     ready = of.ready_replica_minutes if of else None
-    unknown = "" if has_journal else "no journal tells"
+    unknown = "" if has_journal else "no journal"
     target = duration(result.latency_target_s)
-    lost = f"{several(result.lost, 'event')} lost" if result.lost else "nothing lost"
-    lost = "losses are not told by these events" if result.lost is None else lost
-    promised = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
-    started = f", starts took {duration(result.starts.p50_s)}" if result.starts else ""
-    pauses = [one.pause_s for one in result.rebalances.rounds if one.pause_s is not None] if result.rebalances else []
-    paused = f", pauses of {duration(max(pauses))} at most" if pauses else ""
+    lost = f"{plural(result.lost, 'event')} lost" if result.lost else "no event lost"
+    lost = "these events do not record losses" if result.lost is None else lost
+    rank, rank_s = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
+    started = f", median start-up {duration(result.starts.p50_s)}" if result.starts else ""
+    rebalances = result.rebalances.rounds if result.rebalances else ()
+    pauses = [rebalance.pause_s for rebalance in rebalances if rebalance.pause_s is not None]
+    paused = f", longest pause {duration(max(pauses))}" if pauses else ""
     paid = unknown or f"requested; ready {minutes(ready)}{started}"
     plans = f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if has_journal else UNKNOWN
-    moved = unknown or f"{several(result.moved_partitions or 0, 'partition')} moved{paused}"
-    once = UNKNOWN if effects is None else "all" if result.whole else count(effects.exactly_once)
-    orders = "not told by these events" if effects is None else f"of {several(effects.orders, 'order')}"
+    moved = unknown or f"{plural(result.moved_partitions or 0, 'partition')} moved{paused}"
+    once = UNKNOWN if effects is None else "all" if result.effects_complete else count(effects.exactly_once)
+    orders = "these events do not record effects" if effects is None else f"of {plural(effects.orders, 'order')}"
     return [
         ("median", duration(result.p50_s), "half of the events were faster"),
-        (promised[0], duration(promised[1]), f"promised {target} for {share(result.percentile)}"),
+        (rank, duration(rank_s), f"SLO: {share(result.percentile)} within {target}"),
         ("slowest", duration(result.max_s), lost),
         ("replica-minutes", minutes(result.replica_minutes), paid),
         ("plans", plans, moved),
@@ -62,99 +63,99 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     ]
 
 
-def starved(result: Result) -> str:
-    """Return that the machine itself was too small for the run, if it was; else ""."""
+def cpu_warning(result: Result) -> str:
+    """Return a warning if the cores of the machine were saturated and the SLO was not met; else ""."""
     full_s = result.provenance.cores_full_s or 0.0
-    if result.kept or full_s < STARVED * result.duration_s:
+    if result.slo_met or full_s < MIN_STARVED_SHARE * result.duration_s:
         return ""
-    told = f"All cores of this machine were busy for {full_s:.0f} s of it: what waits for a core is late, too, and each"
-    return f"{told} replica takes of it. More cores, or less load, tell more."
+    busy = f"All cores of this machine were busy for {full_s:.0f} s of the run, so events also waited for a core."
+    return f"{busy} Use more cores or a lower load."
 
 
 def late_by_cause(tail: Tail) -> str:
     """Return "20 burst, 1 handover"."""
-    return ", ".join(f"{count(one.events)} {cause_title(one.cause).lower()}" for one in tail.causes)
+    return ", ".join(f"{count(cause.events)} {cause_title(cause.cause).lower()}" for cause in tail.causes)
 
 
-def _kept(result: Result) -> Answer:
-    question = "Was the promise kept?"
-    done = f"{share(result.in_sla)} of {several(result.events, 'event')} within {duration(result.latency_target_s)}"
-    words = f"{done}; promised were {share(result.percentile)}."
+def _slo(result: Result) -> Answer:
+    question = "Was the SLO met?"
+    done = f"{share(result.in_sla)} of {plural(result.events, 'event')} within {duration(result.latency_target_s)}"
+    words = f"{done}; target: {share(result.percentile)}."
     if not result.valid:
-        return Answer(question, "This measurement does not stand", words)
-    if not result.whole:
-        return Answer(question, "Not every effect came exactly once", words)
+        return Answer(question, "The measurement is not valid", words)
+    if not result.effects_complete:
+        return Answer(question, "Some orders lack an effect or have one twice", words)
     where = " in simulation" if result.world == "simulated" else ""
-    return Answer(question, ("Yes" if result.kept else "No") + where, words)
+    return Answer(question, ("Yes" if result.slo_met else "No") + where, words)
 
 
 def _causes(result: Result, tail: Tail | None) -> Answer:
-    """Return what is to be mended: the fewest causes without whose events the promise is kept."""
-    question = "What came closest to breaking it?" if result.kept else "What would have kept it?"
+    question = "What used the error budget?" if result.slo_met else "Why was the SLO not met?"
     if tail is None:
-        return Answer(question, UNKNOWN, "Causes are not known: nothing tells who received these events, and when.")
+        return Answer(question, UNKNOWN, "Not known: these events do not record which replica received them, and when.")
     allowed = int((1 - result.percentile) * result.events + 1e-6)
-    if result.kept:
+    if result.slo_met:
         by = late_by_cause(tail)
-        told = f"{by[0].upper()}{by[1:]}. {MEANINGS.get(tail.causes[0].cause, '')}" if by else "Not one was late."
-        return Answer(question, f"{count(tail.late)} late of {count(allowed)} allowed", told)
-    needed: list[CauseOfLateness] = []
-    for one in tail.causes:
-        if tail.late - sum(cause.events for cause in needed) > allowed:
-            needed.append(one)
-    if not needed:
+        words = f"{by}. {MEANINGS.get(tail.causes[0].cause, '')}" if by else "No event was late."
+        return Answer(question, f"{count(tail.late)} late of {count(allowed)} allowed", words)
+    main: list[CauseOfLateness] = []  # the fewest causes without whose events the SLO would have been met
+    for cause in tail.causes:
+        if tail.late - sum(found.events for found in main) > allowed:
+            main.append(cause)
+    if not main:
         return Answer(question, UNKNOWN, "No late event was found.")
-    others = [one for one in result.otherwise or () if one.in_sla >= result.percentile]
-    names = " and no ".join(cause_title(one.cause).lower() for one in needed)
-    so_many = " and ".join(count(one.events) for one in needed)
-    told = f"{count(tail.late)} were late, {count(allowed)} are allowed; {so_many} for that. "
-    told += MEANINGS.get(needed[0].cause, "")
+    others = [policy for policy in result.otherwise or () if policy.in_sla >= result.percentile]
+    names = " and ".join(cause_title(cause.cause).lower() for cause in main)
+    events = " and ".join(count(cause.events) for cause in main)
+    words = f"{count(tail.late)} events were late, {count(allowed)} are allowed; {events} had this cause. "
+    words += MEANINGS.get(main[0].cause, "")
     if others:
-        least = min(others, key=lambda one: (one.replica_minutes, one.policy))
-        told += f" On these events {least.policy} keeps it, for {minutes(least.replica_minutes)} replica-minutes."
-    return Answer(question, f"No {names}", f"{told} {starved(result)}".strip())
+        least = min(others, key=lambda policy: (policy.replica_minutes, policy.policy))
+        words += f" On these events {least.policy} meets the SLO with {minutes(least.replica_minutes)} replica-minutes."
+    return Answer(question, names.capitalize(), f"{words} {cpu_warning(result)}".strip())
 
 
-def _otherwise(result: Result) -> Answer:
-    question = "What would it have cost otherwise?"
+def _other_costs(result: Result) -> Answer:
+    question = "What would other policies have cost?"
     if result.replica_minutes is None:
-        return Answer(question, UNKNOWN, "What was requested is not known: these events came without a journal.")
+        return Answer(question, UNKNOWN, "The requested replicas are not known: these events have no journal.")
     costs = [("this run", result.replica_minutes, result.in_sla)]
-    costs += [(one.policy, one.replica_minutes, one.in_sla) for one in result.otherwise or ()]
+    costs += [(policy.policy, policy.replica_minutes, policy.in_sla) for policy in result.otherwise or ()]
     most = max(cost for _, cost, _ in costs) or 1.0
     bars: list[Bar] = [
-        (f"{name}, {share(kept)}", minutes(cost), 100 * cost / most, "kept" if kept >= result.percentile else "missed")
-        for name, cost, kept in costs
+        (f"{name}, {share(part)}", minutes(cost), 100 * cost / most, "met" if part >= result.percentile else "not-met")
+        for name, cost, part in costs
     ]
-    told = "" if result.otherwise else "Other policies were not replayed on these events."
+    words = "" if result.otherwise else "Other policies were not simulated on these events."
     least = result.cost.packing_replica_minutes if result.cost else None
     if least is not None and result.cost is not None:
         bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
-        told = f"{over(result.cost.over_packing)} over the per-second packing. {told}".strip()
-    return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", told, tuple(bars))
+        words = f"{over(result.cost.over_packing)} over the per-second packing. {words}".strip()
+    return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", words, tuple(bars))
 
 
 def show(result: Result, console: Console) -> None:
-    """Print verdict, key figures, why events were late, and the stages."""
-    colour = "green" if result.valid and result.kept and result.whole else "yellow" if result.valid else "red"
+    """Print the verdict, key figures, causes of late events and stages."""
+    colour = "green" if result.slo_met and result.effects_complete else "yellow"
+    colour = colour if result.valid else "red"
     name = f"{result.scenario} · {result.policy} · seed {result.seed}"
     name = result.scenario if result.world == "unknown" else name
     heading = Text.assemble((f"{name}\n", "bold"), (result.verdict, colour))
-    figures = Table("", Column(justify="right", style="bold"), "", **PLAIN, show_header=False)
+    figures = Table("", Column(justify="right", style="bold"), "", **TABLE_STYLE, show_header=False)
     for row in key_figures(result):
         figures.add_row(*row)
     parts: list[RenderableType] = [heading, Padding(figures, (1, 0))]
     if result.tail and result.tail.causes:
-        told = f"{late_by_cause(result.tail)} (of {several(result.tail.late, 'late event')})"
-        parts.append(Padding(Text.assemble(("why late  ", "bold"), told), (0, 0, 1, 0)))
-    if told := starved(result):
-        parts.append(Padding(Text(told, "yellow"), (0, 0, 1, 0)))
+        causes = f"{late_by_cause(result.tail)} (of {plural(result.tail.late, 'late event')})"
+        parts.append(Padding(Text.assemble(("causes of late events  ", "bold"), causes), (0, 0, 1, 0)))
+    if warning := cpu_warning(result):
+        parts.append(Padding(Text(warning, "yellow"), (0, 0, 1, 0)))
     names = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9", "p9999": "p99.99", "max": "max"}
     ranks = [Column(name, justify="right", no_wrap=True) for name in names.values()]
-    table = Table("stage", *ranks, **PLAIN, header_style="bold")
-    for one in result.stages:
-        table.add_row(STAGES.get(one.stage, one.stage), *(duration(getattr(one, f"{name}_s")) for name in names))
+    table = Table("stage", *ranks, **TABLE_STYLE, header_style="bold")
+    for stage in result.stages:
+        table.add_row(STAGES.get(stage.stage, stage.stage), *(duration(getattr(stage, f"{name}_s")) for name in names))
     console.print(Group(*parts, table))
     if result.otherwise:
-        told = "; ".join(f"{label}: {text}" for label, text, *_ in answers(result)[2].bars)
-        console.print(Text.assemble("\n", ("replica-minutes  ", "bold"), told))
+        costs = "; ".join(f"{label}: {text}" for label, text, *_ in answers(result)[2].bars)
+        console.print(Text.assemble("\n", ("replica-minutes  ", "bold"), costs))

@@ -1,6 +1,6 @@
-"""What the page's script draws: the run's series and what happened, as JSON.
+"""The data of the charts as JSON: series, plans, failures, episodes and heat map.
 
-Averages and samples lose the very second that matters; so of the seconds that share an entry the largest value stays.
+Seconds that share an entry are reduced to their largest value, because averages and samples hide peaks.
 """
 
 from collections.abc import Sequence
@@ -16,29 +16,29 @@ from report.wording import duration
 
 Values = Sequence[float | None]
 Floats = NDArray[np.float64]
-ENTRIES: Final = 3_600
-"""Entries of one series: an hour by the second, ten hours in steps of ten."""
-CELLS: Final = 40_000
-"""Of the heat map, all partitions together."""
-BOUNDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0)
-"""Between the classes of colour, in latency targets: blue within the target, orange beyond, ever further from paper."""
-PLANS_SHOWN: Final = 300
-"""Plans that a page lists; of more, those that moved the most partitions."""
-EPISODES_SHOWN: Final = 300
-"""Late-event episodes that a page lists; of more, the largest."""
+MAX_ENTRIES: Final = 3_600
+"""Most entries of one series: an hour by second, ten hours in steps of ten seconds."""
+MAX_HEAT_CELLS: Final = 40_000
+"""Most cells of the heat map, over all partitions."""
+COLOUR_BOUNDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0)
+"""Bounds between the colours of the heat map, in latency targets: blue within the target, orange beyond it."""
+MAX_PLANS: Final = 300
+"""Most plans that a page lists: those that moved the most partitions."""
+MAX_EPISODES: Final = 300
+"""Most late-event episodes that a page lists: the largest."""
 ACTIONS: Final = frozenset({"up", "down", "reassign"})
 
 
 def panels(result: Result) -> dict[str, dict[str, Values]]:
-    """Return panel → line → one value for each second, without lines of which nothing is known. Latencies are in ms."""
-    of = result.series
+    """Return panel → line → value of each second, latencies in ms. Lines without any known value are left out."""
+    run = result.series
     found: dict[str, dict[str, Values]] = {
-        "Events per second": {"arrivals": of.arrivals, "done": of.done},
-        "Replicas": {"packing": of.packing_replicas, "requested": of.requested_replicas, "ready": of.ready_replicas},
-        "Lag, events": {"lag": of.lag},
+        "Events per second": {"arrivals": run.arrivals, "done": run.done},
+        "Replicas": {"packing": run.packing_replicas, "requested": run.requested_replicas, "ready": run.ready_replicas},
+        "Lag, events": {"lag": run.lag},
         "Latency, ms": {
             name: [None if value is None else round(value * 1000, 1) for value in values]
-            for name, values in (("max", of.max_s), ("p99", of.p99_s))
+            for name, values in (("max", run.max_s), ("p99", run.p99_s))
         },
     }
     return {
@@ -48,16 +48,16 @@ def panels(result: Result) -> dict[str, dict[str, Values]]:
 
 
 def chart_data(result: Result) -> str:
-    """Return JSON that is safe inside a script element."""
-    step = bucket(len(result.series.arrivals), ENTRIES)
-    plans = {id(made): row for row, made in enumerate(decisions_shown(result))}
+    """Return the data as JSON that is safe inside a script element."""
+    step = bucket(len(result.series.arrivals), MAX_ENTRIES)
+    plans = {id(made): row for row, made in enumerate(listed_decisions(result))}
     happened: list[tuple[float, str, str | int]] = [
         (round(made.at_s, 3), made.action if made.action in ACTIONS else "other", plans.get(id(made), ""))
         for made in result.decisions
     ]
     happened += [
-        (round(one.at_s, 3), "failure", f"{one.replica} {one.change}" + (f" ({one.detail})" if one.detail else ""))
-        for one in result.failures
+        (round(each.at_s, 3), "failure", f"{each.replica} {each.change}" + (each.detail and f" ({each.detail})"))
+        for each in result.failures
     ]
     data = {
         "seconds": len(result.series.arrivals),
@@ -77,7 +77,8 @@ def chart_data(result: Result) -> str:
         },
         "happened": happened,
         "episodes": [
-            [round(one.from_s, 3), round(one.until_s, 3), one.partition, one.events] for one in episodes_shown(result)
+            [round(each.from_s, 3), round(each.until_s, 3), each.partition, each.events]
+            for each in listed_episodes(result)
         ],
         "heat": heat(result.heat, result.latency_target_s),
     }
@@ -85,7 +86,7 @@ def chart_data(result: Result) -> str:
 
 
 def late_by_cause(result: Result, step: int) -> dict[str, Floats]:
-    """Return cause → late events, of each `step` seconds those of the worst second; the most frequent cause first."""
+    """Return cause → late events of the worst second in each `step` seconds; the most frequent cause comes first."""
     late = result.tail.by_second if result.tail else {}
     ordered = sorted((cause for cause in late if sum(late[cause])), key=lambda cause: (-sum(late[cause]), cause))
     if not ordered:
@@ -96,15 +97,15 @@ def late_by_cause(result: Result, step: int) -> dict[str, Floats]:
 
 
 def heat(found: HeatMap | None, target_s: float) -> dict[str, Any] | None:
-    """Return the worst latency (ms) of each partition and cell, and who served it; None where nothing is known."""
+    """Return the worst latency (ms) of each partition and cell, and the owners; None if nothing is known."""
     if found is None or not any(found.max_s):
         return None
-    step = bucket(max(map(len, found.max_s)), max(1, CELLS // len(found.partitions)))
+    step = bucket(max(map(len, found.max_s)), max(1, MAX_HEAT_CELLS // len(found.partitions)))
     held = tenures(found)
-    owners = sorted({owner for some in held.values() for _, owner in some})
+    owners = sorted({owner for spans in held.values() for _, owner in spans})
     return {
         "cell": step * found.cell_s,
-        "bounds": [round(bound * target_s * 1000, 3) for bound in BOUNDS],
+        "bounds": [round(bound * target_s * 1000, 3) for bound in COLOUR_BOUNDS],
         "partitions": found.partitions,
         "worst": [short(np.round(largest(row, step) * 1000, 1)) for row in found.max_s],
         "owners": owners,
@@ -113,45 +114,45 @@ def heat(found: HeatMap | None, target_s: float) -> dict[str, Any] | None:
 
 
 def heat_key(target_s: float) -> list[tuple[str, str]]:
-    """Return class and words of every colour."""
-    at = [duration(bound * target_s) for bound in BOUNDS]
+    """Return CSS class and label of each colour."""
+    at = [duration(bound * target_s) for bound in COLOUR_BOUNDS]
     return [(f"heat-{level}", words) for level, words in enumerate([*(f"≤ {bound}" for bound in at), f"> {at[-1]}"])]
 
 
 def bucket(number: int, limit: int) -> int:
-    """Return how many values share an entry, so that at most `limit` entries come out. limit: at least 1."""
+    """Return how many values share an entry so that `number` values have at most `limit` (≥ 1) entries."""
     return max(1, -(-number // limit))
 
 
 def largest(values: Values, step: int) -> Floats:
-    """Return the largest known value of every `step`; NaN where none is known."""
+    """Return the largest known value of each `step` values; NaN if none is known."""
     return np.asarray(np.fmax.reduce(entries(values, step), axis=1))
 
 
 def entries(values: Values, step: int) -> Floats:
-    """Return the values in rows of `step`, NaN for what is not known; the last row is filled up with NaN."""
+    """Return the values in rows of `step`; unknown values, and the rest of the last row, are NaN."""
     known = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     return np.append(known, np.full(-len(known) % step, np.nan)).reshape(-1, step)
 
 
 def short(values: Floats) -> list[float | int | None]:
-    """Return the values as short as JSON allows: whole ones without a point, null for NaN."""
+    """Return the values for short JSON: whole numbers as integers, NaN as null."""
     return [None if np.isnan(value) else int(value) if value == int(value) else value for value in values.tolist()]
 
 
-def decisions_shown(result: Result) -> list[PlanDecision]:
+def listed_decisions(result: Result) -> list[PlanDecision]:
     """Return the decisions that the page lists, by time."""
-    return sorted(sorted(result.decisions, key=lambda made: -made.moved)[:PLANS_SHOWN], key=lambda made: made.at_s)
+    return sorted(sorted(result.decisions, key=lambda made: -made.moved)[:MAX_PLANS], key=lambda made: made.at_s)
 
 
-def episodes_shown(result: Result) -> list[LateEpisode]:
+def listed_episodes(result: Result) -> list[LateEpisode]:
     """Return the late-event episodes that the page lists, by time."""
-    largest = sorted(result.tail.episodes, key=lambda one: -one.events)[:EPISODES_SHOWN] if result.tail else []
-    return sorted(largest, key=lambda one: (one.from_s, one.partition or 0))
+    largest = sorted(result.tail.episodes, key=lambda episode: -episode.events)[:MAX_EPISODES] if result.tail else []
+    return sorted(largest, key=lambda episode: (episode.from_s, episode.partition or 0))
 
 
 def tenures(heat: HeatMap) -> dict[int, list[tuple[float, str]]]:
-    """Return partition → since when, and who served it from then on, as far as the heat map shows it."""
+    """Return partition → (start in s, owner) of each tenure that the heat map shows."""
     found: dict[int, list[tuple[float, str]]] = {partition: [] for partition in heat.partitions}
     for since, owners in zip(found.values(), heat.owners, strict=False):
         for cell, owner in enumerate(owners):

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-CLASS: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
+CLASS_PREFIX: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
 """How a line of Java begins that names a cause."""
 
 
@@ -11,4 +11,4 @@ def cause(failed: Exception) -> str:
     """Return the innermost cause that Spark names, in one line, without the names of its classes."""
     lines = [line.strip() for line in str(failed).splitlines() if line.strip()] or [type(failed).__name__]
     said = [lines[0], *(line for line in lines if line.startswith("Caused by:"))][-1]
-    return CLASS.sub("", said).partition(" SQLSTATE")[0].rstrip(".")[:300]
+    return CLASS_PREFIX.sub("", said).partition(" SQLSTATE")[0].rstrip(".")[:300]

@@ -9,18 +9,18 @@ from pyspark.sql import functions as f
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, SCHEMA_VERSION
 from contracts.topics import Topic
 from report.stored import COLUMN_OF
-from report.terms import TIMES
+from report.terms import TIME_COLUMNS
 
-TIMELINE: Final = " long, ".join(TIMES) + " long, partition int, offset long, replica string, epoch long"
+TIMELINE: Final = " long, ".join(TIME_COLUMNS) + " long, partition int, offset long, replica string, epoch long"
 
-SAYS: Final = (
+CONTENT_FIELDS: Final = (
     "customer", "merchant", "country", "currency", "amount_minor", "card_token", "payment_id", "decline_reason",
     "risk_score", "shipment_id", "parcel", "carrier", "promised_on", "notification_id", "text",
 )  # fmt: skip
 """Fields that, with `accepted`, tell whether two records of one event say the same. The timeline may differ."""
 
 VALUE: Final = (
-    f"v int, order_id string, accepted boolean, {', '.join(f'{name} string' for name in SAYS)}, "
+    f"v int, order_id string, accepted boolean, {', '.join(f'{name} string' for name in CONTENT_FIELDS)}, "
     f"timeline struct<{TIMELINE}>"
 )
 LETTER: Final = "topic string, partition int, offset long"
@@ -53,7 +53,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
         _header(INTENDED_AT_HEADER).alias("header_intended_us"),
         _header(PLACED_AT_HEADER).alias("header_placed_us"),
     ).where(f.col("topic").isNotNull())
-    said = [f.col(f"value.{name}") for name in SAYS]
+    said = [f.col(f"value.{name}") for name in CONTENT_FIELDS]
     return read.select(
         "topic",
         "location",
@@ -61,7 +61,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
         f.coalesce("value.order_id", "key", "location").alias("event_id"),
         f.coalesce("value.timeline.intended_us", "header_intended_us", "stamped_us").alias("intended_us"),
         f.coalesce("value.timeline.placed_us", "header_placed_us", "stamped_us").alias("placed_us"),
-        *[f.col(f"value.timeline.{name}").alias(name) for name in TIMES[2:]],
+        *[f.col(f"value.timeline.{name}").alias(name) for name in TIME_COLUMNS[2:]],
         *[f.col(f"value.timeline.{name}").alias(name) for name in ("partition", "offset", "replica", "epoch")],
         f.col("value.accepted").alias("accepted"),
         f.xxhash64("value.accepted", *said).alias("says"),

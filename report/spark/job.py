@@ -16,16 +16,16 @@ from contracts.journal import JournalEntry
 from report import ReportError, stored
 from report.figures import measure, needs_spark, report_stored, save
 from report.result import Result
-from report.run_info import EVENTS, RunInfo, bounded, load_run, unknown_run
+from report.run_info import EVENTS, RunInfo, load_run, run_of_files, with_time_range
 from report.spark import cause
-from report.spark.rows import HandedOut
+from report.spark.rows import SparkRows
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
 from report.spark.topics import RunTopics, gather, kafka_options, topics_of, topics_on
 from report.table import Rows
 
-SHORT_EVENTS: Final = 300_000
+MAX_SHORT_JOB_EVENTS: Final = 300_000
 """Up to here a run is a short job for Spark."""
-SCRATCH: Final = "rows.tmp"
+SCRATCH_FOLDER: Final = "rows.tmp"
 """Folder of what a report writes for itself, in that of the run."""
 
 
@@ -56,14 +56,15 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
         return _report_files(folder, run, cluster, files)
     if not needs_spark(folder / EVENTS, cluster.master):
         return report_stored(folder)
-    if stored.is_whole(folder / EVENTS):
+    if stored.is_complete(folder / EVENTS):
         return _report(folder, run, cluster)
     where = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
     connection = Connection(**where, namespace=run.run)
     try:
         present = topics_on(connection)
     except ReportError as away:
-        torn = f"; {folder / EVENTS} is incomplete: no {stored.SUCCESS_FILE}" if (folder / EVENTS).exists() else ""
+        events = folder / EVENTS
+        torn = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
         raise ReportError(f"{away}{torn}") from away
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 
@@ -76,17 +77,17 @@ def report_files(
     command: what makes this report. Raises ReportError.
     """
     name = files.events.rstrip("/").rpartition("/")[2] or files.events
-    run = unknown_run(name, f"events {files.events}", latency_target_s, percentile, command)
+    run = run_of_files(name, f"events {files.events}", latency_target_s, percentile, command)
     return _report_files(folder, run, cluster, files)
 
 
 def _report_files(folder: Path, run: RunInfo, cluster: Cluster, files: Files) -> Result:
-    place = folder / SCRATCH / EVENTS
+    place = folder / SCRATCH_FOLDER / EVENTS
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         known = stored.copy_events(files.events, place)
-        journal = files.journal or stored.journal_beside(files.events)
-        entries = stored.load_journal(folder) if journal is None else stored.journal_at(journal)
+        journal = files.journal or stored.journal_next_to(files.events)
+        entries = stored.load_journal(folder) if journal is None else stored.read_journal(journal)
         return _report(folder, run, cluster, place, source=files.events, known=known, entries=entries)
     finally:
         shutil.rmtree(place.parent, ignore_errors=True)
@@ -109,23 +110,23 @@ def _report(
     place: Path | None = None,
     *,
     source: str = "",
-    known: frozenset[str] = stored.EVERY,
+    known: frozenset[str] = stored.OPTIONAL_COLUMNS,
     entries: Sequence[JournalEntry] | None = None,
 ) -> Result:
     """Measure the events at `place` (None: the run's own) and write result.json.
 
-    source: name of the events in errors. known: of `stored.EVERY`. entries: None: the run's own journal.
+    source: name of the events in errors. known: of `stored.OPTIONAL_COLUMNS`. entries: None: the run's own journal.
     """
     events, asked_us = place or folder / EVENTS, now_us()
     try:
         if needs_spark(events, cluster.master):
             spark = _session(folder, run, cluster)
             size_shuffles(spark, stored.count(events))
-            rows: Rows = HandedOut(spark, events, folder / SCRATCH, known)
+            rows: Rows = SparkRows(spark, events, folder / SCRATCH_FOLDER, known)
         else:
             rows = stored.load_events(events, known)
         if run.started_us is None:
-            run = bounded(run, rows, now_us=asked_us)
+            run = with_time_range(run, rows, now_us=asked_us)
         entries = stored.load_journal(folder) if entries is None else entries
         result = measure(run, rows, entries, now_us=asked_us)
     except (PySparkException, Py4JError) as failed:
@@ -133,13 +134,13 @@ def _report(
     except ReportError as refused:
         raise ReportError(f"{source or folder}: {refused}") from refused
     finally:
-        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+        shutil.rmtree(folder / SCRATCH_FOLDER, ignore_errors=True)
     save(result, folder)
     return result
 
 
 def _session(folder: Path, run: RunInfo, cluster: Cluster) -> SparkSession:
-    short = 0 < run.events_scheduled <= SHORT_EVENTS
+    short = 0 < run.events_scheduled <= MAX_SHORT_JOB_EVENTS
     spark = open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE, short=short)
     await_workers(spark)
     size_shuffles(spark, run.events_scheduled)

@@ -16,13 +16,13 @@ from report.stored import CUSTOMER_COLUMN, check_events, row_groups, table_of
 from report.table import T, Table
 
 MINUTE_US: Final = 60_000_000
-OF_EVERY: Final = (
+COMMON_COLUMNS: Final = (
     "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica", "epoch",
 )  # fmt: skip
 """Columns that are needed wherever rows are put together."""
 
 
-class HandedOut:
+class SparkRows:
     """Event rows in the Parquet at `place`, in a run's columns. `scratch` takes rows that are put together."""
 
     def __init__(self, spark: SparkSession, place: Path, scratch: Path, known: frozenset[str]) -> None:
@@ -45,7 +45,7 @@ class HandedOut:
         rows = self._spark.read.parquet(local(self._places[""]))
         rows = rows.where(f.col(CUSTOMER_COLUMN).isNotNull()) if also else rows
         key = f.floor(f.col("intended_us") / MINUTE_US) if by == "minute" else f.col(by)
-        rows.select(*OF_EVERY, *also).repartition(key).write.mode("overwrite").parquet(local(place))
+        rows.select(*COMMON_COLUMNS, *also).repartition(key).write.mode("overwrite").parquet(local(place))
         return place
 
 

@@ -17,15 +17,15 @@ from contracts.waiting import until
 from report import ReportError
 from report.spark import cause
 
-CONNECT_WITHIN_S: Final = 5.0
-WITHIN: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+CONNECT_TIMEOUT_S: Final = 5.0
+WORKER_WAIT_KEY: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Spark's own word for how long executors may take to come; then it begins anyway."""
-WORKERS_WITHIN: Final = "60s"
-DRIVER_AND_ONE: Final = 2
+WORKER_WAIT: Final = "60s"
+MIN_EXECUTORS_AND_DRIVER: Final = 2
 STANDALONE: Final = "spark://"
 LOG_FILE: Final = "spark.log"
-END_DEADLINE_S: Final = 30.0
-EVERYWHERE: Final = {
+JVM_EXIT_TIMEOUT_S: Final = 30.0
+SPARK_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -35,7 +35,7 @@ EVERYWHERE: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine Python may come late for its rows
 }
-LOCAL: Final = {
+LOCAL_SETTINGS: Final = {
     # one machine: every byte stays here, so to compress it is work for nothing; tasks are sized beforehand
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -47,9 +47,9 @@ LOCAL: Final = {
 EVENTS_PER_TASK: Final = 1_500_000
 JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 """Spark writes one method for each step, and the JVM would interpret those above 8,000 bytes for ever."""
-JAVA_TOO_NEW: Final = "getSubject is not supported"
+JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Of Java 24 and newer, to the Hadoop that comes with Spark 4.0."""
-QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+QUICK_START_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """A short job ends before the optimising compiler has paid for itself. The option would also leave a fifth of the usual
 room for what is compiled, and eight jobs in one process fill that."""
 
@@ -72,19 +72,20 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
         raise ReportError("Java is missing: install 17 or 21 (Debian: apt install openjdk-17-jre-headless)")
     builder = SparkSession.builder.master(master).appName("tailpack report")
-    told = EVERYWHERE | {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {QUICK_START}" if short else JAVA_OPTIONS}
+    java = f"{JAVA_OPTIONS} {QUICK_START_OPTIONS}" if short else JAVA_OPTIONS
+    settings = SPARK_SETTINGS | {"spark.driver.extraJavaOptions": java}
     if master.startswith("local"):
-        told |= LOCAL | {"spark.driver.memory": "1g" if short else "2g"}
+        settings |= LOCAL_SETTINGS | {"spark.driver.memory": "1g" if short else "2g"}
     if jars:
-        told |= {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)}
-    for key, value in told.items():
+        settings |= {"spark.jars": ",".join(str(jar.resolve()) for jar in jars)}
+    for key, value in settings.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers count by what this process has installed
     try:
         with _stderr_to(log):
             return builder.getOrCreate()
     except Exception as failed:  # Py4J and PySpark share no base class below Exception
-        if JAVA_TOO_NEW in str(failed) or JAVA_TOO_NEW in log.read_text(encoding="utf-8", errors="replace"):
+        if JAVA_TOO_NEW_ERROR in str(failed) or JAVA_TOO_NEW_ERROR in log.read_text(encoding="utf-8", errors="replace"):
             raise ReportError("this Java is too new for Spark: set JAVA_HOME to a Java 17 or 21") from failed
         raise ReportError(f"Spark did not start on {master}: {cause(failed)}; {log} says more") from failed
 
@@ -108,7 +109,7 @@ def end_jvm() -> None:
     gateway.shutdown()
     gateway.proc.stdin.close()  # what the JVM takes for the end of its parent
     try:
-        gateway.proc.wait(END_DEADLINE_S)
+        gateway.proc.wait(JVM_EXIT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
@@ -125,7 +126,7 @@ def check_master(master: str) -> None:
         if not (host and port.isdigit()):
             raise ReportError(f"--master {master}: {place} is no address; an example is spark://HOST:7077")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_WITHIN_S).close()
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
         except (OSError, OverflowError) as refused:
             refusals.append(str(refused))
         else:
@@ -145,10 +146,10 @@ def await_workers(spark: SparkSession) -> None:
     on_demand = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
     if on_demand or not context.master.startswith(STANDALONE):
         return
-    within_s = context._jsc.sc().conf().getTimeAsSeconds(WITHIN, WORKERS_WITHIN)
+    within_s = context._jsc.sc().conf().getTimeAsSeconds(WORKER_WAIT_KEY, WORKER_WAIT)
     try:
         until(
-            lambda: context._jsc.sc().getExecutorMemoryStatus().size() >= DRIVER_AND_ONE,
+            lambda: context._jsc.sc().getExecutorMemoryStatus().size() >= MIN_EXECUTORS_AND_DRIVER,
             within_s,
             "a worker gives it a core",
         )

@@ -17,11 +17,11 @@ from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RunInfo
 from report.spark.events import event_rows, journal_entries, refused_records, typed_records
 from report.spark.rows import local
-from report.stored import COLUMN_OF, other_version
+from report.stored import COLUMN_OF, version_error
 
-ANSWER_WITHIN_S: Final = 10.0
-POLL_WITHIN_MS: Final = 30_000
-LOGIN: Final = "org.apache.kafka.common.security"
+ANSWER_TIMEOUT_S: Final = 10.0
+POLL_TIMEOUT_MS: Final = 30_000
+LOGIN_PACKAGE: Final = "org.apache.kafka.common.security"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def topics_on(connection: Connection) -> frozenset[str]:
     """Return the names of the broker's topics. Raises ReportError when it does not answer in time."""
     quiet = {"log_level": 0, "error_cb": lambda _: None}  # the exception says it already
     try:
-        listed = AdminClient({**connection.librdkafka(), **quiet}).list_topics(timeout=ANSWER_WITHIN_S)
+        listed = AdminClient({**connection.librdkafka(), **quiet}).list_topics(timeout=ANSWER_TIMEOUT_S)
     except KafkaException as away:
         why, way = away.args[0].str(), "start it, or report from a run folder that holds events.parquet"
         raise ReportError(f"Kafka at {connection.bootstrap_servers} does not answer ({why}): {way}") from away
@@ -46,7 +46,7 @@ def topics_on(connection: Connection) -> frozenset[str]:
 
 def read_topics(spark: SparkSession, options: Mapping[str, str], topics: Sequence[str]) -> DataFrame:
     """Return every committed record of `topics`, headers included. options: of `kafka_options`."""
-    timeout_ms = str(int(ANSWER_WITHIN_S * 1000))
+    timeout_ms = str(int(ANSWER_TIMEOUT_S * 1000))
     told = {
         **options,
         "kafka.isolation.level": "read_committed",
@@ -54,7 +54,7 @@ def read_topics(spark: SparkSession, options: Mapping[str, str], topics: Sequenc
         "kafka.default.api.timeout.ms": timeout_ms,
         "subscribe": ",".join(topics),
         "includeHeaders": "true",
-        "kafkaConsumer.pollTimeoutMs": str(POLL_WITHIN_MS),  # two minutes by default, for a broker that went away
+        "kafkaConsumer.pollTimeoutMs": str(POLL_TIMEOUT_MS),  # two minutes by default, for a broker that went away
     }
     return spark.read.format("kafka").options(**told).load()
 
@@ -88,7 +88,7 @@ def kafka_options(connection: Connection) -> dict[str, str]:
 def _jaas(mechanism: str, username: str, password: str) -> str:
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
     user, secret = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (username, password))
-    return f'{LOGIN}.{module} required username="{user}" password="{secret}";'
+    return f'{LOGIN_PACKAGE}.{module} required username="{user}" password="{secret}";'
 
 
 def _pem(path: str) -> str:
@@ -150,4 +150,4 @@ def _refuse(written: DataFrame, names: str) -> None:
     if not events:
         raise ReportError(f"{names}: empty; nothing was produced, so there is nothing to report on")
     if versions:
-        raise ReportError(f"{names}: {other_version(versions)}")
+        raise ReportError(f"{names}: {version_error(versions)}")

@@ -48,10 +48,12 @@ def compare(
     ],
     *,
     policies: Annotated[
-        list[str] | None, typer.Option("--policy", help="Policy to compare, repeatable; default: all, or the matrix's.")
+        list[str] | None,
+        typer.Option("--policy", help="Policy to compare. Repeatable; default: all, or those of the matrix."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Seeds per case with anything random.  [default: 20]")
+        int | None,
+        typer.Option(min=1, max=10_000, help="Number of seeds for each case with anything random.  [default: 20]"),
     ] = None,
     axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
     trace: Trace = None,

@@ -96,8 +96,8 @@ def list_policies(as_json: AsJson = False) -> None:
     """List the policies, and how each one decides."""
     from autoscaler.policies.registry import all_policies  # noqa: PLC0415
 
-    usable, refused = all_policies()
-    for line in refused:
+    usable, unusable = all_policies()
+    for line in unusable:
         sys.stderr.write(f"tailpack: policy {line}\n")
     if as_json:
         print_json({one: factory.description for one, factory in usable.items()})
@@ -146,7 +146,9 @@ def show_scenario(
             typer.echo(f"{'.'.join(filter(None, (key, field)))} = {msgspec.json.encode(one).decode()}")
 
 
-def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="Name, or a part of it.")]) -> None:
+def show_setting(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a setting, or a part of it.")],
+) -> None:
     """Show the settings whose names contain NAME, with default, range and meaning."""
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
     from bench.sections import SECTIONS  # noqa: PLC0415

@@ -22,11 +22,14 @@ Folder = Annotated[Path | None, typer.Option("--folder", help="Folder of its dat
 def start(
     folder: Folder = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the first broker; 0: as at the last start, or a free one.")
+        int,
+        typer.Option(min=0, max=65535, help="Port of the first broker; 0: the port of its last start, or a free one."),
     ] = 0,
     brokers: Annotated[
         int | None,
-        typer.Option(min=1, max=9, help="Brokers; with 3, each event has 3 copies.", show_default="1, or as before"),
+        typer.Option(
+            min=1, max=9, help="Number of brokers; with 3, each event has 3 copies.", show_default="1, or as before"
+        ),
     ] = None,
 ) -> None:
     """Start brokers (KRaft nodes) that run until `tailpack kafka stop`; print their addresses."""
@@ -74,24 +77,36 @@ def groups(context: typer.Context, bootstrap_servers: Servers = "") -> None:
 
 def create(
     scenario: Annotated[
-        str, typer.Argument(metavar="[SCENARIO]", help="A run.", callback=lowercase, autocompletion=complete_scenario)
+        str,
+        typer.Argument(
+            metavar="[SCENARIO]",
+            help="A scenario: create the topics of its run.",
+            callback=lowercase,
+            autocompletion=complete_scenario,
+        ),
     ] = "",
     *,
     config: Annotated[
         Path | None, typer.Option(help="File of `tailpack autoscale`: create the control topics of its group.")
     ] = None,
     bootstrap_servers: Servers = "",
-    namespace: Annotated[str, typer.Option(help="Prefix of the run's topics and groups, new for each run.")] = "",
+    namespace: Annotated[
+        str, typer.Option(help="Prefix of the run's topics and groups; use a new one for each run.")
+    ] = "",
     client_properties: Properties = "",
     partitions: Annotated[
         int, typer.Option(min=0, help="With --config: also create the group's topic, with this many partitions.")
     ] = 0,
     pipeline_partitions: PipelinePartitions = None,
     outputs: Annotated[
-        list[str] | None, typer.Option("--output", help="With --config: topic that replicas write. Repeatable.")
+        list[str] | None,
+        typer.Option("--output", help="With --config: topic that the replicas write, for their rights. Repeatable."),
     ] = None,
     users: Annotated[
-        list[str] | None, typer.Option("--user", metavar="ROLE=NAME", help="Principal of a role; default: its name.")
+        list[str] | None,
+        typer.Option(
+            "--user", metavar="ROLE=NAME", help="Principal of a role; default: the name of the role. Repeatable."
+        ),
     ] = None,
     apply_acls: Annotated[
         bool, typer.Option("--apply-acls", help="Create the rights, instead of only printing them.")

@@ -95,7 +95,9 @@ ServiceTime = Annotated[
 ]
 Startup = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", callback=_quantity, help="Time from requesting a replica until it serves: 25s."),
+    typer.Option(
+        metavar="DURATION", callback=_quantity, help="Time from the request for a replica until it serves: 25s."
+    ),
 ]
 Max = Annotated[int | None, typer.Option("--max", min=1, help="Maximum replica count; default: one per partition.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random; equal seeds give equal runs.")]
@@ -119,11 +121,16 @@ Out = Annotated[Path, typer.Option("--out", help="Folder in which each run gets 
 IntoDocs = Annotated[
     Path | None, typer.Option("--into", help="Folder to which the figures of the docs are written.", callback=_folder)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; all other output goes to stderr.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object; everything else is printed on standard error.")
+]
 Processes = Annotated[int, typer.Option(min=0, help="Number of worker processes; 0: one per core.")]
 SERVERS: Final = "TAILPACK_BOOTSTRAP_SERVERS"
 Servers = Annotated[
-    str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; default: a local broker.")
+    str,
+    typer.Option(
+        "--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; default: a broker on this machine."
+    ),
 ]
 Address = Annotated[str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port.")]
 Properties = Annotated[
@@ -132,7 +139,9 @@ Properties = Annotated[
 WebUi = Annotated[
     int | None, typer.Option("--web-ui", min=1, max=65535, help="Serve Locust's web page on this port during the run.")
 ]
-LoadWorkers = Annotated[int, typer.Option("--load-workers", min=1, max=100, help="Processes that send the load.")]
+LoadWorkers = Annotated[
+    int, typer.Option("--load-workers", min=1, max=100, help="Number of processes that send the load.")
+]
 Master = Annotated[str, typer.Option(help="Spark master; local[*] uses all cores.")]
 
 

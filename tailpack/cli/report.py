@@ -47,15 +47,20 @@ def run(
     *,
     events: Annotated[
         str | None,
-        typer.Option(metavar="URI", help="Parquet file or folder of your own: a path, s3://, gs:// or hdfs://."),
+        typer.Option(
+            metavar="URI", help="Your own events as a Parquet file or folder: a path, s3://, gs:// or hdfs://."
+        ),
     ] = None,
     journal: Annotated[
-        str | None, typer.Option(metavar="URI", help="Journal of these events; default: journal.parquet next to them.")
+        str | None,
+        typer.Option(metavar="URI", help="Journal of your own events; default: journal.parquet next to them."),
     ] = None,
     latency_target_s: Annotated[
         float | None, typer.Option(help="Latency target of your own events, in seconds; a run has its own.")
     ] = None,
-    percentile: Annotated[float | None, typer.Option(help="Share that must be in time; default: 0.999.")] = None,
+    percentile: Annotated[
+        float | None, typer.Option(help="Share of your own events that must be in time; default: 0.999.")
+    ] = None,
     master: Master = "local[2]",
     strict: Annotated[
         bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
@@ -122,10 +127,14 @@ def _print_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first run is the reference.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="Folders of runs; the first is the reference.")
+    ],
     *,
     form: Annotated[Format, typer.Option("--format", help="Format of the table.")] = Format.MARKDOWN,
-    out: Annotated[Path | None, typer.Option("--out", help="File for the table, instead of printing it.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the table to this file instead of printing it.")
+    ] = None,
     master: Master = "local[2]",
     as_json: AsJson = False,
 ) -> None:

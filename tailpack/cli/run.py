@@ -153,9 +153,12 @@ def record(
     bootstrap_servers: Address,
     topic: Annotated[str, typer.Option(help="Topic to record; it is only read.")],
     out: Annotated[Path, typer.Option("--out", help="New Parquet file for the trace.")],
-    group: Annotated[str, typer.Option(help="Begin at this group's commits; default: the first record.")] = "",
+    group: Annotated[
+        str, typer.Option(help="Begin at the committed offsets of this consumer group; default: the first record.")
+    ] = "",
     seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="Record new events for this long; default: the existing events.")
+        float | None,
+        typer.Option(min=0.1, help="Record new events for this time, in seconds; default: the existing events."),
     ] = None,
     client_properties: Properties = "",
     as_json: AsJson = False,

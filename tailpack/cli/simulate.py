@@ -243,11 +243,11 @@ def side_by_side(found: "ReplayResult") -> Table:
         **{name: (key, duration, key, "{:+.3f} s", "") for name, key in LATENCIES.items()},
         **{name: (key, count, key, "{:+d}", "") for name, key in COUNTS.items()},
     }
-    for name, (key, words, difference, how, limit) in rows.items():
+    for name, (key, words, difference, number_format, limit) in rows.items():
         delta = found.differences[difference]
         verdict = f"{'within' if found.within[key] else 'more than'} {limit}" if same and limit else ""
         sides = [words(side[key]) for side in (found.live, found.simulated)]
-        table.add_row(name, *sides, UNKNOWN if delta is None else how.format(delta), verdict)
+        table.add_row(name, *sides, UNKNOWN if delta is None else number_format.format(delta), verdict)
     return table
 
 

@@ -23,9 +23,16 @@ def paper(
         str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(NAMES)}; default: all.")
     ] = None,
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Use few seeds and short streams, for a preview.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use few seeds and short streams, for a first impression.")
+    ] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=1_000, help="Seeds, default 5 (--quick: 2); landau: streams, 20 (3).")
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000,
+            help="Number of seeds (default 5; --quick: 2); for landau, of streams (default 20; --quick: 3).",
+        ),
     ] = None,
     out: Out = Path("out/paper"),
     processes: Processes = 0,
@@ -46,12 +53,12 @@ def paper(
             found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)
         rows += found.rows
         missing += found.missing
-    whole = StudyResult(rows=tuple(rows), missing=tuple(missing))
-    text = page(whole.rows)
+    result = StudyResult(rows=tuple(rows), missing=tuple(missing))
+    text = page(result.rows)
     (out / "paper.md").write_text(text, encoding="utf-8")
-    (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n")
+    (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
     if as_json:
-        print_json(whole)
+        print_json(result)
     else:
         show(text)
     finish([(one.run, one.why) for one in missing], out)

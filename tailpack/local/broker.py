@@ -134,9 +134,10 @@ class Broker:
     """An embedded Kafka. Its nodes are numbered from 1. A single node uses `folder` itself, several use its folders
     node-1, node-2, … With three nodes each partition has three copies, two of which must acknowledge a write.
 
-    folder: None: the one of `tailpack kafka start`. brokers: number of nodes; None: as many as the folder holds, one
-    in a new folder. properties: template of server.properties, with the placeholders of PROPERTIES. advertised_port:
-    port on which a node listens → port that it advertises, for example that of a proxy; 0: the same port.
+    folder: None: the folder of `tailpack kafka start`.
+    brokers: number of nodes; None: as many as the folder holds, one in a new folder.
+    properties: template of server.properties, with the placeholders of PROPERTIES.
+    advertised_port: port on which a node listens → port that it advertises, such as that of a proxy; 0: the same port.
     Raises TailpackError if the folder holds a different number of nodes.
     """
 

@@ -99,7 +99,7 @@ def assign_ports(before: Sequence[NodeState | None], port: int) -> list[NodeStat
     wanted = [port + offset for offset in range(len(before))] if port else last
     ports = free_ports([*wanted, *(0 for _ in before)])  # controllers: any free ports
     quorum = dict(enumerate(ports[len(before) :], start=1))
-    return [NodeState(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
+    return [NodeState(node=node, port=port, quorum=quorum) for node, port in zip(quorum, ports, strict=False)]
 
 
 def write_configuration(folder: Path, state: NodeState, properties: str) -> None:

@@ -37,8 +37,8 @@ def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: ignore TIME_WAIT
                 try:
                     probe.bind((LOOPBACK, port))
-                except OSError as taken:
-                    raise TailpackError(f"port {port} on {LOOPBACK} is taken; choose another with {option}") from taken
+                except OSError as error:
+                    raise TailpackError(f"port {port} on {LOOPBACK} is taken; choose another with {option}") from error
             else:
                 _bind_free_port(probe)
             ports.append(int(probe.getsockname()[1]))

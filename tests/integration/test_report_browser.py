@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing is missing or wider than the screen, in both themes; what zooming does."""
+"""The page in a real browser: it fits the screen in both themes, and zoom, keys and pointer work."""
 
 import base64
 import shutil
@@ -80,7 +80,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     return place.as_uri()
 
 
-def look(browser: Any, address: str, *, width: int = 1440, scheme: str = "light", medium: str = "screen") -> None:
+def open_page(browser: Any, address: str, *, width: int = 1440, scheme: str = "light", medium: str = "screen") -> None:
     """Open a page at a width in a colour scheme."""
     features = [
         {"name": "prefers-color-scheme", "value": scheme},
@@ -92,27 +92,27 @@ def look(browser: Any, address: str, *, width: int = 1440, scheme: str = "light"
     browser.get(address)
 
 
-def complaints(browser: Any) -> list[Any]:
+def console_errors(browser: Any) -> list[Any]:
     logged = [entry for entry in browser.get_log("browser") if entry["level"] in LOUDER]
-    return [entry for entry in logged if "getImageData" not in entry["message"]]  # that is our own looking
+    return [entry for entry in logged if "getImageData" not in entry["message"]]  # caused by this test
 
 
 def plot(browser: Any, name: str = "panel-0") -> WebElement:
-    """Return the part of a chart in which its lines are."""
+    """Return the plotting area of a chart."""
     found: WebElement = browser.find_element(By.CSS_SELECTOR, f"#{name} .u-over")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
     return found
 
 
 def span(browser: Any) -> str:
-    """Return what the page says it shows, once it is drawn."""
+    """Return the displayed time span, once it is drawn."""
     wait = "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
     browser.execute_async_script(wait)
     return str(browser.find_element(By.CSS_SELECTOR, "#time [data-span]").text)
 
 
 def painted(browser: Any, name: str = "panel-0") -> tuple[float, int]:
-    """Return which share of a chart holds paint, and a number that tells two paintings apart."""
+    """Return the painted share of a chart, and a hash of its pixels."""
     browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
     share, code = browser.execute_script(PAINTED, f"#{name}")
     return share, code
@@ -120,10 +120,10 @@ def painted(browser: Any, name: str = "panel-0") -> tuple[float, int]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_fits_is_readable_and_the_console_is_silent(
+def test_the_page_fits_the_screen_with_readable_contrast_and_no_console_errors(
     browser: Any, report: str, *, width: int, scheme: str
 ) -> None:
-    look(browser, report, width=width, scheme=scheme)
+    open_page(browser, report, width=width, scheme=scheme)
 
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     charts = browser.execute_script(
@@ -137,18 +137,18 @@ def test_the_page_fits_is_readable_and_the_console_is_silent(
     contrast, where = browser.execute_script(SMALLEST_CONTRAST)
     assert contrast >= 4.5, where
     fetched = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
-    assert [one for one in fetched if not one.startswith("data:")] == []
-    assert complaints(browser) == []
+    assert [address for address in fetched if not address.startswith("data:")] == []
+    assert console_errors(browser) == []
 
 
-def test_the_theme_and_the_printer_change_the_charts(browser: Any, report: str) -> None:
-    look(browser, report)
+def test_charts_follow_the_theme_and_the_printer(browser: Any, report: str) -> None:
+    open_page(browser, report)
     light = painted(browser)
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     )
     assert painted(browser)[1] != light[1]
-    look(browser, report, scheme="dark", medium="print")
+    open_page(browser, report, scheme="dark", medium="print")
     assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not any(part.is_displayed() for part in browser.find_elements(By.CSS_SELECTOR, ".tools, nav"))
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
@@ -157,7 +157,7 @@ def test_the_theme_and_the_printer_change_the_charts(browser: Any, report: str) 
 
 
 def test_dragging_zooms_all_panels_and_reset_shows_all_again(browser: Any, report: str) -> None:
-    look(browser, report)
+    open_page(browser, report)
     area = plot(browser)
     assert span(browser) == "the whole run"
     before = {name: painted(browser, name) for name in ("panel-0", "panel-3", "panel-heat")}
@@ -166,14 +166,14 @@ def test_dragging_zooms_all_panels_and_reset_shows_all_again(browser: Any, repor
 
     first, last = span(browser).split(" – ")
     assert "0:55" <= first < last <= "1:25"
-    assert all(painted(browser, name)[1] != known[1] for name, known in before.items()), "all show the same stretch"
+    assert all(painted(browser, name)[1] != known[1] for name, known in before.items()), "all show the same span"
     browser.find_element(By.CSS_SELECTOR, "#time [data-do=reset]").click()
     assert span(browser) == "the whole run"
-    assert complaints(browser) == []
+    assert console_errors(browser) == []
 
 
-def test_the_keyboard_does_all_that_the_mouse_does(browser: Any, report: str) -> None:
-    look(browser, report)
+def test_the_keyboard_can_zoom_move_and_list_changes(browser: Any, report: str) -> None:
+    open_page(browser, report)
     panels = browser.find_element(By.CSS_SELECTOR, "#time .panels")
     browser.execute_script("arguments[0].focus()", panels)
     panels.send_keys("+")
@@ -197,8 +197,8 @@ def test_the_keyboard_does_all_that_the_mouse_does(browser: Any, report: str) ->
     assert not here.is_displayed()
 
 
-def test_the_pointer_reads_values_and_a_click_tells_the_reasons(browser: Any, report: str) -> None:
-    look(browser, report)
+def test_the_pointer_shows_values_and_a_click_lists_reasons(browser: Any, report: str) -> None:
+    open_page(browser, report)
     area = plot(browser)
     at_61 = round(area.size["width"] * (61.1 / 124 - 0.5))
     ActionChains(browser).move_to_element_with_offset(area, at_61, 0).click().perform()
@@ -217,13 +217,13 @@ def test_the_pointer_reads_values_and_a_click_tells_the_reasons(browser: Any, re
     assert "1:02 · partition 4 · payment-2" in browser.find_element(By.ID, "heat-here").text
 
 
-def test_an_episode_leads_to_its_place_and_its_place_back_to_the_row(browser: Any, report: str) -> None:
-    look(browser, report)
+def test_an_episode_links_to_its_time_and_back_to_its_row(browser: Any, report: str) -> None:
+    open_page(browser, report)
     link = browser.find_elements(By.CSS_SELECTOR, "#episodes th.when a")[1]
     before = painted(browser)
     browser.execute_script("arguments[0].click()", link)
     assert span(browser) == "0:50 – 1:12"
-    assert painted(browser)[1] != before[1], "the stretch is marked"
+    assert painted(browser)[1] != before[1], "the span is marked"
 
     way = browser.find_element(By.CSS_SELECTOR, "#time [data-here] a[href^='#episode']")
     assert way.text == "Replica dead, 3 late"
@@ -231,4 +231,4 @@ def test_an_episode_leads_to_its_place_and_its_place_back_to_the_row(browser: An
     row = browser.find_element(By.CSS_SELECTOR, "#episodes tr:target")
     assert row.find_element(By.CSS_SELECTOR, "a").text == link.text
     assert 0 <= browser.execute_script("return arguments[0].getBoundingClientRect().top", row) < 800
-    assert complaints(browser) == []
+    assert console_errors(browser) == []

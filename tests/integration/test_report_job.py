@@ -1,4 +1,4 @@
-"""The report job on a run that went wrong in every way that it must notice, and on input that it must refuse."""
+"""The report job on a run with each kind of error, and on input that it must refuse."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ def copies(topic: Topic, k: int) -> int:
 
 
 def damaged_run(kafka: str, namespace: str, folder: Path) -> MadeUpRun:
-    """100 orders in 2 s of which five met with something; two replicas, the second for half a second."""
+    """100 orders in 2 s, five of them with an error; two replicas, the second for half a second."""
     connection = Connection(bootstrap_servers=kafka, namespace=namespace)
     run = made_up_run(100, rate=50.0, started_us=STARTED_US, seed=5)
     create_topics(kafka, namespace, PARTITIONS)
@@ -64,7 +64,7 @@ def damaged_run(kafka: str, namespace: str, folder: Path) -> MadeUpRun:
 
 
 def place_of(kafka: str, namespace: str, k: int) -> tuple[int, int]:
-    """Return where order k lies."""
+    """Return partition and offset of order k."""
     found = [r for r in read_all(kafka, namespace, Topic.ORDERS_PLACED) if r.key() == f"o-{k:08d}".encode()]
     return found[0].partition(), found[0].offset()
 
@@ -89,9 +89,7 @@ def journal() -> list[object]:
     ]  # fmt: skip
 
 
-def test_a_damaged_run_is_judged_to_the_last_event(
-    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
-) -> None:
+def test_each_event_of_a_damaged_run_is_counted(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
     damaged_run(kafka, namespace, tmp_path)
 
     result = report_run(tmp_path, cluster)
@@ -102,7 +100,7 @@ def test_a_damaged_run_is_judged_to_the_last_event(
     assert duplicates == {"payments.settled": 1, "shipments.scheduled": 1}
     assert result.order_violations == 0
     assert result.in_sla == 98 / 99
-    assert not result.kept
+    assert not result.slo_met
     assert result.valid, result.problems
     assert result.replica_minutes == pytest.approx(2.5 / 60)
     assert (result.scale_ups, result.moved_partitions) == (1, 2)
@@ -112,17 +110,15 @@ def test_a_damaged_run_is_judged_to_the_last_event(
 
     away = msgspec.structs.replace(RunInfo.load(tmp_path), bootstrap_servers="127.0.0.1:1")
     away.save(tmp_path)
-    assert report_run(tmp_path, cluster) == result, "the Parquet files tell the same once the broker is gone"
+    assert report_run(tmp_path, cluster) == result, "the Parquet files give the same result without the broker"
 
 
-def test_what_cannot_be_reported_is_refused_in_one_line(
-    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
-) -> None:
+def test_invalid_input_is_refused_in_one_line(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
     with pytest.raises(ReportError, match=r"run\.json: No such file"):
         report_run(tmp_path, cluster)
 
     (tmp_path / "run.json").write_text('{"run": "half')
-    with pytest.raises(ReportError, match=r"run\.json: not a run's description"):
+    with pytest.raises(ReportError, match=r"run\.json: not a valid run description"):
         report_run(tmp_path, cluster)
 
     run = run_info(Connection(bootstrap_servers=kafka, namespace=namespace), made_up_run(9, 9.0, 0, 1), pipeline=True)
@@ -131,7 +127,7 @@ def test_what_cannot_be_reported_is_refused_in_one_line(
         report_run(tmp_path, cluster)
 
     msgspec.structs.replace(run, started_us=None).save(tmp_path)
-    with pytest.raises(ReportError, match="the load never began"):
+    with pytest.raises(ReportError, match="the load never started"):
         report_run(tmp_path, cluster)
 
 
@@ -142,8 +138,8 @@ def test_a_time_in_the_future_marks_the_run_and_its_event_has_a_cause(tmp_path: 
 
     assert result.integrity is not None
     assert result.integrity.future == 1
-    assert "1 event with a time after this report was made" in result.verdict
-    assert len(result.series.done) == 4 + 600, "an absurd time makes no endless series"
+    assert "1 event with a timestamp after" in result.verdict
+    assert len(result.series.done) == 4 + 600, "a wrong time does not extend the series"
     assert result.tail is not None
     assert result.tail.late == 1
 
@@ -171,7 +167,7 @@ def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
     assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
 
 
-def test_a_kafka_that_goes_away_during_the_read_leaves_nothing_half_written(
+def test_a_kafka_outage_during_the_read_leaves_no_partial_files(
     private_broker: Broker, namespace: str, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = str(private_broker.address())

@@ -1,4 +1,4 @@
-"""docs/report.ipynb, executed from its first cell to its last in an empty folder: it answers its five questions."""
+"""docs/report.ipynb answers its five questions when it is executed in an empty folder."""
 
 import re
 from pathlib import Path
@@ -52,7 +52,7 @@ def drawings(notebook: Any) -> int:
     )
 
 
-def test_it_is_committed_with_what_it_found(written: Any) -> None:
+def test_the_committed_notebook_has_its_outputs(written: Any) -> None:
     code = [cell for cell in written.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1)), "run from first to last"
     assert any(output.get("data", {}).get("image/png") for cell in code for output in cell.outputs)
@@ -62,9 +62,9 @@ def test_it_is_committed_with_what_it_found(written: Any) -> None:
 def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
     result = Result.load(folder / "out" / "notebook" / "algorithm-2")
     assert result.tail is not None
-    first = answers(executed, "1. Was the promise kept")
+    first = answers(executed, "1. Was the SLO met")
     assert result.verdict in first
-    assert all(f"| {one.cause} | {one.events:,} |" in answers(executed, "2. Why") for one in result.tail.causes)
+    assert all(f"| {each.cause} | {each.events:,} |" in answers(executed, "2. Why") for each in result.tail.causes)
     assert "| over packing |" in answers(executed, "3. What did it cost")
     assert re.search(r"partition \d had most late events", answers(executed, "4. Which partition"))
     last = answers(executed, "5. What would another policy")
@@ -73,5 +73,5 @@ def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
     assert told is not None
     both, events, only_here = (int(each.replace(",", "")) for each in told.groups())
     assert events == result.events
-    assert both + only_here == sum(one.events for one in result.tail.causes)
+    assert both + only_here == sum(cause.events for cause in result.tail.causes)
     assert drawings(executed) == 4

@@ -1,4 +1,4 @@
-"""A report counted in this process and one counted piece by piece in Spark's workers are equal to the last digit."""
+"""A report computed in this process and one computed in Spark workers are equal to the last digit."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +34,7 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def live(kafka: str, namespace: str, folder: Path) -> None:
-    """A pipeline's run in its topics, with a lost order, one settled twice, and a death; one event in six is late."""
+    """A pipeline run in its topics, with a lost order, a doubled payment and a death; one event in six is late."""
     connection = Connection(bootstrap_servers=kafka, namespace=namespace)
     run = made_up_run(3_000, rate=180.0, started_us=STARTED_US, seed=3)
     create_topics(kafka, namespace, PARTITIONS)
@@ -50,7 +50,7 @@ def live(kafka: str, namespace: str, folder: Path) -> None:
 
 
 def simulated(folder: Path) -> None:
-    """Two minutes of w1 that grow steeply, in which a replica dies that nobody is told of."""
+    """Two minutes of w1 with a steep ramp and an unannounced death of a replica."""
     told = {"policy": "algorithm-2", "duration_s": 120, "split": "random", "startup_s": 8, "failures_s": (60.0,)}
     scenario = load_scenario("w1", {**told, "failures_known": False})
     run, _ = run_scenario(scenario)
@@ -58,7 +58,7 @@ def simulated(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["live", "simulated"])
-def test_both_ways_give_the_same_result(
+def test_spark_and_in_memory_reports_are_equal(
     kind: str, kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster("local[2]", [ensure("spark")])
@@ -74,5 +74,5 @@ def test_both_ways_give_the_same_result(
 
     assert handed_out == here == Result.load(tmp_path)
     assert here.tail is not None
-    assert here.events > here.tail.late > 100, "a run in which nothing is late shows nothing"
+    assert here.events > here.tail.late > 100, "a run without late events would test nothing"
     assert not (tmp_path / "rows.tmp").exists()

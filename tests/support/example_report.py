@@ -23,7 +23,7 @@ from report.result import (
     Stage,
     TopicRecords,
 )
-from report.wording import several
+from report.wording import plural
 
 SECONDS = 124
 
@@ -57,7 +57,7 @@ def example() -> Result:
     return Result(
         run="demo-20260105-101500", scenario="demo", policy="algorithm-2", seed=1, topology="pipeline",
         payment_partitions=9, latency_target_s=0.5, percentile=0.999, duration_s=120.0,
-        verdict="Promise kept: 99.921 % of 10,240 events were done within 500 ms (promised 99.9 %) "
+        verdict="SLO met: 99.921 % of 10,240 events were done within 500 ms (target 99.9 %) "
         "for 3.00 replica-minutes; nothing was lost, every order had each of its effects exactly once.",
         valid=True, problems=(), events=10_240, in_sla=1 - 8 / 10_240, p50_s=float(latency[5_120]), p99_s=0.0301,
         p999_s=0.4127, max_s=float(latency[-1]), replica_minutes=float(requested[:120].sum() / 60),
@@ -108,8 +108,8 @@ def example() -> Result:
 
 def _reason(before: int, after: int, arrival_rate: int) -> str:
     if after > before:
-        return f"λ = {arrival_rate} events/s exceeds 0.9·μ of {several(before, 'replica')} ({before * 178} events/s)"
-    return f"λ = {arrival_rate} events/s fits {several(after, 'replica')}"
+        return f"λ = {arrival_rate} events/s exceeds 0.9·μ of {plural(before, 'replica')} ({before * 178} events/s)"
+    return f"λ = {arrival_rate} events/s fits {plural(after, 'replica')}"
 
 
 def changed(**values: object) -> Result:

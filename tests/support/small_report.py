@@ -70,7 +70,7 @@ def _result() -> Result:
     return Result(
         run="small", scenario="w1", policy="tail-aware", seed=1, topology="payment-only", payment_partitions=2,
         latency_target_s=0.5, percentile=0.999, duration_s=4.0,
-        verdict="Promise missed: 98 % of 100 events were done within 500 ms.", valid=True, problems=(), events=100,
+        verdict="SLO not met: 98 % of 100 events were done within 500 ms.", valid=True, problems=(), events=100,
         in_sla=0.98,
         **TIMES,  # type: ignore[arg-type]
         replica_minutes=0.1, scale_ups=1, scale_downs=0, reassignments=0, moved_partitions=1, lost=0, refused=0,

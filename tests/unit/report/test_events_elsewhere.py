@@ -13,7 +13,7 @@ from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
 from report.spark.job import Cluster, Files, report_files, report_run
 
-HERE = Cluster("local[2]", [])
+PAGE_FOLDER = Cluster("local[2]", [])
 PROMISE = {"latency_target_s": 0.012, "percentile": 0.999}
 BARE = ("event_id", "intended_us", "done_us")
 
@@ -23,7 +23,7 @@ def uri(place: Path) -> str:
 
 
 def bare_rows(**changes: Any) -> list[dict[str, Any]]:
-    """What somebody else knows of his events; `changes` are of event 7."""
+    """Return rows with only the columns of an external source; `changes` apply to event 7."""
     rows = [{name: row[name] for name in BARE} for row in event_rows()]
     rows[7] |= changes
     return rows
@@ -39,15 +39,17 @@ def test_a_runs_events_elsewhere_give_the_report_of_the_run(tmp_path: Path) -> N
     ]
     stored_run(home, journal_entries=tuple(map(msgspec.json.encode, changes)), done_us=None)
     msgspec.structs.replace(RunInfo.load(home), latency_target_s=0.012).save(home)
-    expected = report_run(home, HERE)
+    expected = report_run(home, PAGE_FOLDER)
     shutil.move(home / EVENTS, away)
     shutil.move(home / JOURNAL, away)
 
-    assert report_run(home, HERE, files=Files(uri(away / EVENTS))) == expected, "the journal beside them is found"
+    assert report_run(home, PAGE_FOLDER, files=Files(uri(away / EVENTS))) == expected, (
+        "the journal next to them is found"
+    )
     (tmp_path / "alone").mkdir()
     shutil.move(away / EVENTS, tmp_path / "alone")
     elsewhere = Files(str(tmp_path / "alone" / EVENTS), str(away / JOURNAL))
-    assert report_run(home, HERE, files=elsewhere) == expected
+    assert report_run(home, PAGE_FOLDER, files=elsewhere) == expected
     assert (expected.lost, expected.replica_minutes is None) == (1, False)
     assert expected.tail is not None
     assert expected.tail.late > 1
@@ -62,68 +64,69 @@ def test_a_stranger_needs_an_id_and_two_times(tmp_path: Path) -> None:
         write_parquet(tmp_path / "parts" / f"{part}.parquet", rows[part::2])
     folder = tmp_path / "new" / "report"
 
-    found = report_files(folder, Files(uri(tmp_path / "his events.parquet")), HERE, **PROMISE, command="as I said")
+    found = report_files(
+        folder, Files(uri(tmp_path / "his events.parquet")), PAGE_FOLDER, **PROMISE, command="as I said"
+    )
 
     assert (found.events, found.lost, found.duration_s, found.replica_minutes) == (200, 1, 4.0, None)
     assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/his events.parquet")
     late = sum(row["done_us"] is None or row["done_us"] - row["intended_us"] > 12_000 for row in rows)
     assert round((1 - found.in_sla) * 200) == late
-    assert (found.world, found.tail, found.effects, found.topics) == ("unknown", None, None, ()), "nobody can know"
+    assert (found.world, found.tail, found.effects, found.topics) == ("unknown", None, None, ()), (
+        "unknown without their columns"
+    )
     assert found.cost is not None
     assert found.cost.packing_replica_minutes is None
     unknown = ("scale_ups", "moved_partitions", "refused", "duplicates", "dead_letters", "order_violations")
     assert [getattr(found, name) for name in unknown] == [None] * len(unknown)
     assert found.verdict.endswith("; 1 event lost.")
     assert found.provenance.command == "as I said"
-    assert not (folder / RUN_FILE).exists(), "asked again with another target it is judged by that"
-    again = report_files(folder, Files(uri(tmp_path / "parts")), HERE, **PROMISE, command="as I said")
+    assert not (folder / RUN_FILE).exists(), "a later report can use another target"
+    again = report_files(folder, Files(uri(tmp_path / "parts")), PAGE_FOLDER, **PROMISE, command="as I said")
     assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "message"),
     [
         ("file:///nowhere/events.parquet", "no such file or folder"),
         ("ftp://host/w1", "cannot be read .Unrecognized filesystem type in URI"),
     ],
 )
-def test_a_path_that_leads_nowhere(tmp_path: Path, place: str, said: str) -> None:
-    refused(tmp_path, place, said)
+def test_a_path_that_does_not_exist_is_refused(tmp_path: Path, place: str, message: str) -> None:
+    refused(tmp_path, place, message)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
-        (
-            {"done_us": "soon"},
-            "done_us is string where a whole number should be .times are whole microseconds since 1970",
-        ),
+        ({"done_us": "soon"}, "done_us is string, not an integer .times are integer microseconds since 1970"),
         ({"intended_us": None}, "1 of 200 rows have no intended_us"),
-        ({"intended_us": 1_000_000_000_000_000}, "events lie 8,102 days apart"),
-        ({"unknown_version": 2}, "records of schema version 2 beside 1"),
+        ({"intended_us": 1_000_000_000_000_000}, "events span 8,102 days"),
+        ({"unknown_version": 2}, "schema version 2, but only 1 is supported"),
     ],
 )
-def test_rows_that_cannot_be_judged(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_rows_without_a_report_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     rows = bare_rows(**changes)
     if isinstance(changes.get("done_us"), str):
         rows = [row | changes for row in rows]  # a column has one type
     write_parquet(tmp_path / "events.parquet", rows[7:] + rows[:7])
-    refused(tmp_path, uri(tmp_path / "events.parquet"), said)
+    refused(tmp_path, uri(tmp_path / "events.parquet"), message)
 
 
-def test_files_that_hold_something_else(tmp_path: Path) -> None:
+def test_files_with_other_content_are_refused(tmp_path: Path) -> None:
     write_parquet(tmp_path / "other.parquet", [{"when": 1}])
-    refused(tmp_path, uri(tmp_path / "other.parquet"), "it lacks done_us, event_id, intended_us; is it the file of")
+    refused(tmp_path, uri(tmp_path / "other.parquet"), "missing columns: done_us, event_id, intended_us")
     (tmp_path / "half.parquet").write_bytes(b"PAR1 half of it")
     refused(tmp_path, uri(tmp_path / "half.parquet"), "cannot be read .*Parquet")
     (tmp_path / "half" / "_temporary").mkdir(parents=True)
-    refused(tmp_path, uri(tmp_path / "half"), "no Parquet file is there, or it is still being written")
+    refused(tmp_path, uri(tmp_path / "half"), "no Parquet file, or it is still being written")
 
 
-def refused(folder: Path, place: str, said: str) -> None:
-    """Assert that events at `place` are refused in one line that begins with it, and that nothing is made of them."""
-    with pytest.raises(ReportError, match=said) as error:
-        report_files(folder / "out", Files(place), HERE, **PROMISE)
+def refused(folder: Path, place: str, message: str) -> None:
+    """Assert that events at `place` are refused in one line that begins with it, and leave no files."""
+    with pytest.raises(ReportError, match=message) as error:
+        report_files(folder / "out", Files(place), PAGE_FOLDER, **PROMISE)
     assert str(error.value).startswith(f"{place}: ")
     assert "\n" not in str(error.value)
     assert not list((folder / "out").iterdir())

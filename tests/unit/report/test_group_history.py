@@ -1,4 +1,4 @@
-"""Replica-minutes and series from a journal, told second by second."""
+"""Replica-minutes, start-up times and series from a journal."""
 
 import pytest
 
@@ -23,17 +23,17 @@ def at(second: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
     ],
     ids=["until it has left", "before the run", "dead for a while", "adopted"],
 )
-def test_a_replica_costs_from_its_request_until_it_has_left_or_died(life: list[ReplicaChanged], minutes: float) -> None:
+def test_a_replica_costs_from_its_request_until_it_left_or_died(life: list[ReplicaChanged], minutes: float) -> None:
     assert replica_minutes(paid(life), 0, 60_000_000) == minutes
 
 
-def test_a_start_takes_from_the_request_until_it_is_ready_and_one_that_failed_is_none() -> None:
+def test_start_up_time_lasts_from_request_to_ready_and_failed_starts_do_not_count() -> None:
     first = [at(10, "a", REQUESTED), at(13, "a", READY), at(40, "a", LEFT)]
     again = [at(50, "a", REQUESTED), at(51, "a", DIED), at(52, "a", REQUESTED), at(54, "a", READY)]
     assert started_us([*first, *again, at(0, "b", ADOPTED), at(60, "c", REQUESTED)]) == [3_000_000, 2_000_000]
 
 
-def test_lag_is_unknown_where_no_tick_saw_it() -> None:
+def test_lag_is_unknown_if_no_tick_observed_it() -> None:
     def tick(second: float, *lags: int) -> TickRecord:
         seen = tuple(PartitionState(partition=p, arrival_rate=0.0, lag=lag, owner=None) for p, lag in enumerate(lags))
         return TickRecord(

@@ -1,10 +1,10 @@
-"""Which partitions changed hands together, by whose doing, and what their events noticed of it."""
+"""Takeovers are grouped into rebalances, with their kind and the pause of their events."""
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 from report.history import Journal
-from report.rebalances import Deaths, Takeover, rounds
+from report.rebalances import Deaths, Takeover, group_takeovers
 from report.result import RebalanceRecord
-from report.terms import Terms, Usual
+from report.terms import Terms, TypicalTimes
 
 MS = 1_000
 STARTED_US = 1_700_000_000_000_000
@@ -25,14 +25,14 @@ def change(
 
 
 def told(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRecord]:
-    terms = Terms(started_us=0, target_us=500 * MS, usual=Usual(transit_us=2 * MS))
-    return rounds(found, plans, Deaths(Journal([*plans, *gone])), terms)
+    terms = Terms(started_us=0, target_us=500 * MS, typical=TypicalTimes(transit_us=2 * MS))
+    return group_takeovers(found, plans, Deaths(Journal([*plans, *gone])), terms)
 
 
 PLANS = [plan(0, 1, "a", "a", "a"), plan(1_000, 2, "a", "b", "c", moved=2)]
 
 
-def test_what_one_plan_moved_is_one_round_as_long_as_its_longest() -> None:
+def test_the_takeovers_of_a_plan_are_one_rebalance_with_the_longest_pause() -> None:
     (one,) = told(
         change(1, "a", "b", 1_010, 1_040, sent_ms=1_000),
         change(2, "a", "c", 1_010, 1_060, sent_ms=1_020),
@@ -43,14 +43,14 @@ def test_what_one_plan_moved_is_one_round_as_long_as_its_longest() -> None:
     )
 
 
-def test_a_gap_in_the_load_is_no_pause() -> None:
+def test_a_gap_in_the_load_is_not_a_pause() -> None:
     (idle,) = told(change(1, "a", "b", 1_010, 1_900, sent_ms=1_895), plans=PLANS)
-    assert (idle.moved, idle.pause_s, idle.plan_to_ready_s) == (2, None, None), "it came after all was over"
+    assert (idle.moved, idle.pause_s, idle.plan_to_ready_s) == (2, None, None), "the event arrived after the rebalance"
     (unknown,) = told(change(1, "a", "b", 1_010, 1_900), plans=PLANS)
     assert unknown.pause_s is None
 
 
-def test_the_heirs_of_a_dead_replica_by_a_plan_and_without_one() -> None:
+def test_partitions_of_a_dead_replica_move_by_plan_or_by_membership() -> None:
     died = ReplicaChanged(at_us=1_005 * MS, replica="a", change=ReplicaChange.DIED)
     by_plan, by_group = told(
         change(1, "a", "b", 1_000, 1_300, sent_ms=1_010),

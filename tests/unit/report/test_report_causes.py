@@ -17,34 +17,34 @@ from report.history import Journal
 from report.lateness import explain
 from report.rebalances import Deaths, stays
 from report.result import Tail
-from report.terms import usual
+from report.terms import typical
 
 REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED
 
 
 SENT_LATE, NOT_RECEIVED, SLOW, DEAD, RETURNED, EVICTED, MOVED, BURST, START, SUCCESSOR, FLOOD, LOST = range(12)
-"""Partitions, a story each. Partition k belongs to payment-k."""
+"""Partitions with one story each. Partition k belongs to payment-k."""
 
 
 def explained(events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
     known = stored(rows(events))
     cells = seconds.cells(known, TERMS)
     entries = Journal(journal)
-    deaths, shares = Deaths(entries), seconds.shares(cells)
-    terms = replace(TERMS, pipeline=pipeline, usual=usual(known, TERMS))
+    deaths, event_counts = Deaths(entries), seconds.event_counts(cells)
+    terms = replace(TERMS, pipeline=pipeline, typical=typical(known, TERMS))
     owners = stays(seconds.served(cells), deaths.times)
-    return explain(known, owners, seconds.owned(cells), terms, entries, deaths=deaths, shares=shares)
+    return explain(known, owners, seconds.owned_arrivals(cells), terms, entries, deaths=deaths, totals=event_counts)
 
 
 def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> list[Event]:
-    """Ten events a second that nobody receives before `until_s`."""
+    """Return ten events per second that no replica receives before `until_s`."""
     steps = range(round((until_s - from_s) * 10))
     return [replace(Event(from_s + k / 10, partition, received=until_s), **values) for k in steps]
 
 
 @pytest.fixture(scope="module")
-def told() -> Tail:
-    """Twenty seconds in which every partition meets with something else."""
+def found() -> Tail:
+    """Twenty seconds in which each partition has another problem."""
     owners = [f"payment-{partition}" for partition in range(12)]
     moved_owners = [*owners[:MOVED], "payment-9", *owners[MOVED + 1 :]]
     successor = {"replica": f"payment-{SUCCESSOR}"}
@@ -85,87 +85,89 @@ def why(found: Tail, partition: int) -> str:
 
 
 STORIES = {
-    "sent late": (SENT_LATE, Cause.GENERATOR, 1, "The generator sent the worst 600 ms late."),
-    "received late by an idle replica": (NOT_RECEIVED, Cause.UPSTREAM, 3, "Payment-1 had nothing else to do"),
-    "a slow service and those behind it": (
+    "sent late": (SENT_LATE, Cause.GENERATOR, 1, "The generator sent the worst event 600 ms late."),
+    "received late by an idle replica": (NOT_RECEIVED, Cause.UPSTREAM, 3, "Payment-1 (epoch 1) was idle"),
+    "a slow service and the events behind it": (
         SLOW,
         Cause.DOWNSTREAM,
         5,
-        "The service of the worst took 800 ms at payment-2",
+        "The service of the worst event took 800 ms",
     ),
-    "a dead replica": (DEAD, Cause.REPLICA_DEAD, 6, "Payment-3 was gone, payment-9 (epoch 1) took over partition 3"),
-    "one that died and came back by its name": (RETURNED, Cause.REPLICA_DEAD, 6, ""),
-    "a successor that no plan names, an eviction": (EVICTED, Cause.REPLICA_DEAD, 6, ""),
-    "handed over slowly": (MOVED, Cause.HANDOVER, 4, "Partition 6 went from payment-6 to payment-9 (epoch 2)"),
+    "a dead replica": (DEAD, Cause.REPLICA_DEAD, 6, "Payment-3 was gone and payment-9 (epoch 1) took over"),
+    "a replica that died and returned under its name": (RETURNED, Cause.REPLICA_DEAD, 6, ""),
+    "an eviction: no plan names the new owner": (EVICTED, Cause.REPLICA_DEAD, 6, ""),
+    "handed over slowly": (MOVED, Cause.HANDOVER, 4, "Partition 6 moved from payment-6 to payment-9 (epoch 2)"),
 }
 
 
-@pytest.mark.parametrize(("partition", "cause", "late", "words"), STORIES.values(), ids=STORIES)
-def test_each_story_has_its_cause_and_says_it(told: Tail, partition: int, cause: Cause, late: int, words: str) -> None:
-    assert of(told, partition) == {cause: late}
-    assert why(told, partition).startswith(words)
+@pytest.mark.parametrize(("partition", "cause", "late", "text"), STORIES.values(), ids=STORIES)
+def test_a_partition_gets_the_cause_of_its_story(
+    found: Tail, partition: int, cause: Cause, late: int, text: str
+) -> None:
+    assert of(found, partition) == {cause: late}
+    assert why(found, partition).startswith(text)
 
 
-def test_an_episode_tells_who_when_and_for_how_long(told: Tail) -> None:
-    (episode,) = [episode for episode in told.episodes if episode.partition == MOVED]
+def test_an_episode_names_replica_plan_and_time_span(found: Tail) -> None:
+    (episode,) = [episode for episode in found.episodes if episode.partition == MOVED]
     assert (episode.replica, episode.epoch, episode.from_s, episode.until_s) == ("payment-9", 2, 16.0, 16.3)
     assert "to 16.8 s (773 ms)" in episode.why
-    assert "to 11.0 s (1.00 s)" in why(told, DEAD)
+    assert "to 11.0 s (1.00 s)" in why(found, DEAD)
 
 
-def test_more_than_the_replica_serves_in_time_at_once_is_a_burst(told: Tail) -> None:
-    found = of(told, BURST)
-    assert set(found) == {Cause.BURST}
-    assert found[Cause.BURST] in range(48, 60), "99 of 150 are served in time, and some behind them are late too"
-    assert "against μ = 200 events/s" in why(told, BURST)
+def test_a_peak_above_what_the_replica_serves_in_time_is_a_burst(found: Tail) -> None:
+    causes = of(found, BURST)
+    assert set(causes) == {Cause.BURST}
+    assert causes[Cause.BURST] in range(48, 60), "99 of 150 are served in time, and some behind them are late"
+    assert "(μ) of 200 events/s" in why(found, BURST)
 
 
-def test_a_burst_while_a_replica_starts_is_the_start(told: Tail) -> None:
-    assert set(of(told, START)) == {Cause.REPLICA_STARTING}
-    assert why(told, START).startswith("Payment-12 was asked for at 2.5 s and ready 2.50 s later")
+def test_a_burst_during_the_start_of_a_replica_is_blamed_on_the_start(found: Tail) -> None:
+    assert set(of(found, START)) == {Cause.REPLICA_STARTING}
+    assert why(found, START).startswith("Payment-12 was requested at 2.5 s and ready 2.50 s later")
 
 
-def test_more_than_it_can_do_for_longer_than_a_burst_is_overload(told: Tail) -> None:
-    assert set(of(told, FLOOD)) == {Cause.OVERLOADED}
-    assert "events/s over 10 s at payment-10 (epoch 1) against μ = 200 events/s" in why(told, FLOOD)
-    assert "since" in why(told, FLOOD)
+def test_a_load_above_capacity_for_longer_than_a_burst_is_overload(found: Tail) -> None:
+    assert set(of(found, FLOOD)) == {Cause.OVERLOADED}
+    assert "events/s over 10 s at payment-10 (epoch 1) against a service rate (μ) of 200 events/s" in why(found, FLOOD)
+    assert "since" in why(found, FLOOD)
 
 
-def test_what_was_never_done_is_late_and_has_a_cause(told: Tail) -> None:
-    assert of(told, LOST) == {Cause.REPLICA_DEAD: 1, Cause.OVERLOADED: 1}, "a replica died after the first of them"
-    assert {episode.worst_s for episode in told.episodes if episode.partition == LOST} == {None}
-    assert "nobody ever finished it" in why(told, LOST)
+def test_an_event_that_was_never_completed_is_late_and_has_a_cause(found: Tail) -> None:
+    assert of(found, LOST) == {Cause.REPLICA_DEAD: 1, Cause.OVERLOADED: 1}, "a replica died after the first of them"
+    assert {episode.worst_s for episode in found.episodes if episode.partition == LOST} == {None}
+    assert "no replica completed it" in why(found, LOST)
 
 
-def test_an_event_that_order_kept_is_upstream() -> None:
+def test_an_event_that_order_delayed_is_upstream() -> None:
     events = [replace(event, accepted=event.at + 0.003) for event in (*quiet(0), *quiet(1))]
     found = explained([*events, Event(10.03, accepted=10.63)], pipeline=True)
     assert of(found, 0) == {Cause.UPSTREAM: 1}
-    assert "Order accepted the worst 600 ms after it was placed" in why(found, 0)
+    assert "Order accepted the worst event 600 ms after it was placed" in why(found, 0)
 
 
 def stopped() -> list[Event]:
-    """Nobody receives anything from 10 s until 10.8 s."""
+    """Return events of which none is received from 10 s until 10.8 s."""
     calm = [*quiet(0, skip=(10, 10.8)), *quiet(1, skip=(10, 10.8))]
     return [*calm, *left_alone(0, 10, 10.8), *left_alone(1, 10, 10.8)]
 
 
-def test_a_round_that_stops_everybody_is_the_groups() -> None:
+def test_a_rebalance_that_stops_all_replicas_is_group_stopped() -> None:
     found = explained(stopped(), planned(9.95, 2, ["payment-0", "payment-1"]))
     assert of(found, 0) == of(found, 1) == {Cause.GROUP_STOPPED: 4}
-    assert "No partition finished anything for 798 ms" in why(found, 0)
+    assert "No partition completed an event for 798 ms" in why(found, 0)
 
 
-def test_a_standstill_that_no_change_of_the_group_explains_is_the_brokers() -> None:
+def test_a_standstill_without_a_change_of_the_group_is_upstream() -> None:
     found = explained(stopped())
     assert of(found, 0) == of(found, 1) == {Cause.UPSTREAM: 4}
 
 
-def test_of_very_many_late_events_some_are_explained_and_it_is_said_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = explained([*quiet(0), *burst(10.05, 400)])
-    monkeypatch.setattr(lateness, "MOST_EXPLAINED", 100)
+def test_of_too_many_late_events_a_sample_gets_causes(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = explained([*quiet(0), *burst(10.05, 400)])
+    monkeypatch.setattr(lateness, "MAX_EXPLAINED", 100)
     found = explained([*quiet(0), *burst(10.05, 400)])
-    assert (every.explained, found.late) == (None, every.late)
+    assert (complete.explained, found.late) == (None, complete.late)
     assert found.explained is not None
     assert 50 < found.explained <= 100
     assert sum(cause.events for cause in found.causes) == found.explained
@@ -173,7 +175,7 @@ def test_of_very_many_late_events_some_are_explained_and_it_is_said_how_many(mon
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_causes_are_exhaustive_and_exclusive(seed: int) -> None:
-    """Whatever a run looks like: each late event has one cause, is in one episode and in one second."""
+    """In random runs each late event has one cause, and is in one episode and in one second."""
     chance = np.random.default_rng(seed)
     events = [
         Event(

@@ -1,4 +1,4 @@
-"""The figures of a report, on rows few enough to judge by eye."""
+"""The figures of a report, for a few rows with known results."""
 
 from random import Random
 from types import SimpleNamespace
@@ -13,8 +13,8 @@ from contracts.connection import Connection
 from report import ReportError, seconds
 from report.figures import measure
 from report.integrity import integrity, totals
-from report.percentiles import Counted, distribution, measured
-from report.seconds import PARTS_PER_MILLION, ranked
+from report.percentiles import ValueCounts, distribution, measure_spans
+from report.seconds import PARTS_PER_MILLION, ranks_by_key
 from report.stored import COLUMN_OF
 from report.terms import Terms
 
@@ -22,25 +22,25 @@ SECOND = 1_000_000
 
 
 def event(**values: Any) -> dict[str, Any]:
-    """A well served, accepted order; `values` say what is different."""
-    usual: dict[str, Any] = {f"{prefix}_records": 1 for prefix in COLUMN_OF.values()}
-    usual |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
-    usual |= {"intended_us": 0, "placed_us": 1, "done_us": 5, "accepted": True, "dead_letters": 0}
-    return usual | values
+    """Return an accepted order that was served in time, changed by `values`."""
+    typical: dict[str, Any] = {f"{prefix}_records": 1 for prefix in COLUMN_OF.values()}
+    typical |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
+    typical |= {"intended_us": 0, "placed_us": 1, "done_us": 5, "accepted": True, "dead_letters": 0}
+    return typical | values
 
 
 def counts_of(frame: Any, now_us: int = 10**18) -> dict[str, Any]:
-    shares = seconds.shares(seconds.cells(frame, TERMS))
-    return totals(frame, pipeline=True, now_us=now_us) | {"events": shares.events, "lost": shares.lost}
+    event_counts = seconds.event_counts(seconds.cells(frame, TERMS))
+    return totals(frame, pipeline=True, now_us=now_us) | {"events": event_counts.events, "lost": event_counts.lost}
 
 
 def counted(*events: dict[str, Any]) -> Any:
     frame = stored(events)
-    shares = seconds.shares(seconds.cells(frame, TERMS))
-    return SimpleNamespace(**counts_of(frame), in_sla=shares.in_sla, refused=shares.refused)
+    event_counts = seconds.event_counts(seconds.cells(frame, TERMS))
+    return SimpleNamespace(**counts_of(frame), in_sla=event_counts.in_sla, refused=event_counts.refused)
 
 
-def test_every_event_is_accounted_for_once() -> None:
+def test_each_event_is_counted_once() -> None:
     nothing = {f"{prefix}_records": 0 for prefix in COLUMN_OF.values()}
     found = counted(
         event(done_us=500_000),
@@ -53,7 +53,7 @@ def test_every_event_is_accounted_for_once() -> None:
     assert (found.exactly_once, found.doubled) == (3, 0)
 
 
-def test_effects_that_came_twice_or_not_at_all() -> None:
+def test_doubled_and_missing_effects_are_counted() -> None:
     found = counted(
         event(settled_records=2),
         event(settled_records=2, settled_differ=True),
@@ -65,7 +65,7 @@ def test_effects_that_came_twice_or_not_at_all() -> None:
     assert (found.settled_records, found.settled_duplicates, found.settled_differing) == (7, 2, 1)
 
 
-def test_what_overtook_another_in_its_partition_is_a_violation_and_counted_by_customer_beside() -> None:
+def test_reordered_events_are_counted_by_partition_and_by_customer() -> None:
     events = stored(
         [
             event(partition=0, offset=0, done_us=30, customer_hash=7),
@@ -81,7 +81,7 @@ def test_what_overtook_another_in_its_partition_is_a_violation_and_counted_by_cu
     assert integrity(stored([event()]), counts_of(events), lost=0).order_violations_key is None
 
 
-def test_a_customer_whose_events_went_to_several_partitions_is_seen_to_be_overtaken() -> None:
+def test_reordered_events_of_a_customer_are_counted_across_partitions() -> None:
     split = {"customer_hash": 7, "intended_us": 0}
     events = stored(
         [
@@ -94,13 +94,13 @@ def test_a_customer_whose_events_went_to_several_partitions_is_seen_to_be_overta
             event(partition=2, offset=6, accepted_us=39, done_us=99, **split),
         ]
     )
-    told = integrity(events, counts_of(events), lost=0)
-    assert (told.order_violations_partition, told.order_violations_key, told.suspect) == (0, 2, ())
-    asked = integrity(events, counts_of(events), lost=0, key_order=True)
-    assert asked.suspect == ("2 events done before an earlier one of the same customer",)
+    unkeyed = integrity(events, counts_of(events), lost=0)
+    assert (unkeyed.order_violations_partition, unkeyed.order_violations_key, unkeyed.suspect) == (0, 2, ())
+    keyed = integrity(events, counts_of(events), lost=0, key_order=True)
+    assert keyed.suspect == ("2 events completed before an earlier event of the same customer",)
 
 
-def test_times_that_cannot_be_are_counted_and_said() -> None:
+def test_impossible_times_are_counted_and_described() -> None:
     events = stored(
         [
             event(received_us=2),
@@ -111,41 +111,41 @@ def test_times_that_cannot_be_are_counted_and_said() -> None:
     found = integrity(events, counts_of(events, now_us=1_000), lost=0)
     assert (found.future, found.clock_skew) == (1, {"queueing": 1})
     assert found.suspect == (
-        "1 event with a time after this report was made",
-        "1 event for which queueing took less than no time",
+        "1 event with a timestamp after the time of this report",
+        "1 event with a negative duration of queueing",
     )
 
 
 TERMS = Terms(started_us=0, target_us=500_000, shown_s=4)
 
 
-def test_series_stand_at_the_second_of_intent_and_of_completion() -> None:
+def test_series_use_the_intended_second_and_the_second_of_completion() -> None:
     slow = event(intended_us=SECOND - 1, done_us=2 * SECOND, partition=3)
     early = event(intended_us=-1, done_us=SECOND)
     events = stored([slow, early])
     found = seconds.by_second(events, TERMS)
     assert found["second"].tolist() == [-1, 0]
     assert [int(found[name][1]) for name in ("arrivals", "p50", "max")] == [1, SECOND + 1, SECOND + 1]
-    assert seconds.shares(seconds.cells(events, TERMS)).done == {2: 1, 1: 1}
-    shown = distribution(measured(events)["sla"], 4)
+    assert seconds.event_counts(seconds.cells(events, TERMS)).done == {2: 1, 1: 1}
+    shown = distribution(measure_spans(events)["sla"], 4)
     assert (shown.share, shown.latency_s) == ((0.5,), (10 ** (301 / 50) / 1e6,)), "⌈50·log10(1,000,001)⌉"
 
 
-def test_ranks_are_those_of_all_values_in_order() -> None:
+def test_percentiles_are_those_of_the_sorted_values() -> None:
     chance = Random(5)
     groups = [[chance.randrange(-50, 10**7) for _ in range(997)], [777] * 40, [3]]
     keys = np.repeat([4, 5, 9], [len(values) for values in groups])
-    found, ranks = ranked(keys[::-1], np.concatenate(groups)[::-1], tuple(PARTS_PER_MILLION))
+    found, ranks = ranks_by_key(keys[::-1], np.concatenate(groups)[::-1], tuple(PARTS_PER_MILLION))
     assert found.tolist() == [4, 5, 9]
     for place, values in enumerate(groups):
-        each = Counted(np.array(values), np.ones(len(values), np.int64))
+        each = ValueCounts(np.array(values), np.ones(len(values), np.int64))
         for name, ppm in PARTS_PER_MILLION.items():
             expected = sorted(values)[-(-len(values) * ppm // 1_000_000) - 1]
             assert ranks[name][place] == expected, (place, name)
             assert each.rank(name) == expected / 1e6, (place, name)
 
 
-def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last() -> None:
+def test_the_heat_map_shows_worst_latency_and_last_owner_of_each_cell() -> None:
     events = stored(
         [
             event(partition=2, replica="payment-0", intended_us=0, done_us=10),
@@ -154,7 +154,7 @@ def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last() -> None
             event(partition=2, replica="payment-0", intended_us=-SECOND, done_us=10**15),
         ]
     )
-    found = seconds.heat_map(seconds.owned(seconds.cells(events, TERMS)), TERMS)
+    found = seconds.heat_map(seconds.owned_arrivals(seconds.cells(events, TERMS)), TERMS)
     assert (found.cell_s, found.partitions) == (1.0, (2,))
     assert found.max_s == ((0.7, None, 0.00004, None),)
     assert found.owners == (("payment-1", None, "payment-0", None),)
@@ -175,17 +175,15 @@ NEVER = {"done_us": None, "received_us": None, "replica": None, "epoch": None, "
     ],
     ids=["usual", "never done", "refused", "nowhere", "by nobody", "absurd times"],
 )
-def test_whatever_its_events_are_a_run_has_a_report(
-    changes: list[dict[str, Any]], events: int, lost: int, late: int
-) -> None:
+def test_each_run_with_events_has_a_report(changes: list[dict[str, Any]], events: int, lost: int, late: int) -> None:
     run = run_info(Connection(bootstrap_servers=""), made_up_run(20, 10.0, STARTED_US, 1), pipeline=False)
-    told = [row | change for row, change in zip(rows(quiet(0, 2.0)), changes, strict=False)]
-    found = measure(run, stored(told), [], now_us=10**18)
+    changed_rows = [row | change for row, change in zip(rows(quiet(0, 2.0)), changes, strict=False)]
+    found = measure(run, stored(changed_rows), [], now_us=10**18)
     assert found.tail is not None
     assert (found.events, found.lost, found.tail.late) == (events, lost, late)
 
 
-def test_a_run_without_events_has_none() -> None:
+def test_a_run_without_events_has_no_report() -> None:
     run = run_info(Connection(bootstrap_servers=""), made_up_run(20, 10.0, STARTED_US, 1), pipeline=False)
-    with pytest.raises(ReportError, match="there is no event"):
+    with pytest.raises(ReportError, match="no events"):
         measure(run, stored([]), [], now_us=10**18)

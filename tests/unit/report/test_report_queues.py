@@ -1,4 +1,4 @@
-"""What the queues say in running sums and maxima must be what a walk over the whole run says."""
+"""The queues by running sums and maxima give the same times as a walk over the whole run."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,12 +8,12 @@ import pytest
 from late_story import SERVICE_US, TERMS, Event, rows, stored
 
 from report import seconds
-from report.queues import SLOW, waited
+from report.queues import SLOW_FACTOR, late_events
 from report.rebalances import stays
 from report.table import NONE
-from report.terms import Usual
+from report.terms import TypicalTimes
 
-USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)
+TYPICAL = TypicalTimes(service_us=SERVICE_US, transit_us=2_000)
 FIGURES = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us", "unpaused_us")
 LONG_AGO = -(10**18)
 
@@ -39,7 +39,7 @@ def story(seed: int) -> list[Event]:
 
 @dataclass
 class Queue:
-    """A server that has served everything so far."""
+    """The state of the queue of one replica."""
 
     before: int | None = None
     unstalled: int = LONG_AGO
@@ -49,14 +49,14 @@ class Queue:
 
 @dataclass
 class Line:
-    """A partition, whoever served it."""
+    """The state of the queue of one partition."""
 
     ahead: int | None = None
     unpaused: int = LONG_AGO
 
 
-def by_the_letter(rows: list[Any]) -> dict[tuple[int, int], dict[str, int]]:
-    """Return (partition, offset) → the figures of every late event, from one walk over the whole run."""
+def walk(rows: list[Any]) -> dict[tuple[int, int], dict[str, int]]:
+    """Return (partition, offset) → the times of each late event, from one walk over the whole run."""
     replicas: dict[str, Queue] = {}
     lines: dict[int, Line] = {}
     found = {}
@@ -76,13 +76,13 @@ def by_the_letter(rows: list[Any]) -> dict[tuple[int, int], dict[str, int]]:
 
 
 def at_replica(queue: Queue, done: int, ready: int, there: int) -> dict[str, int]:
-    here = min(there + USUAL.transit_us, ready)
+    here = min(there + TYPICAL.transit_us, ready)
     before = here if queue.before is None else queue.before
     start = min(max(ready, before), done)
     service = done - start
-    kept = USUAL.service_us if service > SLOW * USUAL.service_us else service
+    capped = TYPICAL.service_us if service > SLOW_FACTOR * TYPICAL.service_us else service
     queue.unstalled = max(queue.unstalled, here) + service
-    queue.unslowed = max(queue.unslowed, start if start > before else here) + kept
+    queue.unslowed = max(queue.unslowed, start if start > before else here) + capped
     if here >= before:
         queue.since = max(queue.since, here)
     queue.before = done
@@ -91,10 +91,10 @@ def at_replica(queue: Queue, done: int, ready: int, there: int) -> dict[str, int
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_running_sums_say_what_a_walk_over_the_run_says(seed: int) -> None:
+def test_running_sums_give_the_times_of_a_walk_over_the_run(seed: int) -> None:
     events = rows(story(seed))
     known = stays(seconds.served(seconds.cells(stored(events), TERMS)), {})
-    found = waited(stored(events), known, replace(TERMS, usual=USUAL))
+    found = late_events(stored(events), known, replace(TERMS, typical=TYPICAL))
 
     hands = {}
     for partition, replica, second, left_us, came_us in zip(
@@ -105,10 +105,10 @@ def test_running_sums_say_what_a_walk_over_the_run_says(seed: int) -> None:
     for row in events:
         second = (row["done_us"] - TERMS.started_us) // 1_000_000
         row["left_us"], row["came_us"] = hands[row["partition"], row["replica"], second]
-    expected = by_the_letter(events)
-    places = zip(found["partition"].tolist(), found["offset"].tolist(), strict=True)
+    expected = walk(events)
+    keys = zip(found["partition"].tolist(), found["offset"].tolist(), strict=True)
     figures = zip(*(found[name].tolist() for name in FIGURES), strict=True)
-    told = {place: dict(zip(FIGURES, one, strict=True)) for place, one in zip(places, figures, strict=True)}
+    actual = {key: dict(zip(FIGURES, times, strict=True)) for key, times in zip(keys, figures, strict=True)}
     assert len(found["partition"]) == len(expected) > 20, "each late event once"
     assert sum(row["came_us"] is not None for row in events) > 50, "partitions moved"
-    assert told == expected
+    assert actual == expected

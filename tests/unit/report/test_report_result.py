@@ -9,7 +9,7 @@ from report.page.answers import show
 from report.result import RESULT_FILE, Result
 
 
-def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
+def test_a_result_is_read_as_it_was_saved(tmp_path: Path) -> None:
     example().save(tmp_path)
     assert Result.load(tmp_path) == example()
     assert [place.name for place in tmp_path.iterdir()] == [RESULT_FILE]
@@ -20,7 +20,7 @@ def test_the_terminal_shows_verdict_figures_and_stages() -> None:
     with console.capture() as captured:
         show(example(), console)
     text = captured.get()
-    assert "Promise kept" in text
-    assert "why late  5 replica dead, 2 overloaded, 1 handover (of 8 late events)" in text
+    assert "SLO met" in text
+    assert "causes of late events  5 replica dead, 2 overloaded, 1 handover (of 8 late events)" in text
     assert "accepted → received by Payment" in text
     assert all(len(line) <= 110 for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""The page is one file, safe against what stands in the data, and says what is not known."""
+"""The page is one self-contained file, and hostile text in the data cannot break it."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ from example_report import changed, example
 
 from contracts.journal import PlanAlternative
 from report.causes import MEANINGS, Cause
-from report.page.page import HERE, html, tied
+from report.page.page import PAGE_FOLDER, html, join_units
 
 MEGABYTE = 1_000_000
 HOSTILE = "</script><script>alert(1)</script> & more"
@@ -22,7 +22,7 @@ def data_of(text: str) -> dict[str, object]:
     return json.loads(found.group(1))
 
 
-def test_the_page_needs_nothing_beside_it() -> None:
+def test_the_page_needs_no_other_file() -> None:
     text = html(example())
     links = set(re.findall(r"https?://[^\s\"'<>)]+", text))
     assert links == {"https://github.com/leeoniya/uPlot"}, "only where the library comes from"
@@ -34,16 +34,16 @@ def test_the_page_needs_nothing_beside_it() -> None:
 
 
 def test_the_chart_library_is_the_one_that_was_locked() -> None:
-    lock = json.loads((HERE / "vendor" / "uplot.lock.json").read_text())
-    files = {path.name for path in (HERE / "vendor").iterdir()} - {"uplot.lock.json"}
+    lock = json.loads((PAGE_FOLDER / "vendor" / "uplot.lock.json").read_text())
+    files = {path.name for path in (PAGE_FOLDER / "vendor").iterdir()} - {"uplot.lock.json"}
     assert set(lock["files"]) == files
     for name, integrity in lock["files"].items():
-        digest = hashlib.sha512((HERE / "vendor" / name).read_bytes()).digest()
+        digest = hashlib.sha512((PAGE_FOLDER / "vendor" / name).read_bytes()).digest()
         assert integrity == f"sha512-{base64.b64encode(digest).decode()}", name
-    assert f"(v{lock['version']})" in (HERE / "vendor" / "uPlot.iife.min.js").read_text()[:100]
+    assert f"(v{lock['version']})" in (PAGE_FOLDER / "vendor" / "uPlot.iife.min.js").read_text()[:100]
 
 
-def test_what_is_in_the_data_cannot_break_out() -> None:
+def test_hostile_text_in_the_data_is_escaped() -> None:
     tail = example().tail
     assert tail
     episode = msgspec.structs.replace(tail.episodes[0], why=HOSTILE, cause=HOSTILE, replica=HOSTILE)
@@ -56,33 +56,33 @@ def test_what_is_in_the_data_cannot_break_out() -> None:
     assert HOSTILE in json.dumps(data_of(text), ensure_ascii=False)
 
 
-def test_every_decision_and_failure_is_told_with_what_else_was_weighed() -> None:
-    weighed = PlanAlternative(replicas=2, moved=3, in_sla=0.999, cost_s=10.25)
+def test_the_page_lists_each_decision_with_its_alternatives_and_each_failure() -> None:
+    alternative = PlanAlternative(replicas=2, moved=3, in_sla=0.999, cost_s=10.25)
     first, *others = example().decisions
-    text = html(changed(decisions=(msgspec.structs.replace(first, at_s=-50.0, alternatives=(weighed,)), *others)))
+    text = html(changed(decisions=(msgspec.structs.replace(first, at_s=-50.0, alternatives=(alternative,)), *others)))
     assert text.count('class="reason"') == len(example().decisions)
     assert "2 replicas, moving 3 partitions: 99.9 % in time, cost 10.2 (chosen)" in text
     assert "50.0 s before the start" in text
     assert "killed by signal 9" in text
 
 
-def test_each_late_event_is_explained_by_cause_place_and_words() -> None:
+def test_the_page_lists_each_cause_and_each_episode() -> None:
     text = html(example())
     tail = example().tail
     assert tail
-    for one in tail.causes:
-        assert MEANINGS[Cause(one.cause)].replace("'", "&#39;") in text
+    for cause in tail.causes:
+        assert MEANINGS[Cause(cause.cause)].replace("'", "&#39;") in text
     for episode in tail.episodes:
-        assert tied(episode.why) in text
+        assert join_units(episode.why) in text
     rows = re.findall(r'<tr id="episode-(\d+)"><th scope="row" class="when"><a href="#time" data-at="([\d.]+)"', text)
-    told = data_of(text)["episodes"]
-    assert [(int(row), float(at)) for row, at in rows] == [(row, one[0]) for row, one in enumerate(told)]  # type: ignore[arg-type,var-annotated]
+    drawn = data_of(text)["episodes"]
+    assert [(int(row), float(at)) for row, at in rows] == [(row, episode[0]) for row, episode in enumerate(drawn)]  # type: ignore[arg-type,var-annotated]
     assert "not listed" not in text
     short = msgspec.structs.replace(tail, episodes=tail.episodes[:1], episodes_left_out=3)
     assert "3 smaller episodes are not listed" in html(changed(tail=short))
 
 
-def test_what_does_not_stand_or_is_suspect_is_marked() -> None:
+def test_an_invalid_or_suspect_run_is_marked() -> None:
     text = html(changed(valid=False, problems=("the generator was late",)))
     assert '<span class="badge">not valid</span>' in text
     assert "<li>the generator was late</li>" in text

@@ -7,7 +7,7 @@ from report.spark.session import check_master
 
 
 @pytest.mark.parametrize(
-    ("master", "said"),
+    ("master", "message"),
     [
         ("spark://127.0.0.1:1", "no master answers .*Connection refused.; start it"),
         ("spark://here", "here is no address; an example is spark://HOST:7077"),
@@ -15,7 +15,7 @@ from report.spark.session import check_master
         ("nonsense", r"Spark has no such master; examples: local\[2\]"),
     ],
 )
-def test_what_is_no_master_is_refused_in_one_line(master: str, said: str) -> None:
-    with pytest.raises(ReportError, match=f"--master {master}: {said}") as refused:
+def test_an_invalid_master_is_refused_in_one_line(master: str, message: str) -> None:
+    with pytest.raises(ReportError, match=f"--master {master}: {message}") as refused:
         check_master(master)
     assert "\n" not in str(refused.value)

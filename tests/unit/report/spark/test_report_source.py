@@ -17,15 +17,15 @@ SOMEWHERE = Cluster("local[2]", [])
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run whose Kafka is gone."""
-    monkeypatch.setattr(kafka, "ANSWER_WITHIN_S", 0.2)
+    monkeypatch.setattr(kafka, "ANSWER_TIMEOUT_S", 0.2)
     run_info(
         Connection(bootstrap_servers="127.0.0.1:1", namespace="gone"), made_up_run(9, 9.0, 0, 1), pipeline=True
     ).save(tmp_path)
     return tmp_path
 
 
-def test_events_that_are_half_written_are_not_taken_for_the_run(folder: Path) -> None:
+def test_incomplete_parquet_files_are_not_used(folder: Path) -> None:
     (folder / EVENTS).mkdir()
     (folder / EVENTS / "part-00000.parquet").touch()
-    with pytest.raises(ReportError, match=r"does not answer .*events\.parquet is incomplete: no _SUCCESS$"):
+    with pytest.raises(ReportError, match=r"does not answer .*events\.parquet is incomplete: it holds no _SUCCESS$"):
         report_run(folder, SOMEWHERE)

@@ -86,10 +86,12 @@ def test_an_invalid_duration_is_refused_with_examples() -> None:
     assert "at least 0.001 s, at most 86400 s" in short
 
 
-def test_a_former_name_is_accepted_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_former_name_is_accepted_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[tuple[str, ...]] = []
+    monkeypatch.setattr("contracts.validation._log.warning", lambda _, *names: warnings.append(names))
     for _ in range(2):
         assert parse({"name": "a", "intake": "north"}, Pump).inlet == "north"
-    assert [record.args for record in caplog.records] == [("intake", "inlet")]
+    assert warnings == [("intake", "inlet")]
     assert parse({"name": "a", "intake": "north", "inlet": "south"}, Pump).inlet == "south", "the present name wins"
     environ = {"TAILPACK_NAME": "a", "TAILPACK_INTAKE": "north"}
     assert from_environment(environ, Pump).inlet == "north"

@@ -1,4 +1,4 @@
-"""A Docker engine, where there is one, and the images of this checkout."""
+"""A Docker engine, if one runs, and the images of this checkout."""
 
 import os
 import shutil
@@ -10,14 +10,14 @@ from compose_file import services
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT.parent / "shared" / "tools" / "containers"
-"""Brings an engine to machines that can pull no image."""
+"""Provides an engine on machines that cannot pull images."""
 HINT = "no Docker engine answers: install Docker with Compose 2.20 or newer, start it, or set DOCKER_HOST"
 START_S, BUILD_S = 600, 1500
 
 
 @pytest.fixture(scope="session")
 def engine() -> None:
-    """An engine that answers, with Compose; without one the test is left out."""
+    """A running engine with Compose; without one the test is skipped."""
     if not _answers() and TOOL.exists():
         done = subprocess.run([str(TOOL), "up"], stdout=subprocess.PIPE, text=True, timeout=START_S, check=False)
         os.environ["DOCKER_HOST"] = done.stdout.strip().rpartition("DOCKER_HOST=")[2].strip("'\"")

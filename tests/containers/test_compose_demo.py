@@ -1,4 +1,4 @@
-"""The demo in containers, as docs/howto/docker.md tells it: from the build to a report without a complaint."""
+"""The demo in containers as in docs/howto/docker.md, from the build to a report without problems."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def docker(*words: str, **named: Any) -> "subprocess.CompletedProcess[str]":
 
 @pytest.fixture
 def project(images: None, tmp_path: Path) -> Iterator[Path]:
-    """The checkout's compose file under a name of its own, in a folder whose out/ anybody may write."""
+    """The compose file as a separate project, in a folder with a world-writable out/."""
     for name in ("docker-compose.yml", "infra"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "out").mkdir()
@@ -41,11 +41,11 @@ TLS = ("--file", "docker-compose.yml", "--file", "infra/docker/tls.yml")
 
 
 def compose(folder: Path, *words: str, **named: Any) -> "subprocess.CompletedProcess[str]":
-    environ = os.environ | ANY_PORTS | {"COMPOSE_PROFILES": "observability"}  # Grafana is nobody's dependency
+    environ = os.environ | ANY_PORTS | {"COMPOSE_PROFILES": "observability"}  # Grafana is in a profile
     return docker("compose", "--project-name", PROJECT, *words, cwd=folder, env=environ, **named)
 
 
-def test_two_commands_end_in_a_report_that_finds_every_order_done_once_and_in_time(project: Path) -> None:
+def test_two_commands_end_in_a_report_with_every_order_processed_once_and_in_time(project: Path) -> None:
     began_s = time.time()
     try:
         done = compose(project, "run", "--rm", "report", capture_output=True, timeout=RUN_S)
@@ -60,7 +60,7 @@ def test_two_commands_end_in_a_report_that_finds_every_order_done_once_and_in_ti
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{logs[-20_000:]}"
     result = json.loads((project / "out" / "demo" / "result.json").read_text(encoding="utf-8"))
     assert result["scale_ups"] > 0
-    print(f"in SLA {result['in_sla']:.2%}, late by {result['tail']['causes']}")  # noqa: T201  measured, not promised
+    print(f"in SLA {result['in_sla']:.2%}, late by {result['tail']['causes']}")  # noqa: T201  a measurement without a limit
     assert "Traceback" not in logs
     assert (scraped["autoscaler"], scraped["services"]) == (1, 3)
     assert scraped["payment"] >= 1
@@ -68,12 +68,12 @@ def test_two_commands_end_in_a_report_that_finds_every_order_done_once_and_in_ti
 
 
 def published(folder: Path, service: str, port: str) -> str:
-    """Return where a port of a service is reached."""
+    """Return the address of a service's port."""
     return compose(folder, "port", service, port, capture_output=True, timeout=60).stdout.strip()
 
 
-def test_with_tls_and_a_login_every_client_enters_and_nobody_else(project: Path) -> None:
-    """Twenty seconds of load; then a client without the certificate's authority, and one without the password."""
+def test_with_tls_and_a_login_only_configured_clients_connect(project: Path) -> None:
+    """After 20 s of load, a client without the CA and a client without the password are rejected."""
     load = "tailpack dev load demo --duration 20s --bootstrap-servers kafka:9092 --namespace demo --out /out"
     login = ("--client-properties", "/tls/client.properties")
     stranger = ["tailpack", "topics", "create", "demo", "--bootstrap-servers", "kafka:9092", "--namespace", "other"]

@@ -1,4 +1,4 @@
-"""The how-to guides whose blocks need containers, followed from top to bottom on a real Docker engine."""
+"""The how-to guides whose blocks need containers, executed from top to bottom on a real Docker engine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The two images: no larger than they must be, without what was taken out, with machine code, and listed in full."""
+"""The two images: their size, removed files, compiled code and bills of materials."""
 
 import json
 import subprocess
@@ -35,13 +35,13 @@ def test_services_and_autoscaler_fit_into_400_megabytes(image: str) -> None:
     assert int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout) <= MOST_BYTES
 
 
-def test_what_was_taken_out_stays_out(image: str) -> None:
+def test_removed_files_are_not_in_the_image(image: str) -> None:
     ours = [path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()]
     assert inside(image, f"OURS = {ours}\n{REMOVED}") == ["[]"] * 4
 
 
 @pytest.mark.parametrize("service", ["autoscaler", "report"])
-def test_decisions_find_their_machine_code_where_nothing_can_be_written(images: None, service: str) -> None:
+def test_policies_use_compiled_code_on_a_read_only_file_system(images: None, service: str) -> None:
     image = services()[service]["image"]
     count = (
         "import sys; from autoscaler.policies.tail_aware import prediction; from autoscaler.jit import _Compiled\n"
@@ -57,12 +57,12 @@ def test_decisions_find_their_machine_code_where_nothing_can_be_written(images: 
 
 
 @pytest.mark.parametrize("service", ["order", "report"])
-def test_an_image_runs_as_nobody_special(images: None, service: str) -> None:
+def test_an_image_runs_without_root(images: None, service: str) -> None:
     assert int(inside(services()[service]["image"], "import os; print(os.getuid())")[0]) > 0
 
 
 @pytest.mark.parametrize("service", ["order", "report"])
-def test_an_images_bill_lists_what_it_holds(images: None, service: str) -> None:
+def test_the_bill_of_materials_lists_all_packages(images: None, service: str) -> None:
     command = [sys.executable, str(ROOT / "infra/docker/sbom.py"), services()[service]["image"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -72,13 +72,13 @@ def test_an_images_bill_lists_what_it_holds(images: None, service: str) -> None:
     assert spark & listed == (spark if service == "report" else set())
 
 
-def test_the_bill_of_an_image_that_is_not_there_is_one_line(images: None) -> None:
+def test_a_missing_image_is_one_line(images: None) -> None:
     command = [sys.executable, str(ROOT / "infra/docker/sbom.py"), "tailpack:never-built"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "`docker compose build` makes it" in done.stderr
 
 
-def test_bills_and_audit_are_of_our_images() -> None:
+def test_bills_and_audit_cover_all_images() -> None:
     (listed,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("IMAGES := "))
     assert tuple(listed.split()[2:]) == OWN_IMAGES

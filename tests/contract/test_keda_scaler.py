@@ -1,4 +1,4 @@
-"""KEDA's side of the external scaler: a real gRPC client, the real process, a real plan topic."""
+"""The external scaler with a real gRPC client, the real process and a real plan topic."""
 
 import json
 import os
@@ -28,7 +28,7 @@ SCALED_OBJECT = MESSAGE["ScaledObjectRef"](name="payment", namespace="shop")
 
 
 class Scaler:
-    """The process, and what KEDA calls."""
+    """The process and a client with KEDA's calls."""
 
     def __init__(self, process: "subprocess.Popen[str]", port: int, http_port: int) -> None:
         self.process, self._http_port = process, http_port
@@ -47,7 +47,7 @@ class Scaler:
         return one
 
     def metric(self) -> float | None:
-        """What KEDA would hand to the HPA; None while it is refused."""
+        """The metric for the HPA; None: unavailable."""
         asked = MESSAGE["GetMetricsRequest"](scaledObjectRef=SCALED_OBJECT, metricName=self.spec().metricName)
         try:
             (one,) = self.call("GetMetrics", asked, MESSAGE["GetMetricsResponse"]).metricValues
@@ -61,14 +61,14 @@ class Scaler:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._http_port}/healthz", timeout=DEADLINE_S) as answer:
                 return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as unwell:
-            with unwell:
-                return unwell.code, json.loads(unwell.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
 
 
 @contextmanager
 def scaler(kafka: str, namespace: str, folder: Path) -> Iterator[Scaler]:
-    """The command, with a file of settings; the environment goes first."""
+    """The command with a settings file; the environment overrides it."""
     port, http_port = free_port(), free_port()
     config = folder / "scaler.toml"
     config.write_text(f'bootstrap_servers = "{kafka}"\nnamespace = "another"\ngrpc_port = {port}\n')
@@ -94,7 +94,7 @@ def plans(kafka: str, namespace: str) -> PlanLog:
     return PlanLog(Connection(bootstrap_servers=kafka, namespace=namespace), f"{namespace}.payment")
 
 
-def test_the_metric_is_what_the_newest_plan_wants_also_after_a_restart(
+def test_the_metric_is_the_count_of_the_newest_plan_also_after_a_restart(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     log = plans(kafka, namespace)
@@ -118,7 +118,7 @@ def test_the_metric_is_what_the_newest_plan_wants_also_after_a_restart(
         assert (status, said["status"]) == (200, "ok")
 
 
-def test_many_streams_silence_nobody(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_many_open_streams_do_not_block_other_calls(kafka: str, namespace: str, tmp_path: Path) -> None:
     plans(kafka, namespace).write(("pod-a",), None, "first")
     with scaler(kafka, namespace, tmp_path) as keda:
         wait_for(lambda: keda.metric() == 1, "the plan")
@@ -131,7 +131,7 @@ def test_many_streams_silence_nobody(kafka: str, namespace: str, tmp_path: Path)
             one.cancel()
 
 
-def test_while_kafka_is_away_it_answers_with_the_last_plan_and_says_so(
+def test_the_scaler_reports_the_last_plan_and_a_problem_while_kafka_is_down(
     private_broker: Broker, namespace: str, tmp_path: Path
 ) -> None:
     kafka = str(private_broker.address())
@@ -140,12 +140,12 @@ def test_while_kafka_is_away_it_answers_with_the_last_plan_and_says_so(
     with scaler(kafka, namespace, tmp_path) as keda:
         wait_for(lambda: keda.metric() == 3, "the plan")
         private_broker.stop()
-        status, said = wait_for(lambda: (found := keda.health())[1]["status"] == "degraded" and found, "the trouble")
+        status, said = wait_for(lambda: (found := keda.health())[1]["status"] == "degraded" and found, "the problem")
         assert status == 200, "a restart would forget the plan and mend nothing"
         assert said["problems"]["plans"].endswith("; plan 1 stays in force")
         assert keda.metric() == 3
         private_broker.start()
-        wait_for(lambda: keda.health()[1]["status"] == "ok", "the end of the trouble")
+        wait_for(lambda: keda.health()[1]["status"] == "ok", "the end of the problem")
         plans(kafka, namespace).write(("pod-a",), None, "after the outage")
         wait_for(lambda: keda.metric() == 1, "the next plan")
 
@@ -158,7 +158,7 @@ def test_while_kafka_is_away_it_answers_with_the_last_plan_and_says_so(
         ("CLIENT_PROPERTIES", "/nowhere/client.properties", "/nowhere/client.properties: cannot be read"),
     ],
 )
-def test_what_it_cannot_run_with_is_one_line(variable: str, value: str, line: str) -> None:
+def test_an_invalid_setting_is_one_line(variable: str, value: str, line: str) -> None:
     settings = {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "GRPC_PORT": "0", variable: value}
     environ = os.environ | {f"TAILPACK_{name}": text for name, text in settings.items()}
     done = subprocess.run(

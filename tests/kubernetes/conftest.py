@@ -1,4 +1,4 @@
-"""A Kubernetes for the tests of this folder: the one that KUBECONFIG names, or the shared tool's; else they skip."""
+"""A Kubernetes cluster for the tests of this folder: from KUBECONFIG or the shared tool; without one they skip."""
 
 import os
 import shutil
@@ -13,12 +13,12 @@ from pods import ROOT, Deployed, kubectl
 
 KAFKA = "apache/kafka:4.3.1"
 REGISTRY = "localhost"
-"""Prefix of the images that are brought: there is no registry."""
+"""Prefix of the images that are loaded into the cluster without a registry."""
 HOW = "no Kubernetes: set KUBECONFIG to a cluster that has the images and KEDA, or have ../shared/tools/cluster"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What lies here needs a cluster."""
+    """Mark all tests of this folder: they need a cluster."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.kubernetes)
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kubernetes() -> str:
-    """An image name; KUBECONFIG and PATH lead to a cluster that answers and has that image."""
+    """Name of an image in the cluster; KUBECONFIG and PATH are set for this cluster."""
     if os.environ.get("KUBECONFIG") and shutil.which("kubectl") and _answers():
         return os.environ.get("TAILPACK_IMAGE", "tailpack:0.1.0")
     tools = _tools()
@@ -40,14 +40,14 @@ def kubernetes() -> str:
         for line in up.stdout.splitlines():
             for name, _, value in (one.partition("=") for one in line.removeprefix("export ").split()):
                 os.environ[name] = os.path.expandvars(value)
-    _said([str(tools / "cluster"), "load", KAFKA])
-    _said([str(tools / "cluster"), "keda"])
+    _output([str(tools / "cluster"), "load", KAFKA])
+    _output([str(tools / "cluster"), "keda"])
     return _there(tools, "tailpack")
 
 
 @pytest.fixture(scope="session")
 def report_image(kubernetes: str) -> str:
-    """Name of the report's image, which the cluster has."""
+    """Name of the report's image in the cluster."""
     if tools := _tools():
         return _there(tools, "report")
     return os.environ.get("TAILPACK_REPORT_IMAGE", "tailpack-report:0.1.0")
@@ -55,18 +55,18 @@ def report_image(kubernetes: str) -> str:
 
 @pytest.fixture(scope="session")
 def greeter_image(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The image of docs/tutorials/own-consumer.md, which the cluster has."""
+    """Image of docs/tutorials/own-consumer.md in the cluster."""
     if (tools := _tools()) is None:
         pytest.skip(f"nothing loads images into the cluster; {HOW}")
     reader = Reader(tmp_path_factory.mktemp("image"), "", "kubernetes", **{"tailpack:0.1.0": kubernetes})
     built = reader.type("docker build -t greeter:1 .")
     assert built.returncode == 0, built.stderr
-    _said([str(tools / "cluster"), "load", "greeter:1"])
+    _output([str(tools / "cluster"), "load", "greeter:1"])
 
 
 @pytest.fixture(scope="module")
 def deployed(kubernetes: str) -> Iterator[Deployed]:
-    """A namespace of the module's own; deleted afterwards."""
+    """A namespace for the module; deleted afterwards."""
     place = Deployed(kubernetes)
     try:
         yield place
@@ -76,7 +76,7 @@ def deployed(kubernetes: str) -> Iterator[Deployed]:
 
 @pytest.fixture
 def nursery(kubernetes: str) -> Iterator[Pods]:
-    """Replicas in a namespace of the test's own."""
+    """Replicas in a namespace for the test."""
     nursery = Pods(kubernetes)
     yield nursery
     nursery.close()
@@ -84,7 +84,7 @@ def nursery(kubernetes: str) -> Iterator[Pods]:
 
 @pytest.fixture
 def cluster_tool(kubernetes: str) -> Path:
-    """What starts a part of the cluster again that has died; `up` does."""
+    """Tool whose command `up` restarts stopped parts of the cluster."""
     if (tools := _tools()) is None:
         pytest.skip("nothing here starts a dead API server again: ../shared/tools/cluster does")
     return tools / "cluster"
@@ -95,16 +95,16 @@ def _tools() -> Path | None:
 
 
 def _there(tools: Path, target: str) -> str:
-    """Bring an image to the tool's cluster, as infra/gke.sh does to Google's; return its name."""
+    """Load an image into the tool's cluster, as infra/gke.sh pushes it to Google's; return its name."""
     variable, image = {
         "tailpack": ("TAILPACK_IMAGE", f"{REGISTRY}/tailpack:0.1.0"),
         "report": ("TAILPACK_REPORT_IMAGE", f"{REGISTRY}/tailpack-report:0.1.0"),
     }[target]
     if variable in os.environ:
-        _said([str(tools / "cluster"), "load", os.environ[variable]])
+        _output([str(tools / "cluster"), "load", os.environ[variable]])
         return os.environ[variable]
-    told = {"CONTEXT": "none", "REGISTRY": REGISTRY, "PUSH": f"{tools / 'cluster'} load"}
-    _said([str(ROOT / "infra/gke.sh"), "images", target], told)  # layers are kept: a second time takes seconds
+    variables = {"CONTEXT": "none", "REGISTRY": REGISTRY, "PUSH": f"{tools / 'cluster'} load"}
+    _output([str(ROOT / "infra/gke.sh"), "images", target], variables)  # layers are kept: a second time takes seconds
     return image
 
 
@@ -113,8 +113,8 @@ def _answers() -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def _said(command: list[str], told: Mapping[str, str] | None = None) -> str:
-    environ = os.environ | (told or {})
+def _output(command: list[str], variables: Mapping[str, str] | None = None) -> str:
+    environ = os.environ | (variables or {})
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2000:]}"
     return done.stdout

@@ -1,4 +1,4 @@
-"""The whole of tailpack on a real control plane: two autoscalers, of which one leads, and replicas that are pods."""
+"""All of tailpack on a real control plane: a leader, a standby, and replicas as pods."""
 
 import signal
 from typing import Any
@@ -15,12 +15,12 @@ from contracts.clock import monotonic_s
 
 REPLICAS = 2
 LEASES_USED = {("coordination.k8s.io", "leases", verb) for verb in ("get", "patch")}
-"""Nobody would lead without; policies of audit usually leave leases out, since all nodes renew theirs all the time."""
+"""Verbs for the Lease. Audit policies usually omit leases, because all nodes renew theirs all the time."""
 
 
 @pytest.fixture(scope="module")
 def tailpack(deployed: Deployed) -> Deployed:
-    """Everything, with two replicas at least: the last one is never taken for hung."""
+    """All services, with at least two replicas, because the last one never counts as hung."""
     deployed.apply(settings={f"TAILPACK_{which}_REPLICAS": str(REPLICAS) for which in ("MIN", "INITIAL")})
     deployed.wait_ready(kafka=1, order=1, shipment=1, notification=1, autoscaler=2)
     wait_for(lambda: deployed.ready("payment") >= REPLICAS, "replicas are Ready", deadline_s=180)
@@ -28,26 +28,24 @@ def tailpack(deployed: Deployed) -> Deployed:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
-def test_the_one_that_stands_by_takes_over_and_no_replica_is_touched(
-    tailpack: Deployed, number: signal.Signals
-) -> None:
-    wait_for(lambda: tailpack.ready("autoscaler") == 2, "one leads, the other stands by", deadline_s=120)
+def test_the_standby_takes_over_without_touching_any_replica(tailpack: Deployed, number: signal.Signals) -> None:
+    wait_for(lambda: tailpack.ready("autoscaler") == 2, "a leader and a standby", deadline_s=120)
     before, leader = replicas(tailpack), holder(tailpack)
     assert sorted(name for name, _ in before.values())[:REPLICAS] == [f"payment-{number}" for number in range(REPLICAS)]
     process = process_in(leader)
     asked_s = monotonic_s()
     process.send_signal(number)
     wait_for(lambda: holder(tailpack) not in (leader, ""), "another leads", every_s=0.02)
-    print(f"{number.name}: another leads after {monotonic_s() - asked_s:.2f} s")  # noqa: T201  measured, not promised
+    print(f"{number.name}: another leads after {monotonic_s() - asked_s:.2f} s")  # noqa: T201  a measurement without a limit
     if number is signal.SIGSTOP:
-        process.send_signal(signal.SIGCONT)  # a zombie now: the plan log fences it, and it ends
+        process.send_signal(signal.SIGCONT)  # the plan log fences it, and it exits
     flows(tailpack)
     assert replicas(tailpack) == before
-    wait_for(lambda: tailpack.ready("autoscaler") == 2, "the former leader stands by", deadline_s=120)
+    wait_for(lambda: tailpack.ready("autoscaler") == 2, "the former leader is a standby", deadline_s=120)
     assert replicas(tailpack) == before
 
 
-def test_a_hung_replica_is_replaced_and_the_role_has_exactly_the_verbs_that_were_used(tailpack: Deployed) -> None:
+def test_a_hung_replica_is_replaced_and_the_role_has_exactly_the_used_verbs(tailpack: Deployed) -> None:
     hung = tailpack.pods("payment")[0]
     process_in(hung["metadata"]["name"]).send_signal(signal.SIGSTOP)
     uid = hung["metadata"]["uid"]
@@ -73,7 +71,7 @@ def holder(tailpack: Deployed) -> str:
 
 
 def replicas(tailpack: Deployed) -> dict[str, tuple[str, int]]:
-    """Return pod → its replica's name, and how often its container was started again."""
+    """Return pod → its replica's name and the number of its container's restarts."""
     return {
         one["metadata"]["name"]: (
             one["metadata"]["annotations"]["tailpack/replica"],
@@ -84,7 +82,7 @@ def replicas(tailpack: Deployed) -> dict[str, tuple[str, int]]:
 
 
 def process_in(pod: str) -> psutil.Process:
-    """Return our process in that pod, as the node that is this machine sees it."""
+    """Return the pod's process on this machine, which is the node."""
     for one in psutil.process_iter():
         try:
             if one.environ().get("HOSTNAME") == pod and "python" in one.name():

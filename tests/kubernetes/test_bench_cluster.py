@@ -1,4 +1,4 @@
-"""The benchmark on a real control plane: a run whose load and report are pods, and what a cluster refuses it."""
+"""The benchmark on a real control plane: a run with load and report as pods, and errors of the cluster."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from report.result import Result
 
 
 @pytest.mark.timeout(900)
-def test_the_way_to_gke_but_for_its_nodes(kubernetes: str, report_image: str, tmp_path: Path) -> None:
-    """The script of docs/howto/gke.md, whose step `images` brought ours, runs pods; they leave the files of any run."""
+def test_the_steps_of_the_gke_guide_work_without_gke_nodes(kubernetes: str, report_image: str, tmp_path: Path) -> None:
+    """The script of docs/howto/gke.md runs pods, which leave the files of a run. The fixture loads the images."""
     registry, named, _ = kubernetes.rpartition("/tailpack:")
     if not (named and report_image.startswith(registry)):
         pytest.skip("the script names images by their registry: set TAILPACK_IMAGE to REGISTRY/tailpack:0.1.0")
@@ -50,7 +50,7 @@ def script(there: dict[str, str], *words: str) -> str:
     return done.stdout
 
 
-def test_an_image_that_is_not_there_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_image_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 2.0)
     with pytest.raises(BenchError, match=r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"):
         run_on_cluster(
@@ -58,38 +58,38 @@ def test_an_image_that_is_not_there_is_named(kubernetes: str, tmp_path: Path, mo
         )
 
 
-def test_a_context_that_is_not_there_is_named(kubernetes: str) -> None:
+def test_a_missing_context_is_named(kubernetes: str) -> None:
     with pytest.raises(BenchError, match="nowhere"), namespace(Cluster(context="nowhere")) as place:
         place.apply()
 
 
-def test_without_a_kubeconfig_it_is_one_line(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_kubeconfig_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
     with pytest.raises(BenchError, match=r"^no kubeconfig leads to a cluster \(/nowhere/config\)"):
         run_on_cluster(load_scenario("w1"), Cluster(images={"tailpack": kubernetes}), tmp_path / "run", lambda _: None)
 
 
 def overlay(folder: Path, *resources: dict, **settings: str) -> Path:
-    """Return an overlay upon the base, which has no broker of its own."""
+    """Return an overlay on the base, which has no broker."""
     for number, one in enumerate(resources):
         (folder / f"{number}.yaml").write_text(yaml.safe_dump(one))
-    told = [f"TAILPACK_{name.upper()}={value}" for name, value in settings.items()]
+    literals = [f"TAILPACK_{name.upper()}={value}" for name, value in settings.items()]
     here = {
         "resources": [
             os.path.relpath(MANIFESTS / "base", folder.resolve()),
             *(f"{n}.yaml" for n in range(len(resources))),
         ],
         "namespace": "tailpack",
-        "configMapGenerator": [{"name": "settings", "behavior": "merge", "literals": told}] if told else [],
+        "configMapGenerator": [{"name": "settings", "behavior": "merge", "literals": literals}] if literals else [],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(here))
     return folder
 
 
-def test_brokers_that_do_not_answer_are_named(kubernetes: str, tmp_path: Path) -> None:
+def test_unreachable_brokers_are_named(kubernetes: str, tmp_path: Path) -> None:
     silent = overlay(tmp_path, bootstrap_servers="10.255.255.1:9092")
-    said = r"not ready after .*topics.*; pod topics-\S+ ended with exit status 2: .*Kafka at 10.255.255.1:9092 did not"
-    with pytest.raises(BenchError, match=said):
+    text = r"not ready after .*topics.*; pod topics-\S+ ended with exit status 2: .*Kafka at 10.255.255.1:9092 did not"
+    with pytest.raises(BenchError, match=text):
         run_on_cluster(
             load_scenario("w1"),
             Cluster(overlay=silent, images={"tailpack": kubernetes}),
@@ -98,7 +98,7 @@ def test_brokers_that_do_not_answer_are_named(kubernetes: str, tmp_path: Path) -
         )
 
 
-def test_a_quota_that_is_used_up_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exhausted_quota_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 1.0)
     quota = {
         "apiVersion": "v1",

@@ -11,8 +11,8 @@ FILES = {
 }
 
 
-def test_orders_flow_to_notification_where_somebody_else_states_the_count(deployed: Deployed) -> None:
-    """Also without an autoscaler: the group shares its partitions evenly. Secrets are files of theirs."""
+def test_orders_reach_notification_without_an_autoscaler(deployed: Deployed) -> None:
+    """Without an autoscaler the group shares its partitions evenly. Secrets are mounted as files."""
     kubectl("create", "namespace", deployed.name)
     for name, held in FILES.items():
         literals = [f"--from-literal={key}={value}" for key, value in held.items()]
@@ -26,5 +26,5 @@ def test_orders_flow_to_notification_where_somebody_else_states_the_count(deploy
         assert code == 202, placed
         where = placed["status_url"]
         wait_for(lambda: order(where, None, mine)[1].get("status") == "notified", f"{where} is notified")
-    told = deployed.kubectl("exec", "deployment/payment", "--", "sh", "-c", "cat $TAILPACK_CLIENT_PROPERTIES")
-    assert told == b"security.protocol=PLAINTEXT"
+    properties = deployed.kubectl("exec", "deployment/payment", "--", "sh", "-c", "cat $TAILPACK_CLIENT_PROPERTIES")
+    assert properties == b"security.protocol=PLAINTEXT"

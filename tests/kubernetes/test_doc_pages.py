@@ -1,4 +1,4 @@
-"""The how-to guides whose blocks need a cluster, followed from top to bottom in a namespace of the test's own."""
+"""The how-to guides whose blocks need a cluster, executed from top to bottom in a namespace for the test."""
 
 from pathlib import Path
 

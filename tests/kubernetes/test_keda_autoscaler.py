@@ -1,4 +1,4 @@
-"""The autoscaler decides, KEDA and the HPA bring the pods: the overlay `keda`, under load that comes and goes."""
+"""The overlay `keda` under varying load: the autoscaler decides, and KEDA and the HPA create the pods."""
 
 import statistics
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from contracts.topics import Topic
 SPACE = "demo"
 PARTITIONS = 9
 CALM, BUSY = 20, 110
-"""Payments/s; a replica serves 50."""
+"""Payments/s. The service rate of a replica is 50 payments/s."""
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def tailpack(kubernetes: str) -> Iterator[Deployed]:
         kubectl("delete", "namespace", place.name, "--wait=false", "--ignore-not-found")
 
 
-def test_pods_follow_the_plan_and_only_who_has_drained_goes(tailpack: Deployed) -> None:
+def test_pods_follow_the_plan_and_only_drained_pods_are_deleted(tailpack: Deployed) -> None:
     kafka = tailpack.broker
     seen: dict[str, dict[str, str]] = {}
-    """Pod → its annotations when it was seen last."""
+    """Pod → its last known annotations."""
 
     def serving() -> int:
-        """Return how many replicas the newest plan names, if it wants no others and every partition has an owner."""
+        """Return the replica count of the newest plan, if it is complete and every partition has an owner."""
         for one in tailpack.pods("payment"):
             seen[one["metadata"]["name"]] = one["metadata"].get("annotations", {})
         newest = plans(kafka)[-1]
@@ -89,7 +89,7 @@ def journal(kafka: str) -> list[ReplicaChanged]:
 
 
 def tell_times(written: list[PlanRecord], changes: list[ReplicaChanged]) -> None:
-    """Print how long pods took; measured, not promised."""
+    """Print how long pods took, without a limit."""
     up, down = list[float](), list[float]()
     for before, plan in pairwise(written):
         if plan.count > before.count:

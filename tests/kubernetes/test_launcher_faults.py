@@ -1,4 +1,4 @@
-"""What happens to pods, and to the API server, while replicas are looked after."""
+"""The launcher during failures of pods, nodes and the API server."""
 
 import re
 import subprocess
@@ -18,8 +18,8 @@ from report.history import started_us
 WAITS = "CrashLoopBackOff: .*; it ended with killed by SIGKILL: OOMKilled"
 
 
-def test_the_end_of_a_ready_container_shows_its_status_and_its_pod_is_taken_again(nursery: Pods) -> None:
-    """First with a status of its own, then by lack of memory; after the second the kubelet makes it wait."""
+def test_an_exited_container_shows_its_status_and_its_pod_is_used_again(nursery: Pods) -> None:
+    """First it exits by itself, then it runs out of memory; after the second exit the kubelet backs off."""
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
     world.hear()
@@ -29,11 +29,11 @@ def test_the_end_of_a_ready_container_shows_its_status_and_its_pod_is_taken_agai
         "SIGUSR1": "exit status 3; last log line: the disk is full",
         "SIGUSR2": "killed by SIGKILL: OOMKilled; last log line: {",
     }
-    for signal, told in ends.items():
+    for signal, description in ends.items():
         last = world.hear()
         world.changes.clear()
         report(nursery, "payment-0", signal)
-        assert world.until(ReplicaChange.DIED).detail.startswith(told)
+        assert world.until(ReplicaChange.DIED).detail.startswith(description)
         assert world.scaler.evictions[-1].incarnation == last.incarnation
         world.until(ReplicaChange.STARTED)
         if signal == "SIGUSR2":
@@ -44,7 +44,7 @@ def test_the_end_of_a_ready_container_shows_its_status_and_its_pod_is_taken_agai
     assert [one["metadata"]["uid"] for one in nursery.pods()] == before
 
 
-def test_a_pod_that_waits_for_its_node_is_told_and_its_wait_is_learned_and_reported(nursery: Pods) -> None:
+def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wait(nursery: Pods) -> None:
     nursery.node = {f"tailpack/{nursery.namespace}": ""}
     world, learned = World(nursery, nursery.launcher()), StartUps()
     learned.observe(seen([1.0], replicas=[], at_s=monotonic_s()))
@@ -75,7 +75,7 @@ def test_a_pod_that_waits_for_its_node_is_told_and_its_wait_is_learned_and_repor
     assert started_us(world.changes)[0] / 1e6 > waited_s
 
 
-def test_an_api_server_that_was_started_again_finds_the_launcher_at_work(nursery: Pods, cluster_tool: Path) -> None:
+def test_the_launcher_reconnects_after_a_restart_of_the_api_server(nursery: Pods, cluster_tool: Path) -> None:
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
     report = world.hear()
@@ -84,7 +84,7 @@ def test_an_api_server_that_was_started_again_finds_the_launcher_at_work(nursery
     server.kill()
     try:
         world.scaler.request(["payment-0", "payment-1"])
-        wait_for(lambda: "no answer" in world.launcher.problem, "that it is told")
+        wait_for(lambda: "no answer" in world.launcher.problem, "the problem is reported")
         world.scaler.reconcile(world.reports)
         assert world.scaler.is_ready("payment-0")
     finally:
@@ -92,7 +92,7 @@ def test_an_api_server_that_was_started_again_finds_the_launcher_at_work(nursery
     assert api_server().pid != server.pid
     world.hear("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
-    wait_for(lambda: not world.launcher.problem, "that it is over")
+    wait_for(lambda: not world.launcher.problem, "the problem has ended")
     assert world.hear().incarnation == report.incarnation
 
 

@@ -23,7 +23,7 @@ from contracts.progress import ReplicaState
 class TestKubernetes(LauncherContract): ...
 
 
-def test_exactly_the_replica_that_is_released_goes(nursery: Pods) -> None:
+def test_exactly_the_released_replica_is_deleted(nursery: Pods) -> None:
     world = World(nursery, nursery.launcher())
     names = [f"payment-{number}" for number in range(3)]
     world.scaler.request(names)
@@ -40,14 +40,14 @@ def test_exactly_the_replica_that_is_released_goes(nursery: Pods) -> None:
     }
 
 
-def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_follows(
+def test_by_plan_only_the_count_is_published_and_a_drained_pod_is_deleted_even_without_an_hpa(
     nursery: Pods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The count is followed by hand, as an HPA might: late, one too many, and in the end not at all."""
+    """The test follows the count manually like an HPA: late, with a surplus pod, and finally not at all."""
     nursery.by_plan = True
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0", "payment-1"])
-    wait_for(lambda: world.scaler.launcher.wanted == 2, "it is told")
+    wait_for(lambda: world.scaler.launcher.wanted == 2, "the new count")
     assert nursery.pods() == []
     follow(nursery, 3)
     for name in ("payment-0", "payment-1"):
@@ -59,7 +59,7 @@ def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_
     world.scaler.release("payment-1")
     world.hear("payment-1", state=ReplicaState.DRAINED)
     world.until(ReplicaChange.DRAINED, "payment-1")
-    wait_for(lambda: world.scaler.launcher.wanted == 1, "one less is told")
+    wait_for(lambda: world.scaler.launcher.wanted == 1, "the lower count")
     assert nursery.named("payment-1")[0]["metadata"]["annotations"][DELETION_COST] == LOWEST_COST
     follow(nursery, 1)
     assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"
@@ -84,26 +84,27 @@ def follow(nursery: Pods, count: int) -> None:
     nursery.kubectl("scale", "deployment", DEPLOYMENT, f"--replicas={count}")
 
 
-def test_an_image_that_is_not_there_is_told_and_waited_for(nursery: Pods) -> None:
+def test_a_missing_image_is_reported_and_waited_for(nursery: Pods) -> None:
     nursery.image = "tailpack:never-built"
     launcher = nursery.launcher()
     instance = launcher.start("payment-0")
     wait_for(lambda: "ErrImageNeverPull" in instance.pending_reason, "what keeps it")
-    assert "ErrImageNeverPull" in wait_for(lambda: launcher.problem, "that it is told")
+    assert "ErrImageNeverPull" in wait_for(lambda: launcher.problem, "the problem is reported")
     assert instance.exit() is None
 
 
-def test_a_quota_that_is_used_up_is_told(nursery: Pods) -> None:
+def test_an_exhausted_quota_is_reported(nursery: Pods) -> None:
     nursery.kubectl("create", "quota", "few", "--hard=pods=1")
     launcher = nursery.launcher()
     launcher.start("payment-0")
     instance = launcher.start("payment-1")
     wait_for(
-        lambda: "exceeded quota" in instance.pending_reason or "exceeded quota" in launcher.problem, "that it is told"
+        lambda: "exceeded quota" in instance.pending_reason or "exceeded quota" in launcher.problem,
+        "the problem is reported",
     )
 
 
-def test_a_role_that_is_too_small_names_the_verb(
+def test_a_missing_right_is_reported_with_its_verb(
     nursery: Pods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launcher = nursery.launcher()
@@ -117,7 +118,7 @@ def test_a_role_that_is_too_small_names_the_verb(
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "message"),
     [
         ({"KUBECONFIG": "/nowhere/config"}, "cannot load /nowhere/config"),
         ({"TAILPACK_KUBERNETES_CONTEXT": "elsewhere"}, "set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"),
@@ -125,12 +126,12 @@ def test_a_role_that_is_too_small_names_the_verb(
     ],
     ids=["no kubeconfig", "wrong context", "no Deployment"],
 )
-def test_what_is_not_there_is_one_sentence(nursery: Pods, environ: dict[str, str], said: str) -> None:
-    assert said in _tried(nursery, environ)
+def test_a_missing_deployment_is_one_sentence(nursery: Pods, environ: dict[str, str], message: str) -> None:
+    assert message in _tried(nursery, environ)
 
 
 def _tried(nursery: Pods, environ: dict[str, str] | None = None, *, token: str = "", folder: Path | None = None) -> str:
-    """Return what a launcher says that cannot be made, in a process that reads `environ`."""
+    """Return the error of a launcher that cannot be created, in a process with `environ`."""
     if folder:
         environ = {"KUBECONFIG": str(_as(token, folder))}
     code = (
@@ -151,9 +152,7 @@ def _tried(nursery: Pods, environ: dict[str, str] | None = None, *, token: str =
     return done.stdout
 
 
-def test_while_the_api_server_is_silent_replicas_live_and_it_is_told(
-    nursery: Pods, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replicas_keep_running_while_the_api_server_is_silent(nursery: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
     world.hear()
@@ -162,17 +161,17 @@ def test_while_the_api_server_is_silent_replicas_live_and_it_is_told(
     server.suspend()
     try:
         world.scaler.request(["payment-0", "payment-1"])
-        wait_for(lambda: "no answer within" in world.launcher.problem, "that it is told")
+        wait_for(lambda: "no answer within" in world.launcher.problem, "the problem is reported")
         world.scaler.reconcile(world.reports)
         assert world.scaler.is_ready("payment-0")
     finally:
         server.resume()
     world.hear("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
-    wait_for(lambda: not world.launcher.problem, "that it is over")
+    wait_for(lambda: not world.launcher.problem, "the problem has ended")
 
 
-def test_a_replica_on_a_node_that_is_drained_is_replaced_where_there_is_room_again(nursery: Pods) -> None:
+def test_a_replica_on_a_drained_node_is_replaced_once_there_is_room(nursery: Pods) -> None:
     world = World(nursery, nursery.launcher())
     world.scaler.request(["payment-0"])
     first = world.hear()
@@ -190,13 +189,11 @@ def test_a_replica_on_a_node_that_is_drained_is_replaced_where_there_is_room_aga
         kubectl("uncordon", node)
     wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")
     world.until(ReplicaChange.READY)
-    wait_for(lambda: not world.launcher.problem, "that it is over")
+    wait_for(lambda: not world.launcher.problem, "the problem has ended")
 
 
-def test_a_pod_that_others_have_changed_meanwhile_is_looked_at_again(
-    nursery: Pods, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first name is given to a version of the pod that is not the newest any more."""
+def test_a_pod_that_another_client_changed_is_read_again(nursery: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request names an outdated version of the pod."""
     launcher = nursery.launcher()
     api, answers = launcher._api, []
     annotate = api.annotate
@@ -221,7 +218,7 @@ def test_a_pod_that_others_have_changed_meanwhile_is_looked_at_again(
 
 
 def _as(token: str, folder: Path) -> Path:
-    """Write a kubeconfig like ours with another account; return its path."""
+    """Write a kubeconfig with another account and return its path."""
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
     config["users"][0]["user"] = {"token": token}
     (folder / "config").write_text(yaml.safe_dump(config))

@@ -1,4 +1,4 @@
-"""docs/tutorials/own-consumer.md as pods, on a real control plane: its folder is applied, replicas are its pods."""
+"""docs/tutorials/own-consumer.md as pods on a real control plane. The test applies the folder of the guide."""
 
 import shutil
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from bench.cluster import MANIFESTS
 
 @pytest.fixture
 def kafka(deployed: Deployed) -> str:
-    """The Kafka that is there, in the namespace where all will be."""
+    """An existing Kafka in the namespace of the guide."""
     kubectl("create", "namespace", deployed.name)
     deployed.kubectl("apply", "--filename", str(MANIFESTS / "overlays" / "kind" / "kafka.yaml"))
     deployed.wait_ready(kafka=1)
@@ -23,7 +23,7 @@ def kafka(deployed: Deployed) -> str:
 
 @pytest.fixture
 def reader(deployed: Deployed, kafka: str, greeter_image: str, tmp_path: Path) -> Iterator[Reader]:
-    """With a third of the load, and a namespace of the test's own."""
+    """The guide with a third of the load, in a namespace for the test."""
     there = {"namespace: greeters": f"namespace: {deployed.name}", "-n greeters": f"-n {deployed.name}"}
     follows = Reader(tmp_path, kafka, "kubernetes", **there, **{"range(5000)": "range(1500)"})
     shutil.copytree(MANIFESTS / "base", tmp_path / "pods" / "base")
@@ -31,7 +31,7 @@ def reader(deployed: Deployed, kafka: str, greeter_image: str, tmp_path: Path) -
     follows.close()
 
 
-def test_a_consumer_of_ones_own_is_scaled_as_pods(reader: Reader, deployed: Deployed) -> None:
+def test_a_custom_consumer_is_scaled_as_pods(reader: Reader, deployed: Deployed) -> None:
     apply, rollout, *forward = reader.differs
     reader.topics()
     for line in (apply, rollout):

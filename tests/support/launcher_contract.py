@@ -1,4 +1,4 @@
-"""The promises of every launcher, as a suite: tests/contract runs it on processes, tests/kubernetes on a cluster.
+"""The contract of every launcher as a suite: tests/contract runs it on processes, tests/kubernetes on a cluster.
 
 A subclass brings the fixture `nursery`.
 """
@@ -21,18 +21,18 @@ from contracts.progress import Progress, ReplicaState
 
 
 class Nursery(Protocol):
-    """Where replicas of tests/support/reporting_replica.py grow up."""
+    """Starts replicas of tests/support/reporting_replica.py."""
 
     killed: str
-    """How the end of one is told that was killed."""
+    """Description of the exit of a killed replica."""
     keeps_the_dead: bool
-    """What died while no autoscaler ran is there for the next one to see; else the group's session tells of it."""
+    """Whether the next autoscaler finds dead replicas; else only the session timeout detects them."""
 
     def launcher(self, **environ: str) -> Launcher:
-        """Return a launcher; environ: beside what its replicas need. A second one is an autoscaler started again."""
+        """Return a launcher. environ: additional variables. A second launcher stands for a restarted autoscaler."""
 
     def said(self, name: str) -> str:
-        """Return the log of the replica that runs under `name`, empty before it has begun."""
+        """Return the log of the replica `name`; empty before it has started."""
 
 
 class Processes:
@@ -57,7 +57,7 @@ class Processes:
         return Noted(self.folder, python_module("reporting_replica"), self._environ | environ)
 
     def close(self) -> None:
-        """Kill and collect every child."""
+        """Kill every child and wait for it."""
         for process in self.started:
             process.kill()
             wait_for(process.exit, "its end")
@@ -68,7 +68,7 @@ class Processes:
 
 
 class World:
-    """A scaler over a launcher; what replicas report is read from their logs."""
+    """A scaler with a launcher. Reports are read from the replicas' logs."""
 
     def __init__(self, nursery: Nursery, launcher: Launcher) -> None:
         self.launcher = launcher
@@ -88,7 +88,7 @@ class World:
         return wait_for(step, f"{change} of {name}; so far {self.changes}")
 
     def hear(self, name: str = "payment-0", **changes: object) -> Progress:
-        """Return the report of the replica under `name`, once it has written it."""
+        """Wait for the report of replica `name` and return it."""
         line = wait_for(lambda: re.findall(r"^{.*}$", self._nursery.said(name), re.MULTILINE), f"a report of {name}")
         report = msgspec.json.decode(line[-1], type=Progress)
         self.reports[name] = msgspec.structs.replace(report, **changes)
@@ -98,7 +98,7 @@ class World:
 class LauncherContract:
     """Subclass it in a test module."""
 
-    def test_a_replica_has_the_name_it_was_started_under_and_its_reports_are_its_own(self, nursery: Nursery) -> None:
+    def test_a_replica_reports_under_the_name_it_was_started_with(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0", "payment-1"])
         reports = [world.hear(name) for name in ("payment-0", "payment-1")]
@@ -110,7 +110,7 @@ class LauncherContract:
         world.scaler.reconcile(world.reports)
         assert not world.scaler.is_ready("payment-2"), "that report is another one's"
 
-    def test_it_is_told_to_stop_once_it_gave_everything_back_and_ends_in_order(self, nursery: Nursery) -> None:
+    def test_a_replica_is_stopped_after_its_drain_and_exits_cleanly(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0"])
         world.hear()
@@ -125,7 +125,7 @@ class LauncherContract:
         world.launcher.close()
         assert list(nursery.launcher().find_orphans()) == [], "nothing is left of it"
 
-    def test_a_death_shows_its_exit_status_and_is_replaced(self, nursery: Nursery) -> None:
+    def test_a_dead_replica_shows_its_exit_status_and_is_replaced(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0"])
         first = world.hear()
@@ -139,7 +139,7 @@ class LauncherContract:
         wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")
         world.until(ReplicaChange.READY)
 
-    def test_a_failed_start_leaves_status_and_last_words_and_is_repeated(self, nursery: Nursery) -> None:
+    def test_a_failed_start_records_its_status_and_last_log_line_and_is_retried(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher(REPLICA_ENDS="3"))
         world.scaler.request(["payment-0"])
         detail = world.until(ReplicaChange.START_FAILED).detail
@@ -148,13 +148,13 @@ class LauncherContract:
         world.until(ReplicaChange.STARTED)
         assert "attempt 3 in 1 s" in world.until(ReplicaChange.START_FAILED).detail
 
-    def test_the_next_autoscaler_adopts_who_runs_and_knows_who_died(self, nursery: Nursery) -> None:
+    def test_the_next_autoscaler_adopts_running_replicas_and_recognizes_dead_ones(self, nursery: Nursery) -> None:
         first = World(nursery, nursery.launcher())
         first.scaler.request(["payment-0", "payment-1"])
         for name in ("payment-0", "payment-1"):
             first.hear(name)
             first.until(ReplicaChange.READY, name)
-        first.launcher.close()  # and nobody reconciles any more
+        first.launcher.close()  # from here on no scaler reconciles
         left = {one.name: one.instance for one in nursery.launcher().find_orphans()}
         left["payment-1"].kill()
         wait_for(left["payment-1"].exit, "its end")
@@ -174,7 +174,7 @@ class LauncherContract:
         ("drains_s", "patience_s", "as_expected"),
         [("0.3", 20.0, (["payment-0"], [])), ("60", 0.0, ([], ["payment-0"]))],
     )
-    def test_stopping_what_was_left_behind_waits_for_each_and_kills_in_the_end(
+    def test_stopping_orphans_waits_for_each_and_kills_after_the_timeout(
         self, nursery: Nursery, drains_s: str, patience_s: float, as_expected: tuple[list[str], list[str]]
     ) -> None:
         world = World(nursery, nursery.launcher(REPLICA_DRAINS_S=drains_s))
@@ -184,7 +184,7 @@ class LauncherContract:
         assert stop_orphans(nursery.launcher(), patience_s) == as_expected
         wait_for(lambda: nursery_is_quiet(nursery), "the end of all")
 
-    def test_a_start_that_is_not_wanted_any_more_runs_nothing(self, nursery: Nursery) -> None:
+    def test_a_canceled_start_runs_nothing(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())
         world.scaler.request(["payment-0"])
         world.scaler.release("payment-0")
@@ -194,5 +194,5 @@ class LauncherContract:
 
 
 def nursery_is_quiet(nursery: Nursery) -> bool:
-    """Whether nothing of it runs."""
+    """Return whether all processes have exited."""
     return all(one.instance.exit() is not None for one in nursery.launcher().find_orphans())

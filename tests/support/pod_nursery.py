@@ -15,7 +15,7 @@ DEPLOYMENT = "payment"
 
 
 class Pods:
-    """Replicas as pods of a Deployment in a namespace of the test's own."""
+    """Replicas as pods of a Deployment in a namespace for the test."""
 
     killed = "its pod was deleted"
     keeps_the_dead = False
@@ -25,7 +25,7 @@ class Pods:
         self.image = image
         self.by_plan = False
         self.node: dict[str, str] = {}
-        """Labels of the node that pods want."""
+        """Required labels of the node."""
         self._launchers: list[KubernetesLauncher] = []
         self._environ: dict[str, str] | None = None
         kubectl("create", "namespace", self.namespace)

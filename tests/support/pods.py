@@ -1,4 +1,4 @@
-"""tailpack in a namespace of a Kubernetes, as tests see it: applied by kustomize, asked by kubectl."""
+"""tailpack in a Kubernetes namespace: applied by kustomize, queried by kubectl."""
 
 import json
 import os
@@ -24,11 +24,11 @@ from bench.cluster import MANIFESTS, Cluster, Namespace
 ROOT = Path(__file__).parents[2]
 READY_S = 180.0
 AUDIT = "log/audit.log"
-"""Below the folder of the kubeconfig, where this machine runs the API server."""
+"""Path below the kubeconfig's folder, if this machine runs the API server."""
 
 
 def kubectl(*words: str, given: str | None = None, deadline_s: float = READY_S) -> str:
-    """Return what kubectl prints; fail with what it complains of."""
+    """Return the output of kubectl; fail with its error."""
     done = subprocess.run(
         ["kubectl", *words], input=given, capture_output=True, text=True, check=False, timeout=deadline_s
     )
@@ -37,18 +37,18 @@ def kubectl(*words: str, given: str | None = None, deadline_s: float = READY_S) 
 
 
 class Deployed(Namespace):
-    """A namespace with what was applied there."""
+    """A namespace with its deployed objects."""
 
     def __init__(self, image: str, overlay: str = "kind") -> None:
         there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={"tailpack": image})
         super().__init__(there, f"k8s-{uuid.uuid4().hex[:8]}")
 
     def ready(self, app: str) -> int:
-        """Return how many pods of an app are Ready."""
+        """Return the number of Ready pods of an app."""
         return sum(pod_of(raw).ready for raw in self.pods(app))
 
     def wait_ready(self, **counts: int) -> None:
-        """Wait until each app has so many pods, all Ready."""
+        """Wait until each app has the given number of pods and all are Ready."""
         for app, count in counts.items():
             wait_for(
                 lambda app=app, count=count: self.ready(app) == len(self.pods(app)) == count,
@@ -81,7 +81,7 @@ class Deployed(Namespace):
 
     @property
     def broker(self) -> str:
-        """Address of the throw-away broker, as this machine reaches it."""
+        """Address of the throw-away broker from this machine."""
         return f"{self.pods('kafka')[0]['status']['podIP']}:9092"
 
 
@@ -96,7 +96,7 @@ def _asked(url: str, body: bytes | None, headers: dict[str, str] | None) -> tupl
 
 
 def api_server() -> psutil.Process:
-    """Return its process, or skip where it does not run on this machine."""
+    """Return its process, or skip if it does not run on this machine."""
     port = urlsplit(yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())["clusters"][0]["cluster"]["server"]).port
     for one in psutil.net_connections("tcp"):
         if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:

@@ -1,4 +1,4 @@
-"""What KEDA is answered, against the arithmetic of the HPA."""
+"""The metric for KEDA, evaluated with the HPA's formula."""
 
 import math
 
@@ -17,14 +17,14 @@ def plan(serving: int, wanted: int = 0) -> PlanRecord:
 
 
 def hpa(value: float, count: int) -> int:
-    """The count after one sync: pkg/controller/podautoscaler, one external metric with an average value of 1."""
+    """Return the HPA's count after one sync, as in pkg/controller/podautoscaler with an average value of 1."""
     milli = int(value * 1000)
     ratio = milli / (1000 * count)
     return count if 1 - TOLERANCE <= ratio <= 1 + TOLERANCE else math.ceil(milli / 1000)
 
 
 @given(serving=st.integers(1, 2000), more=st.integers(1, 100))
-def test_the_hpa_brings_what_is_missing_and_at_most_a_tenth_more(serving: int, more: int) -> None:
+def test_the_hpa_starts_the_missing_replicas_and_at_most_a_tenth_more(serving: int, more: int) -> None:
     wanted = serving + more
     brought = hpa(metric_value(plan(serving, wanted), TOLERANCE), serving)
     assert wanted <= brought <= max(wanted, math.ceil(serving * (1 + TOLERANCE) + 0.01))

@@ -1,4 +1,4 @@
-"""Who leads by a Lease: one at a time, without comparing clocks."""
+"""Leader election by a Lease: one leader at a time, without comparing clocks."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from autoscaler.live.leadership import LEASE_DURATION_S, POLL_INTERVAL_S, RENEW_
 
 @dataclass
 class Server:
-    """A Lease, which refuses a change of what is not its newest version."""
+    """A Lease that rejects changes of outdated versions."""
 
     spec: dict[str, Any] = field(default_factory=dict)
     version: int = 0
@@ -26,7 +26,7 @@ class Server:
 
 
 class Two:
-    """Two controllers at one Lease, on one fake clock."""
+    """Two autoscalers with one Lease and one fake clock."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -36,7 +36,7 @@ class Two:
         )
 
 
-def test_the_other_takes_over_within_three_seconds_of_the_last_renewal() -> None:
+def test_a_standby_takes_over_within_three_seconds_of_the_last_renewal() -> None:
     two = Two()
     assert two.a.try_acquire()
     assert not two.b.try_acquire()
@@ -44,12 +44,12 @@ def test_the_other_takes_over_within_three_seconds_of_the_last_renewal() -> None
     while not two.b.try_acquire():
         two.now_s += POLL_INTERVAL_S
     assert LEASE_DURATION_S < two.now_s - dead_s < 3.0
-    assert not two.a.is_leader, "who was stopped for so long may not act when it goes on"
+    assert not two.a.is_leader, "a leader that was paused for this long may not act"
     assert not two.a.try_acquire()
     assert two.a.holder == "b"
 
 
-def test_nobody_takes_over_from_one_who_renews() -> None:
+def test_a_standby_does_not_take_over_from_a_renewing_leader() -> None:
     two = Two()
     two.a.try_acquire()
     for _ in range(50):
@@ -58,7 +58,7 @@ def test_nobody_takes_over_from_one_who_renews() -> None:
         assert not two.b.try_acquire()
 
 
-def test_a_server_that_was_silent_lets_the_leader_renew_first() -> None:
+def test_after_an_api_outage_the_leader_can_renew_first() -> None:
     two = Two()
     two.a.try_acquire()
     two.b.try_acquire()
@@ -71,14 +71,14 @@ def test_a_server_that_was_silent_lets_the_leader_renew_first() -> None:
     assert two.a.try_acquire()
 
 
-def test_two_who_take_it_at_once_are_not_both_leaders() -> None:
+def test_two_simultaneous_attempts_give_one_leader() -> None:
     two = Two()
     seen = two.server.lease("autoscaler")
     two.server.lease = lambda name, body=None: seen if body is None else Server.lease(two.server, name, body)  # type: ignore[method-assign]
     assert [two.a.try_acquire(), two.b.try_acquire()] == [True, False]
 
 
-def test_it_is_given_back_so_that_the_next_one_need_not_wait() -> None:
+def test_a_released_lease_is_taken_at_once() -> None:
     two = Two()
     two.a.try_acquire()
     two.a.release()

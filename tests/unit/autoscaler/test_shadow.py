@@ -1,4 +1,4 @@
-"""The shadow's arithmetic: what a stranger's group shows from outside, and the group as it would be."""
+"""The shadow: measurements of the real group, and the simulated copy."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_lag_in_seconds_is_the_age_of_the_oldest_waiting_event() -> None:
     assert clock.oldest_age_s(np.array([900.0, 0.0])) == pytest.approx(10)
 
 
-def test_only_a_member_that_stays_behind_shows_what_it_can_serve() -> None:
+def test_only_a_member_with_lag_shows_its_service_rate() -> None:
     rates, lag = CommittedRates(0.0), np.zeros(2)
     done = np.zeros(2)
     for second in range(40):  # a serves 200/s without a pause and b what arrives, 30/s; both commit every 5 s
@@ -33,7 +33,7 @@ def test_only_a_member_that_stays_behind_shows_what_it_can_serve() -> None:
 
 
 class Loads(LoadReader):
-    """A steady load whose events the real group commits at once, or never."""
+    """A steady load that the real group commits at once or never."""
 
     def __init__(self, rate: float, commits: bool) -> None:
         self.at_s, self._rate, self._commits, self._lag = 0.0, rate, commits, 0.0
@@ -60,7 +60,7 @@ def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: 
     )
 
 
-def test_it_begins_with_as_many_as_the_group_has_and_counts_both_ways() -> None:
+def test_the_shadow_starts_with_the_real_count_and_accounts_for_both_groups() -> None:
     shadow = group(Loads(40.0, commits=True))
     assert shadow.observe().replica_names == ("payment-0", "payment-1")
     shadow.apply(Decision(Action.DOWN, Plan(("payment-0",), {0: "payment-0", 1: "payment-0"}), ""))
@@ -71,7 +71,7 @@ def test_it_begins_with_as_many_as_the_group_has_and_counts_both_ways() -> None:
     assert shadow.actual.late_s == shadow.shadow.late_s == 0
 
 
-def test_a_plan_on_paper_waits_for_its_start_up_and_then_serves_what_the_group_leaves() -> None:
+def test_a_shadow_plan_takes_effect_after_the_start_up_time() -> None:
     shadow = group(Loads(90.0, commits=False), {"a": frozenset({0, 1})})
     shadow.observe()
     shadow.apply(Decision(Action.UP, Plan(("payment-0", "payment-1"), {0: "payment-0", 1: "payment-1"}), ""))
@@ -83,7 +83,7 @@ def test_a_plan_on_paper_waits_for_its_start_up_and_then_serves_what_the_group_l
     assert shadow.shadow.lag_s < 0.5
 
 
-def test_without_members_or_a_rate_nothing_is_compared() -> None:
+def test_there_is_no_comparison_without_members_or_a_service_rate() -> None:
     with pytest.raises(NotReadyError, match="members of the group"):
         group(Loads(40.0, commits=True), {}).observe()
     idle = group(Loads(40.0, commits=True), rate=0.0)

@@ -1,4 +1,4 @@
-"""docker-compose.yml: valid, bounded, closed to the network; its processes get the settings of one machine's stack."""
+"""docker-compose.yml: valid, with limits, without public ports, and with the settings of the local stack."""
 
 import importlib.util
 import json
@@ -25,13 +25,13 @@ from tailpack.local.broker import PROPERTIES
 from tailpack.local.stack import Stack
 
 SCHEMA = Path(__file__).with_name("compose-spec.json")
-"""The Compose specification's JSON schema (Apache-2.0), as github.com/compose-spec/compose-go v2.16.2 holds it."""
+"""The Compose specification's JSON schema (Apache-2.0), from github.com/compose-spec/compose-go v2.16.2."""
 MERGED = [(FILE,), (FILE, TLS)]
 OURS = [name for name, service in services().items() if service["image"] in OWN_IMAGES]
 
 
 @pytest.mark.parametrize("file", [FILE, TLS], ids=lambda file: file.stem)
-def test_it_obeys_the_compose_specification(file):
+def test_the_compose_file_matches_the_compose_specification(file):
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     problems = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(compose(file))]
     assert not problems
@@ -39,7 +39,7 @@ def test_it_obeys_the_compose_specification(file):
 
 @pytest.mark.parametrize("files", MERGED)
 def test_the_memory_limits_add_up_to_3_gib_at_most(files):
-    """Profiles, containers that have ended when others start, and every replica that there may be included."""
+    """The sum includes profiles, exited containers and the maximum number of replicas."""
     merged = [(name, one) for file in files for name, one in compose(file)["services"].items()]
     limits_mib = {name: _mib(one["mem_limit"]) for name, one in merged if "mem_limit" in one}
     assert limits_mib.keys() == {name for name, _ in merged}
@@ -47,7 +47,7 @@ def test_the_memory_limits_add_up_to_3_gib_at_most(files):
 
 
 @pytest.mark.parametrize("service", services())
-def test_no_container_has_more_rights_than_it_needs_or_is_seen_from_outside(service):
+def test_containers_have_minimal_rights_and_no_public_ports(service):
     settings = services()[service]
     assert all(port.startswith("127.0.0.1:") for port in settings.get("ports", []))
     assert settings["cap_drop"] == ["ALL"]
@@ -72,8 +72,8 @@ def test_prometheus_scrapes_what_runs_where_it_listens():
     assert all((jobs / file).is_file() for file in configuration["rule_files"])
     fixed = [each for job in configuration["scrape_configs"] for each in job.get("static_configs", [])]
     targets = dict(target.split(":") for each in fixed for target in each["targets"])
-    told = {name: services()[name]["environment"].get("TAILPACK_HTTP_PORT") for name in targets}
-    assert targets == told
+    configured = {name: services()[name]["environment"].get("TAILPACK_HTTP_PORT") for name in targets}
+    assert targets == configured
 
 
 def _mounts(service: str) -> list[tuple[str, str]]:
@@ -87,7 +87,7 @@ def _mib(limit: str) -> int:
 
 
 def _parse(arguments: list[str]) -> None:
-    """Let the command line read its words, without doing anything. Raises click's errors for wrong ones."""
+    """Parse a command line without running it. Raises click's errors."""
     command = typer.main.get_command(app)
     while hasattr(command, "commands"):
         context = command.make_context(command.name, list(arguments))
@@ -96,7 +96,7 @@ def _parse(arguments: list[str]) -> None:
 
 
 PLACES = {"http_host", "http_port", "data_dir", "state_dir", "start_file"}
-"""Where a process listens and keeps files: rightly different in a container."""
+"""Settings of addresses and folders, which must differ in a container."""
 READ_BY = {
     "order": [Connection, OrderSettings],
     "shipment": [Connection, ServiceSettings],
@@ -123,13 +123,13 @@ def in_a_container(service):
 
 
 def read(environ, kind):
-    """Return what a process of this kind of settings understands, as name → value."""
+    """Return name → value of the settings that the process reads."""
     settings = from_environment({"TAILPACK_REPLICA": "payment-0"} | environ, kind)
     return {name: value for name, value in asdict(settings).items() if name not in PLACES}
 
 
 @pytest.mark.parametrize("service", READ_BY)
-def test_a_process_is_told_the_same(service, on_one_machine):
+def test_a_container_gets_the_same_settings_as_a_local_process(service, on_one_machine):
     module, environ = on_one_machine[service]
     assert command_of(service) == ["python", "-m", module]
     for kind in READ_BY[service]:
@@ -140,7 +140,7 @@ def test_no_process_of_the_demo_is_missing(on_one_machine):
     assert set(on_one_machine) == {*READ_BY, "locust"}
 
 
-def test_the_broker_is_set_up_as_the_embedded_one():
+def test_the_broker_is_configured_like_the_embedded_one():
     places = {"voters": "", "port": 9092, "advertised_port": 9092, "controller_port": 9093, "logs": ""}
     one_node = PROPERTIES.format(node=1, replication=1, in_sync=1, **places)
     embedded = dict(line.split("=", 1) for line in one_node.splitlines() if not line.startswith("#"))

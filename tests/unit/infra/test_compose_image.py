@@ -1,4 +1,4 @@
-"""The image: a wheel that holds everything, from a small build context."""
+"""The image: a complete wheel from a small build context."""
 
 import re
 import shutil
@@ -25,14 +25,14 @@ def copied_from_the_context() -> list[str]:
     return [source for *sources, _ in copies for source in sources]
 
 
-def test_the_build_context_is_closed_unless_opened():
+def test_the_build_context_excludes_all_files_that_are_not_listed():
     assert next(line for line in IGNORED if not line.startswith("#")) == "*"
     assert {line[1:] for line in IGNORED if line.startswith("!")} == set(copied_from_the_context())
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> list[str]:
-    """Names of the files in a wheel that is built as the Dockerfile builds it: from what it copies, nothing else."""
+    """Names of the files in a wheel that is built only from the files that the Dockerfile copies."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in copied_from_the_context():
         if (ROOT / name).is_dir():
@@ -47,7 +47,7 @@ def wheel(tmp_path_factory) -> list[str]:
     return zipfile.ZipFile(next(out.glob("*.whl"))).namelist()
 
 
-def test_the_wheel_holds_every_module_and_data_file(wheel):
+def test_the_wheel_contains_every_module_and_data_file(wheel):
     needed = {
         str(path.relative_to(ROOT))
         for package in PACKAGES

@@ -1,4 +1,4 @@
-"""infra/k8s: valid for Kubernetes, closed, bounded, and in agreement with the settings that the code declares."""
+"""infra/k8s: valid, restricted, with limits, and consistent with the declared settings."""
 
 import re
 from dataclasses import fields
@@ -36,7 +36,7 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 def changed(document: dict[str, Any], steps: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return it with steps of a JSON patch that only add."""
+    """Apply the `add` steps of a JSON patch and return the result."""
     for step in steps:
         assert step["op"] == "add"
         *way, last = step["path"].strip("/").split("/")
@@ -51,7 +51,7 @@ def changed(document: dict[str, Any], steps: list[dict[str, Any]]) -> dict[str, 
 
 
 def patched(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a workload with what kustomization.yaml adds to each."""
+    """Return a workload with the patches of kustomization.yaml."""
     return (
         changed(document, documents(BASE / "pods.yaml")[0]) if document["kind"] in ("Deployment", "Job") else document
     )
@@ -74,18 +74,18 @@ WORKLOADS = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in
 
 
 @pytest.mark.parametrize("document", all_of(), ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
-def test_it_is_valid(document):
+def test_the_manifest_is_valid(document):
     kubernetes_validate.validate(document, "1.34", strict=True)
 
 
 @pytest.mark.parametrize("app", READ_BY)
 def test_each_variable_is_a_setting_of_its_process(app):
     own = {one.name for kind in (READ_BY[app], Connection) for one in fields(kind)}
-    told = [one["name"] for one in WORKLOADS[app]["containers"][0].get("env", [])]
-    assert {name.removeprefix("TAILPACK_").lower() for name in told} <= own
+    variables = [one["name"] for one in WORKLOADS[app]["containers"][0].get("env", [])]
+    assert {name.removeprefix("TAILPACK_").lower() for name in variables} <= own
 
 
-def test_each_common_setting_is_one_that_somebody_declares():
+def test_each_common_setting_is_declared_by_some_process():
     known = {one.name for kind in (*READ_BY.values(), Connection, LogSettings) for one in fields(kind)}
     for path in BASE.parent.rglob("kustomization.yaml"):
         for generator in documents(path)[0].get("configMapGenerator", []):
@@ -94,8 +94,8 @@ def test_each_common_setting_is_one_that_somebody_declares():
 
 
 @pytest.mark.parametrize("app", WORKLOADS)
-def test_a_pod_is_closed_and_bounded(app):
-    """What pod security refuses is tried on a cluster; here is what it does not ask for."""
+def test_a_pod_is_restricted_and_has_limits(app):
+    """Check fields that pod security does not enforce. A cluster test checks the others."""
     pod = WORKLOADS[app]
     (container,) = pod["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -106,10 +106,10 @@ def test_a_pod_is_closed_and_bounded(app):
 
 
 @pytest.mark.parametrize("component", ["secrets", "login"])
-def test_what_a_component_adds_is_valid_and_its_files_are_where_they_are_looked_for(component):
-    """Of workloads that none of its patches is for nothing is said."""
+def test_a_component_adds_valid_fields_and_mounts_files_where_processes_expect_them(component):
+    """Workloads without a patch of the component are skipped."""
     kustomization = documents(BASE.parent / "components" / component / "kustomization.yaml")[0]
-    told = [one.split("=") for each in kustomization.get("configMapGenerator", []) for one in each["literals"]]
+    variables = [one.split("=") for each in kustomization.get("configMapGenerator", []) for one in each["literals"]]
     touched = set()
     for document in (one for one in all_of() if one["kind"] in KINDS):
         name, kind = document["metadata"]["name"], document["kind"]
@@ -129,13 +129,13 @@ def test_what_a_component_adds_is_valid_and_its_files_are_where_they_are_looked_
                 for one in fields(kind)
             }
             files = [(one["name"], one["value"]) for one in container.get("env", []) if one["name"].endswith("_FILE")]
-            for variable, path in [*told, *files]:
+            for variable, path in [*variables, *files]:
                 assert variable in names
                 assert str(Path(path).parent) in mounts.values()
     assert touched == ({"order"} if component == "secrets" else WORKLOADS.keys())
 
 
-def test_accounts_cannot_reach_the_api_server_unless_their_pod_asks():
+def test_accounts_get_an_api_token_only_if_their_pod_requests_it():
     accounts = [one for one in all_of() if one["kind"] == "ServiceAccount"]
     assert {one["metadata"]["name"] for one in accounts} == set(READ_BY)
     assert not any(one["automountServiceAccountToken"] for one in accounts)

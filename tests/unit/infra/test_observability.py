@@ -1,4 +1,4 @@
-"""Dashboards and alerts: what is checked in is what is generated, and asks for metrics that are declared."""
+"""Dashboards and alerts: generated files are current, and queries use declared metrics."""
 
 import re
 import shutil
@@ -18,22 +18,22 @@ def test_the_dashboards_are_what_the_program_writes():
         assert path.read_text(encoding="utf-8") == text, "python infra/grafana/dashboards.py"
 
 
-def test_every_query_asks_for_declared_metrics():
-    asked = dashboards().queries() | {rule.get("alert", rule.get("record")): rule["expr"] for rule in RULES}
-    for where, query in asked.items():
+def test_every_query_uses_declared_metrics():
+    all_queries = dashboards().queries() | {rule.get("alert", rule.get("record")): rule["expr"] for rule in RULES}
+    for where, query in all_queries.items():
         assert metrics_in(query) <= declared_metrics().keys(), where
         assert re.search("tailpack[_:]", query), where
 
 
-def test_every_alert_is_described():
+def test_every_alert_is_documented():
     page = (ROOT / "docs" / "howto" / "operate.md").read_text(encoding="utf-8")
     alerts = {rule["alert"] for rule in RULES if "alert" in rule}
     assert set(re.findall(r"`(Tailpack\w+)`", page)) == alerts
 
 
 @pytest.mark.parametrize("command", [["check", "config", "prometheus.yml"], ["test", "rules", "alerts_test.yml"]])
-def test_prometheus_takes_the_configuration_and_the_alerts_fire_when_they_should(command: list[str]):
+def test_prometheus_accepts_the_configuration_and_alerts_fire_as_specified(command: list[str]):
     if shutil.which("promtool") is None:
-        pytest.skip("no promtool here: apt-get install prometheus")
+        pytest.skip("promtool is not installed: apt-get install prometheus")
     done = subprocess.run(["promtool", *command], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The shell scripts: what shellcheck finds, and what the steps to GKE would run."""
+"""The shell scripts: shellcheck, and the commands of the steps to GKE."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def test_a_dry_run_prints_the_commands_of_a_step(step: str, runs: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "environ", "said"),
+    ("words", "environ", "message"),
     [
         ((), {}, "no step given"),
         (("create",), {}, "set PROJECT"),
@@ -50,8 +50,8 @@ def test_a_dry_run_prints_the_commands_of_a_step(step: str, runs: str) -> None:
         (("delete",), {"CONTEXT": "here", "REGISTRY": "mine"}, "cannot delete here"),
     ],
 )
-def test_a_mistake_is_one_line(words: tuple[str, ...], environ: dict[str, str], said: str) -> None:
+def test_a_usage_error_is_one_line(words: tuple[str, ...], environ: dict[str, str], message: str) -> None:
     done = dry(*words, **environ)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1

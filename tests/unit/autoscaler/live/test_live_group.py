@@ -1,4 +1,4 @@
-"""How a decision becomes a plan in force."""
+"""From a decision to a plan in force."""
 
 import pytest
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
@@ -10,7 +10,7 @@ from contracts.journal import PlanWritten
 from contracts.progress import ReplicaState
 
 
-def test_the_first_plan_waits_for_its_replicas() -> None:
+def test_the_first_plan_is_written_once_all_its_replicas_are_ready() -> None:
     world = GroupWorld()
     world.group.start(("payment-0", "payment-1"))
     with pytest.raises(NotReadyError, match="plan"):
@@ -22,13 +22,13 @@ def test_the_first_plan_waits_for_its_replicas() -> None:
     assert world.group.observe().assignment == HALVES
 
 
-def test_scaling_up_publishes_only_once_the_new_replica_could_join() -> None:
+def test_scale_up_publishes_the_plan_once_the_new_replica_is_ready() -> None:
     world = started()
     world.decide(Action.UP, ("payment-0", "payment-1"), HALVES)
     assert len(world.plans()) == 1
     observation = world.group.observe()
     assert [(one.name, one.ready) for one in observation.replicas] == [("payment-0", True), ("payment-1", False)]
-    assert observation.assignment == HALVES, "what is on its way counts as decided"
+    assert observation.assignment == HALVES, "the intended assignment counts as decided"
     world.step(1)
     assert len(world.plans()) == 1
     world.report("payment-1", ReplicaState.WARM)
@@ -38,7 +38,7 @@ def test_scaling_up_publishes_only_once_the_new_replica_could_join() -> None:
     assert (plan.epoch, plan.moved) == (2, 2)
 
 
-def test_scaling_down_publishes_at_once_and_stops_the_victim_when_it_has_drained() -> None:
+def test_scale_down_publishes_at_once_and_stops_the_replica_after_its_drain() -> None:
     world = started(2)
     world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
     assert world.plans()[-1] == ("down", ("payment-0",), ALL_ON_0)
@@ -51,7 +51,7 @@ def test_scaling_down_publishes_at_once_and_stops_the_victim_when_it_has_drained
     assert world.changes("payment-1")[-2:] == ["drained", "left"]
 
 
-def test_who_is_silent_is_marked_and_nobody_waits_for_it() -> None:
+def test_a_silent_replica_is_marked_and_reported_without_blocking_the_observation() -> None:
     world = started(2)
     world.clock.advance(1.5)
     world.report("payment-0")
@@ -65,23 +65,23 @@ def test_who_is_silent_is_marked_and_nobody_waits_for_it() -> None:
     assert not world.problems.current
 
 
-def late_seen(world: GroupWorld) -> dict[str, int | None]:
+def late_events(world: GroupWorld) -> dict[str, int | None]:
     observed = world.group.observe()
-    return {one.name: one.late for one in observed.replicas} | dict(observed.late_of_removed_replicas)
+    return {replica.name: replica.late for replica in observed.replicas} | dict(observed.late_of_removed_replicas)
 
 
-def test_late_events_are_told_since_the_observation_before() -> None:
+def test_late_events_are_counted_since_the_previous_observation() -> None:
     world = started(2)
-    assert late_seen(world) == {"payment-0": None, "payment-1": None}
+    assert late_events(world) == {"payment-0": None, "payment-1": None}
     seen = []
     for late in (500, 505, 507):
         world.report("payment-0", late=late, busy_us=10**9)
-        seen.append(late_seen(world)["payment-0"])
-    assert seen == [0, 5, 2], "where its counter stood when it was heard first is nobody's"
-    assert late_seen(world)["payment-0"] is None, "it has said nothing since"
+        seen.append(late_events(world)["payment-0"])
+    assert seen == [0, 5, 2], "events before the first report do not count"
+    assert late_events(world)["payment-0"] is None, "no report since then"
 
 
-def test_what_replicas_say_that_is_wrong_with_them_is_said_while_it_lasts() -> None:
+def test_problems_of_replicas_are_shown_while_they_last() -> None:
     world = started(2)
     world.report("payment-1", problems=("partition 3 is not served on: its log was truncated",))
     assert world.problems.current == {"replicas": "payment-1: partition 3 is not served on: its log was truncated"}
@@ -92,14 +92,14 @@ def test_what_replicas_say_that_is_wrong_with_them_is_said_while_it_lasts() -> N
     assert not world.problems.current
 
 
-def test_a_controller_that_was_replaced_is_told() -> None:
+def test_a_replaced_controller_gets_a_fenced_error() -> None:
     world = started(2)
     world.log.failures = [FencedError("another one")]
     with pytest.raises(FencedError):
         world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
 
 
-def test_a_write_that_fails_is_repeated_after_a_pause_and_nobody_is_stopped_before() -> None:
+def test_a_failed_write_is_retried_and_no_replica_stops_before_it_succeeds() -> None:
     world = started(2)
     world.log.failures = [PlanNotWrittenError("no broker")]
     world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)

@@ -1,3 +1,5 @@
+"""The journal of the live autoscaler."""
+
 from autoscaler.live.journal import LiveJournal
 from autoscaler.live.problems import Problems
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
@@ -24,7 +26,7 @@ def same(at_s: float) -> int:
     return round(at_s * 1e6)
 
 
-def test_a_hold_for_want_of_data_says_what_was_missing_and_guesses_nothing() -> None:
+def test_a_tick_without_data_records_what_was_missing_and_no_loads() -> None:
     found: list[JournalEntry] = []
     journal = LiveJournal(found.append, lambda: STATUS, "linear", Problems(print), stamp_us=same, clock=lambda: 1001.1)
     journal.record(OBSERVATION, DECISION)

@@ -1,4 +1,4 @@
-"""Real processes: what is remembered of them, and how they are found again. The rest is in tests/contract."""
+"""Pid files of real processes, and how a later launcher finds them. tests/contract has the other tests."""
 
 import errno
 import os
@@ -21,14 +21,14 @@ def nursery(tmp_path: Path) -> Iterator[Processes]:
     nursery.close()
 
 
-def test_a_process_has_a_session_of_its_own(nursery: Processes) -> None:
+def test_each_replica_has_its_own_session(nursery: Processes) -> None:
     launcher = nursery.launcher()
     process = launcher.start("payment-3")
-    assert os.getsid(process.pid) == process.pid, "a Ctrl-C in our terminal must not reach it"
+    assert os.getsid(process.pid) == process.pid, "Ctrl-C in the terminal must not reach it"
     assert launcher.last_log_line("payment-9") == ""
 
 
-def test_starts_are_numbered_in_their_order(nursery: Processes) -> None:
+def test_starts_are_numbered_in_order(nursery: Processes) -> None:
     launcher = nursery.launcher()
     started = [launcher.start(name) for name in ("payment-1", "payment-0")]
     environs = [psutil.Process(one.pid).environ for one in started]
@@ -36,7 +36,7 @@ def test_starts_are_numbered_in_their_order(nursery: Processes) -> None:
     assert numbers == ["0", "1"]
 
 
-def test_a_replica_that_cannot_be_written_down_does_not_run(
+def test_a_replica_whose_pid_file_cannot_be_written_does_not_run(
     nursery: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launcher = nursery.launcher()
@@ -51,14 +51,14 @@ def test_a_replica_that_cannot_be_written_down_does_not_run(
     assert not [one for one in children if "reporting_replica" in one.cmdline()]
 
 
-def test_a_later_process_with_the_same_pid_is_somebody_else(nursery: Processes) -> None:
+def test_a_later_process_with_the_same_pid_is_not_the_replica(nursery: Processes) -> None:
     launcher = nursery.launcher()
     file = nursery.folder / "replicas" / "payment-0.json"
     for identity in ("another process", ""):
         file.write_bytes(msgspec.json.encode(PidFile(pid=os.getpid(), identity=identity)))
-        (left,) = launcher.find_orphans()
-        assert left.instance.exit() is not None
-        left.instance.kill()  # we live on
+        (orphan,) = launcher.find_orphans()
+        assert orphan.instance.exit() is not None
+        orphan.instance.kill()  # this process survives
     file.write_bytes(b"not json")
     assert list(launcher.find_orphans()) == []
     launcher.forget("payment-0")

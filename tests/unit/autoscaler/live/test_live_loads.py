@@ -1,4 +1,4 @@
-"""λ and lag of each partition from readings of offsets; bursts and even streams, told apart by samples between."""
+"""Arrival rate (λ) and lag from readings of offsets; samples between ticks distinguish bursts from even streams."""
 
 from dataclasses import dataclass, field
 
@@ -36,8 +36,8 @@ class Readings:
         return self.sampled.pop(0)
 
 
-def on_the_beat() -> float:
-    """How far the wall clock is ahead: where slots lie in the readings is not left to when the machine was started."""
+def no_wall_offset() -> float:
+    """Wall clock minus clock of the readings: zero, so that the slots do not depend on the machine's start time."""
     return 0.0
 
 
@@ -48,7 +48,7 @@ def reading(at_s: float, *ends: int | None) -> Reading:
     return (at_s, tuple(PartitionOffsets(end, committed=0, beginning=0) for end in ends))
 
 
-def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:
+def test_the_arrival_rate_needs_two_readings_and_the_time_between_them() -> None:
     loads = LoadReader(Readings([reading(10.0, 100, 0), reading(12.0, 180, 1)]))
     with pytest.raises(NotReadyError, match="arrival rate of partition 0, 1"):
         loads.read()
@@ -57,7 +57,7 @@ def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None
     assert [(load.arrival_rate, load.lag) for load in partitions] == [(40.0, 180), (0.5, 1)]
 
 
-def test_a_topic_made_anew_and_a_partition_that_is_new_start_from_nothing() -> None:
+def test_a_re_created_topic_and_a_new_partition_need_two_new_readings() -> None:
     loads = LoadReader(Readings([reading(1.0, 500), reading(2.0, 40, 3), reading(3.0, 70, 3)]))
     with pytest.raises(NotReadyError):
         loads.read()
@@ -66,8 +66,8 @@ def test_a_topic_made_anew_and_a_partition_that_is_new_start_from_nothing() -> N
     assert [load.arrival_rate for load in loads.read()[1]] == [30.0, 0.0]
 
 
-def test_a_burst_right_before_a_tick_counts_in_one_interval() -> None:
-    """Slots end at tenths and a half, ticks at tenths: what comes between is the last slot's, not the next one's."""
+def test_a_burst_right_before_a_tick_counts_in_one_interval_only() -> None:
+    """Slots end halfway between tenths, ticks at tenths: arrivals in between belong to the last slot."""
     samples = ArrivalSamples()
     ends = {0.0: 0, 0.025: 0, 0.0501: 0, 0.075: 80, 0.1: 80, 0.125: 80, 0.1501: 80, 0.98: 80, 1.0501: 80, 1.075: 160}
     for at_s, end in ends.items():
@@ -75,19 +75,19 @@ def test_a_burst_right_before_a_tick_counts_in_one_interval() -> None:
         if at_s == 0.1501:
             recent = samples.recent(10.1501, 0.0501, {})
             assert recent is not None
-            assert recent.counts.sum() == 0, "asked between ticks: nothing came since the one at 10.1"
+            assert recent.counts.sum() == 0, "between ticks: no arrivals since the tick at 10.1"
     samples.record(11.1, (160,))
     recent = samples.recent(11.1, 1.0, {})
     assert recent is not None
     assert recent.counts.ravel().tolist() == [0] * 9 + [80]
 
 
-def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None:
+def test_arrivals_since_the_last_reading_are_returned_once_for_each_sample() -> None:
     samples = [(10.05 + tenth / 10, (100 + 80 * (tenth >= 3),)) for tenth in range(10)]
     loads = LoadReader(
-        Readings([reading(9.0, 100), reading(10.0, 100), reading(10.45, 180)], sampled=samples), on_the_beat
+        Readings([reading(9.0, 100), reading(10.0, 100), reading(10.45, 180)], sampled=samples), no_wall_offset
     )
-    assert loads.arrivals() is None, "nothing was read yet"
+    assert loads.arrivals() is None, "no reading yet"
     with pytest.raises(NotReadyError):
         loads.read()
     loads.read()
@@ -96,7 +96,7 @@ def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None
     arrived = loads.arrivals()
     assert arrived is not None
     assert arrived.counts.sum() == 0
-    assert loads.arrivals() is None, "no further sample"
+    assert loads.arrivals() is None, "no new sample"
     for tenth in range(1, 4):
         loads.sample(10.06 + tenth / 10)
     arrived = loads.arrivals()
@@ -104,11 +104,11 @@ def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None
     assert arrived.counts.sum() == 80
     loads.read()
     assert loads.recent.counts.sum() == 80
-    assert len(loads.recent.counts) < 10, "since the reading before, not since an interval ago"
+    assert len(loads.recent.counts) < 10, "since the previous reading, not for a whole interval"
 
 
 def sampled(events_at, readings, partitions=1):
-    """events_at: times of the events of partition 0; the others get none."""
+    """Return samples at `readings`. events_at: times of the events of partition 0; other partitions get none."""
     samples = ArrivalSamples()
     for at_s in readings:
         if samples.is_due(at_s):
@@ -120,7 +120,7 @@ def every(step_s, start_s, end_s):
     return [start_s + step_s * i for i in range(round((end_s - start_s) / step_s))]
 
 
-def test_a_burst_at_a_whole_second_lies_in_one_slot_whatever_the_phase_of_the_readings():
+def test_a_burst_at_a_whole_second_is_in_one_slot_for_any_phase_of_the_readings():
     burst = [100.0 + 0.0002 * i for i in range(100)]  # 20 ms long
     for phase_s in np.linspace(0, 0.02, 7):
         samples = sampled(burst, every(0.02, 98.5 + phase_s, 100.1))
@@ -131,8 +131,8 @@ def test_a_burst_at_a_whole_second_lies_in_one_slot_whatever_the_phase_of_the_re
 
 
 @pytest.mark.parametrize("late_s", [-0.04, 0.0, 0.01, 0.03])
-def test_when_in_its_slot_a_burst_came_is_known_to_a_fortieth_of_a_second(late_s):
-    """Its slot ends at 100.05, and is taken for the last tenth of a second before the tick: from 100.0 on."""
+def test_the_offset_of_a_burst_in_its_slot_is_known_to_25_ms(late_s):
+    """Its slot ends at 100.05, but counts as the last tenth of a second before the tick: from 100.0 on."""
     samples = sampled([100.0 + late_s] * 100, every(0.02, 98.51, 100.1))
     samples.record(100.1, [100])
     recent = samples.recent(100.1, 1.0, {})
@@ -148,7 +148,7 @@ def offsets(end, done, beginning=0):
     return PartitionOffsets(end, done, beginning, "" if None not in (end, done) else "it has no leader")
 
 
-def test_a_partition_without_a_leader_is_planned_for_the_worst_and_does_not_hide_the_others():
+def test_a_partition_without_a_leader_gets_the_worst_case_and_others_their_real_loads():
     readings = Readings([
         (10.0, (offsets(100, 100), offsets(100, 90))),
         (11.0, (offsets(140, 120), offsets(150, 120))),
@@ -156,44 +156,44 @@ def test_a_partition_without_a_leader_is_planned_for_the_worst_and_does_not_hide
         (15.0, (offsets(None, None), offsets(350, 350))),
         (16.0, (offsets(340, 340), offsets(400, 350))),
     ])  # fmt: skip
-    loads = LoadReader(readings, on_the_beat)
+    loads = LoadReader(readings, no_wall_offset)
     with pytest.raises(NotReadyError):
         loads.read()
     assert known(loads) == [(40, 20, 0), (50, 30, 0)]
-    assert known(loads) == [(40, 140 + 40 - 130, 1), (50, 20, 0)], "as many as before came"
+    assert known(loads) == [(40, 140 + 40 - 130, 1), (50, 20, 0)], "arrivals at the previous rate"
     assert "it has no leader" in loads.missing_data
-    assert known(loads) == [(40, 140 + 160 - 130, 4), (50, 0, 0)], "and none was served since"
-    assert known(loads) == [(40, 0, 0), (50, 50, 0)], "over all the time that was not seen"
+    assert known(loads) == [(40, 140 + 160 - 130, 4), (50, 0, 0)], "and no event served since"
+    assert known(loads) == [(40, 0, 0), (50, 50, 0)], "averaged over the gap"
     assert loads.missing_data == ""
 
 
-def test_commits_that_cannot_be_read_count_for_nothing_served_since():
+def test_unreadable_commits_count_as_no_progress():
     readings = Readings([
         (10.0, (offsets(100, None, 40),)), (11.0, (offsets(140, None, 40),)), (12.0, (offsets(150, 145),)),
         (13.0, (offsets(160, None),)),
     ])  # fmt: skip
-    loads = LoadReader(readings, on_the_beat)
+    loads = LoadReader(readings, no_wall_offset)
     with pytest.raises(NotReadyError):
         loads.read()
-    assert known(loads) == [(40, 100, 1)], "all that is stored may wait"
+    assert known(loads) == [(40, 100, 1)], "all stored events may wait"
     assert known(loads) == [(10, 5, 0)]
     assert loads.has_advanced(0, within_s=1) is True
     assert known(loads) == [(10, 15, 1)]
 
 
-def test_a_partition_that_was_never_read_is_taken_to_be_like_the_others():
+def test_a_partition_that_was_never_read_gets_the_mean_arrival_rate():
     readings = Readings([(at_s, (offsets(100 * at_s, 0), offsets(None, None, None))) for at_s in (10, 11, 12)])
-    loads = LoadReader(readings, on_the_beat)
+    loads = LoadReader(readings, no_wall_offset)
     with pytest.raises(NotReadyError, match="arrival rate of partition 0:"):
         loads.read()
     assert known(loads)[1] == (100, 0, 1)
 
 
-def test_what_lay_in_an_unknown_time_is_taken_to_have_come_at_once_and_no_gap_becomes_a_burst():
+def test_arrivals_in_a_gap_go_into_the_last_slot_at_the_average_rate():
     samples = ArrivalSamples()
     for tenth in range(25):
         is_unknown = 5 <= tenth < 18
         samples.record(10.06 + tenth / 10, [4 * tenth, None if is_unknown else 10 * tenth])
     counts = samples.recent(12.46, 1.0, {0: 40.0, 1: 100.0}).counts
     assert counts[:, 0].tolist() == [4] * 10
-    assert counts[:, 1].tolist() == [0] * 9 + [100], "the 130 that had come unseen are no burst"
+    assert counts[:, 1].tolist() == [0] * 9 + [100], "the 130 arrivals of the gap are no burst"

@@ -1,4 +1,4 @@
-"""Ticks fall on the beat, and a rehearsal takes a policy up and down again."""
+"""Ticks follow the schedule of the wall clock, and the warm-up takes a policy up and down."""
 
 from itertools import pairwise
 from threading import Event
@@ -17,15 +17,15 @@ from autoscaler.ports import Policy
 
 
 @given(st.floats(1.6e9, 2.2e9), st.sampled_from([0.25, 0.5, 1.0, 5.0]), st.floats(0, 0.2))
-def test_the_next_tick_lies_within_one_interval_on_the_beat(now_s: float, interval_s: float, offset_s: float) -> None:
+def test_the_next_tick_is_on_schedule_within_one_interval(now_s: float, interval_s: float, offset_s: float) -> None:
     due_s = next_tick_s(now_s, interval_s, offset_s)
     assert now_s - 1e-6 < due_s <= now_s + interval_s + 1e-6
     beats = (due_s - offset_s) / interval_s
     assert beats == pytest.approx(round(beats), abs=1e-5)
 
 
-class Passing(Event):
-    """Nobody waits: the clock moves on instead, until `end_s`."""
+class ManualStop(Event):
+    """An event whose `wait` advances the clock instead; it is set after `end_s`."""
 
     def __init__(self, clock: FakeClock, end_s: float) -> None:
         super().__init__()
@@ -37,25 +37,25 @@ class Passing(Event):
 
 
 class TestLoop:
-    def test_what_is_urgent_is_decided_at_once_and_the_beat_stays(self) -> None:
+    def test_urgent_decisions_are_made_at_once_and_the_schedule_stays(self) -> None:
         clock = FakeClock(1000.0)
         ticks: list[float] = []
-        asked = [1000.4, 1001.7]
+        urgent_s = [1000.4, 1001.7]
 
         def urgent() -> bool:
-            if asked and clock.now_s >= asked[0]:
-                del asked[0]
+            if urgent_s and clock.now_s >= urgent_s[0]:
+                del urgent_s[0]
                 return True
             return False
 
         Loop(
             lambda: ticks.append(clock.now_s), lambda: None, interval_s=1, offset_s=0.1, urgent=urgent,
-            stop=Passing(clock, 1003), clock=clock, ahead_s=lambda: 0.0,
+            stop=ManualStop(clock, 1003), clock=clock, ahead_s=lambda: 0.0,
         ).run()  # fmt: skip
         assert ticks == pytest.approx([1000.1, 1000.4, 1001.1, 1001.7, 1002.1], abs=0.021)
 
     @pytest.mark.parametrize("step_s", [15.0, 3600.0, -3600.0, 0.37, 0.7, -1234.56])
-    def test_a_wall_clock_that_is_set_makes_neither_burst_nor_pause_and_is_noticed_once(self, step_s: float) -> None:
+    def test_a_jump_of_the_wall_clock_causes_no_burst_and_no_pause_and_is_reported_once(self, step_s: float) -> None:
         clock = FakeClock(1000.75)
         ticks: list[tuple[float, float]] = []
         steps: list[float] = []
@@ -65,7 +65,7 @@ class TestLoop:
 
         loop = Loop(
             lambda: ticks.append((clock.now_s, clock.now_s + ahead_s())), lambda: clock.advance(0.05), interval_s=1,
-            offset_s=0.1, stop=Passing(clock, 1012), on_clock_jump=steps.append, clock=clock, ahead_s=ahead_s,
+            offset_s=0.1, stop=ManualStop(clock, 1012), on_clock_jump=steps.append, clock=clock, ahead_s=ahead_s,
         )  # fmt: skip
         loop.run()
         apart = [after - before for (before, _), (after, _) in pairwise(ticks)]
@@ -74,52 +74,52 @@ class TestLoop:
         assert len(ticks) in (11, 12)
         assert [by_s for by_s in steps if by_s] == pytest.approx([step_s])
         assert all(0.09 < wall_s % 1 < 0.18 for at_s, wall_s in ticks if abs(at_s - 1006) > 1), (
-            "on the beat of the wall"
+            "on the schedule of the wall clock"
         )
 
 
-TOLD_WHAT_TO_DO = {"clairvoyant", "overprovisioned"}
-"""Policies that are nothing without a schedule."""
+NEED_SCHEDULES = {"clairvoyant", "overprovisioned"}
+"""Policies that need a schedule."""
 
 
-class Listening:
-    """A policy that keeps what the one inside decides."""
+class RecordingPolicy:
+    """Records the decisions of a policy."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.name = policy, policy.name
-        self.actions: list[Decision] = []
+        self.decisions: list[Decision] = []
 
     def decide(self, observation: GroupObservation) -> Decision:
-        self.actions.append(self.policy.decide(observation))
-        return self.actions[-1]
+        self.decisions.append(self.policy.decide(observation))
+        return self.decisions[-1]
 
 
-def configured(policy: str, **more: object) -> Listening:
+def configured(policy: str, **more: object) -> RecordingPolicy:
     settings = AutoscalerSettings(policy=policy, payment_partitions=8, state_dir="state", **more)  # type: ignore[arg-type]
-    return Listening(policy_from(settings))
+    return RecordingPolicy(policy_from(settings))
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES.keys() - TOLD_WHAT_TO_DO))
-def test_a_rehearsal_ends_with_every_policy_and_takes_those_that_scale_up_and_down(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(POLICIES.keys() - NEED_SCHEDULES))
+def test_the_warm_up_ends_for_every_policy_and_scales_up_and_down(name: str) -> None:
     policy = configured(name)
     warm_up_policy(policy, partitions=8, service_rate=200.0, interval_s=1.0)
-    assert len(policy.actions) <= MAX_WARM_UP_TICKS
+    assert len(policy.decisions) <= MAX_WARM_UP_TICKS
     if name in ("tail-aware", "algorithm-1", "algorithm-2", "linear", "ffd-2022"):
-        actions = [one.action for one in policy.actions]
+        actions = [decision.action for decision in policy.decisions]
         assert actions[-1] is Action.DOWN
         assert Action.UP in actions
 
 
-class Fails:
+class FailingPolicy:
     name = "fails"
-    asked = 0
+    calls = 0
 
     def decide(self, observation: GroupObservation) -> Decision:
-        self.asked += 1
+        self.calls += 1
         raise OSError("cannot cache function: read-only file system")
 
 
-def test_a_policy_that_fails_at_its_rehearsal_ends_only_that() -> None:
-    policy = Fails()
+def test_a_policy_that_fails_ends_only_its_warm_up() -> None:
+    policy = FailingPolicy()
     warm_up_policy(policy, partitions=8, service_rate=200, interval_s=1)
-    assert policy.asked == 1
+    assert policy.calls == 1

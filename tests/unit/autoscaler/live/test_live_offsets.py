@@ -1,4 +1,4 @@
-"""Offsets from a fake client: what is known, what is unknown, and that the two are never mixed up."""
+"""Offsets from a fake client. Known and unknown values are never mixed up."""
 
 from dataclasses import dataclass, replace
 
@@ -22,7 +22,7 @@ class Led:
 
 @dataclass
 class Described:
-    """A topic as the client describes it."""
+    """Metadata of a topic."""
 
     partitions: dict[int, Led]
     error: KafkaError | None = None
@@ -44,7 +44,7 @@ Answer = list[Entry] | Exception
 
 
 class FakeConsumer:
-    """Answers what the attributes say, or raises them."""
+    """Answers with its attributes, or raises them."""
 
     def __init__(self) -> None:
         self.beginnings: Answer = [Entry(0), Entry(10)]
@@ -98,7 +98,7 @@ def lags(reader: OffsetReader) -> list[int | None]:
     return [None if None in (one.end, one.committed) else one.end - one.committed for one in reader.read()[1]]  # type: ignore[operator]
 
 
-def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_before_its_own(
+def test_beginnings_are_read_every_10_s_and_at_once_if_a_log_ends_before_its_beginning(
     consumer: FakeConsumer,
 ) -> None:
     clock = FakeClock()
@@ -109,7 +109,7 @@ def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_befo
     assert lags(reader) == [100, 190]
     clock.advance(BEGINNINGS_EVERY_S)
     assert lags(reader) == [50, 190]
-    consumer.beginnings, consumer.ends = [Entry(0), Entry(10)], [Entry(3), Entry(200)]  # made anew
+    consumer.beginnings, consumer.ends = [Entry(0), Entry(10)], [Entry(3), Entry(200)]  # re-created
     assert lags(reader) == [None, 190]
     assert lags(reader) == [3, 190]
 
@@ -136,7 +136,7 @@ def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_befo
         ({"committed_offsets": failure(KafkaError._TIMED_OUT)}, [None, None], "committed offsets of requests: Local:"),
     ],
 )
-def test_what_is_unknown_is_named_never_a_number_and_hides_nothing_else(
+def test_an_unknown_offset_is_none_with_a_reason_and_affects_no_other_partition(
     reader: OffsetReader, consumer: FakeConsumer, spoil: dict[str, Answer], known: list[int | None], named: str
 ) -> None:
     for name, value in spoil.items():
@@ -145,20 +145,20 @@ def test_what_is_unknown_is_named_never_a_number_and_hides_nothing_else(
     assert any(named in one.problem for one in reader.read()[1])
 
 
-def test_where_nothing_at_all_is_known_there_is_no_reading(reader: OffsetReader, consumer: FakeConsumer) -> None:
+def test_a_reading_without_any_offset_raises(reader: OffsetReader, consumer: FakeConsumer) -> None:
     consumer.ends = failure(KafkaError._TIMED_OUT)
     with pytest.raises(NotReadyError, match="end offsets of requests: Local: Timed out"):
         reader.read()
 
 
-def test_a_leader_that_does_not_answer_and_one_that_is_missing_cost_their_own_partitions_alone() -> None:
+def test_a_silent_or_missing_leader_affects_only_its_own_partitions() -> None:
     consumer = FakeConsumer()
     consumer.described = Described({0: Led(1), 1: Led(2), 2: Led(-1)})
     consumer.committed_offsets = [Entry(90), Entry(150), Entry(7)]
-    asked: list[list[int]] = []
+    requested: list[list[int]] = []
 
     def offsets_for_times(places: list[TopicPartition], timeout: float) -> list[Entry]:
-        asked.append([one.partition for one in places])
+        requested.append([one.partition for one in places])
         if places[0].partition == 1:
             raise failure(KafkaError._TIMED_OUT)
         return [Entry(0 if places[0].offset == EARLIEST else 100, partition=0)]
@@ -169,12 +169,12 @@ def test_a_leader_that_does_not_answer_and_one_that_is_missing_cost_their_own_pa
     assert [(one.end, one.committed) for one in found] == [(100, 90), (None, 150), (None, 7)]
     assert "Timed out" in found[1].problem
     assert found[2].problem == "end offset of requests/2: it has no leader"
-    asked.clear()
+    requested.clear()
     assert reader.read_ends()[1] == (100, None, None)
-    assert asked == [[0]], "between two ticks nobody waits for who does not answer"
+    assert requested == [[0]], "between two ticks, silent leaders are not queried"
 
 
-def test_a_client_that_keeps_failing_is_replaced() -> None:
+def test_a_client_that_keeps_failing_is_re_created() -> None:
     stale = FakeConsumer()
     stale.ends = failure(KafkaError.FENCED_LEADER_EPOCH)
     reader = reader_of(stale, FakeConsumer())

@@ -1,4 +1,4 @@
-"""What is believed to be in force when the brokers do not take a plan: never more than they have."""
+"""If brokers reject a plan, the plan log never reports a plan that they do not have."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ def refused(code: int, *, fatal: bool = False, abort: bool = False) -> KafkaExce
 
 
 class FakeProducer:
-    """Transactions as librdkafka's: what was produced is reported in the commit, and an empty commit succeeds."""
+    """Transactions like those of librdkafka: the commit delivers reports, and an empty commit succeeds."""
 
     def __init__(self, _settings: dict[str, Any]) -> None:
         self.calls: list[str] = []
@@ -36,8 +36,8 @@ class FakeProducer:
 
     def commit_transaction(self, _deadline_s: float) -> None:
         self._step("commit")
-        for told in self._reports:
-            told(KafkaError(KafkaError._MSG_TIMED_OUT) if self.undelivered else None, None)
+        for on_delivery in self._reports:
+            on_delivery(KafkaError(KafkaError._MSG_TIMED_OUT) if self.undelivered else None, None)
         self._reports.clear()
 
     def abort_transaction(self, _deadline_s: float) -> None:
@@ -78,7 +78,7 @@ def test_a_plan_that_never_left_the_client_is_not_in_force(log: PlanLog, local: 
     assert producer(log).calls == ["abort", "begin", "produce", "commit"], "an empty transaction is given up"
 
 
-def test_a_commit_without_the_record_is_none(log: PlanLog) -> None:
+def test_a_commit_without_the_record_does_not_count(log: PlanLog) -> None:
     producer(log).undelivered = True
     with pytest.raises(PlanNotWrittenError, match="no broker has acknowledged it"):
         log.write(("a",), None, "lost")
@@ -89,7 +89,7 @@ def test_a_commit_without_the_record_is_none(log: PlanLog) -> None:
     assert log.newest.epoch == 2
 
 
-def test_a_commit_that_timed_out_is_repeated_and_tells_what_became_of_it(log: PlanLog) -> None:
+def test_a_commit_that_timed_out_is_repeated_to_learn_its_outcome(log: PlanLog) -> None:
     producer(log).failures["commit"] = [refused(KafkaError._TIMED_OUT)] * 2
     for reason in ("first", "still no answer"):
         with pytest.raises(PlanNotWrittenError):
@@ -101,7 +101,7 @@ def test_a_commit_that_timed_out_is_repeated_and_tells_what_became_of_it(log: Pl
     assert (log.newest.epoch, log.newest.reason) == (2, "second")
 
 
-def test_a_commit_that_must_be_given_up_is(log: PlanLog) -> None:
+def test_a_commit_that_requires_an_abort_is_aborted(log: PlanLog) -> None:
     producer(log).failures["commit"] = [refused(KafkaError._MSG_TIMED_OUT, abort=True)] * 2
     with pytest.raises(PlanNotWrittenError):
         log.write(("a",), None, "lost")
@@ -110,7 +110,7 @@ def test_a_commit_that_must_be_given_up_is(log: PlanLog) -> None:
     assert log.newest.reason == "again"
 
 
-def test_an_abort_that_timed_out_is_repeated_and_nothing_else(log: PlanLog) -> None:
+def test_after_a_timed_out_abort_only_the_abort_is_repeated(log: PlanLog) -> None:
     producer(log).failures["commit"] = [refused(KafkaError._TIMED_OUT), refused(KafkaError._MSG_TIMED_OUT, abort=True)]
     producer(log).failures["abort"] = [refused(KafkaError._TIMED_OUT)] * 2
     for _ in range(3):
@@ -123,7 +123,7 @@ def test_an_abort_that_timed_out_is_repeated_and_nothing_else(log: PlanLog) -> N
     assert after == ["abort", "abort", "abort", "begin", "produce", "commit"]
 
 
-def test_a_controller_that_was_replaced_is_told_at_any_step(log: PlanLog) -> None:
+def test_a_replaced_controller_gets_a_fenced_error_at_any_step(log: PlanLog) -> None:
     producer(log).failures["begin"] = [refused(KafkaError._FENCED, fatal=True)]
     with pytest.raises(FencedError):
         log.write(("a",), None, "too late")

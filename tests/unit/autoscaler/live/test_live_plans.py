@@ -1,4 +1,4 @@
-"""Plans when not all replicas could join, and when the topic gets more partitions in mid-run."""
+"""Plans while some replicas cannot join, and after the topic has grown."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,11 +23,11 @@ def test_new_partitions_get_owners_at_once() -> None:
     world.step(1)
     assert len(world.plans()) == 2
     (plan,) = [entry for entry in world.journal if isinstance(entry, PlanWritten)][1:]
-    assert plan.moved == 0, "nobody had them before"
+    assert plan.moved == 0, "they had no owners before"
 
 
 @given(st.data(), names, st.integers(1, 12), st.integers(0, 12))
-def test_growing_moves_nothing_and_leaves_nothing_without_owner(
+def test_extending_a_plan_moves_no_partition_and_leaves_none_without_an_owner(
     data: st.DataObject, replicas: list[str], partitions: int, more: int
 ) -> None:
     placed = {at: data.draw(st.sampled_from(replicas)) for at in range(partitions)}
@@ -48,7 +48,7 @@ def wanted(draw: st.DrawFn) -> Plan:
 
 
 @given(wanted(), st.sets(st.sampled_from([f"payment-{n}" for n in range(6)])))
-def test_a_feasible_plan_names_only_the_able_and_moves_only_what_it_must(plan: Plan, able: set[str]) -> None:
+def test_a_feasible_plan_names_ready_replicas_and_moves_few_partitions(plan: Plan, able: set[str]) -> None:
     assert plan.assignment is not None
     possible = feasible_plan(plan, able)
     if not able & set(plan.replicas):

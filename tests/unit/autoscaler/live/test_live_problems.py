@@ -1,4 +1,4 @@
-"""What is wrong is told once and shown while it lasts; a policy that fails three times in a row is unwell."""
+"""Problems are logged once and shown while they last; a policy that fails three times in a row is unhealthy."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ from contracts.journal import JournalEntry
 LIVE = Path(__file__).parents[4] / "autoscaler" / "live"
 
 
-def test_whatever_may_be_in_trouble_is_shown_from_the_start() -> None:
+def test_every_component_has_a_condition_from_the_start() -> None:
     code = "".join(one.read_text(encoding="utf-8") for one in LIVE.glob("*.py"))
     reported = re.findall(r"""(?:_report_problem\(|(?:problems\.(?:report|query)|run_step)(?:\(|,)\s*)"(\w+)\"""", code)
     assert {*reported} == {*CONDITIONS}
@@ -34,7 +34,7 @@ def problems(log_lines: list[str]) -> Problems:
     return Problems(log_lines.append, lambda name, on: log_lines.append(f"{name} {on}"))
 
 
-def test_a_trouble_is_told_when_it_begins_when_it_becomes_serious_and_when_it_is_over(
+def test_a_problem_is_logged_when_it_begins_becomes_unhealthy_and_ends(
     problems: Problems, log_lines: list[str]
 ) -> None:
     for age_s in range(4):
@@ -53,7 +53,7 @@ def test_a_trouble_is_told_when_it_begins_when_it_becomes_serious_and_when_it_is
     ]
 
 
-def test_what_may_be_an_accident_is_told_only_once_it_lasts(problems: Problems, log_lines: list[str]) -> None:
+def test_a_short_problem_is_reported_only_if_it_persists(problems: Problems, log_lines: list[str]) -> None:
     problems.report("offsets", "no broker", after=2)
     problems.report("offsets", "")
     assert (problems.current, log_lines) == ({}, [])
@@ -62,7 +62,7 @@ def test_what_may_be_an_accident_is_told_only_once_it_lasts(problems: Problems, 
     assert problems.current == {"offsets": "no broker"}
 
 
-def test_a_policy_that_fails_at_three_ticks_in_a_row_makes_unwell_while_another_decides(problems: Problems) -> None:
+def test_a_policy_that_fails_three_times_is_unhealthy_while_the_fallback_decides(problems: Problems) -> None:
     inner = Wants(-1)  # fails
     policy = add_guards(inner, PolicySettings(), GuardSettings())
     ticks: list[JournalEntry] = []
@@ -80,7 +80,7 @@ def test_a_policy_that_fails_at_three_ticks_in_a_row_makes_unwell_while_another_
     assert not problems.current
 
 
-def test_a_step_that_fails_ends_nothing_unless_it_says_that_another_controller_has_taken_over(
+def test_a_failed_step_ends_the_autoscaler_only_if_another_controller_has_taken_over(
     problems: Problems, log_lines: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong: list[Exception] = [KeyError("payment-0"), KeyError("payment-0"), FencedError("another one")]

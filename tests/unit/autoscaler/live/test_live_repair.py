@@ -1,4 +1,4 @@
-"""What happens to the plan when replicas die, hang or fail to start, and when the autoscaler itself starts anew."""
+"""Plans after replicas die, hang or fail to start, and after a restart of the autoscaler."""
 
 import pytest
 from live_fakes import FakeProcess
@@ -12,7 +12,7 @@ from contracts.plan import PlanRecord
 from contracts.progress import ReplicaState
 
 
-def test_a_death_is_published_at_once_with_its_eviction_and_again_when_the_replacement_is_warm() -> None:
+def test_a_death_is_published_with_its_eviction_and_again_when_the_replacement_is_warm() -> None:
     world = started(2)
     world.live(60)
     world.launcher.newest("payment-1").finish("killed by SIGKILL")
@@ -22,14 +22,14 @@ def test_a_death_is_published_at_once_with_its_eviction_and_again_when_the_repla
     assert [eviction.replica for eviction in evicting.evictions] == ["payment-1"]
     assert "payment-1 (dead)" in evicting.reason
     world.step(1)
-    assert len(world.plans()) == 2, "an eviction is told once"
+    assert len(world.plans()) == 2, "an eviction is published once"
     world.report("payment-1", ReplicaState.WARM)
     assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
     assert world.log.written[-1].evictions == ()
     assert world.log.written[-1].reason == "all 2 replicas are ready again"
 
 
-def test_a_replica_that_dies_on_its_way_out_is_evicted_by_the_same_plan_once_more() -> None:
+def test_a_replica_that_dies_while_draining_is_evicted_by_repeating_the_plan() -> None:
     world = started(2)
     world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
     world.launcher.newest("payment-1").finish("killed by SIGKILL")
@@ -37,10 +37,10 @@ def test_a_replica_that_dies_on_its_way_out_is_evicted_by_the_same_plan_once_mor
     assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
     assert "payment-1 died" in world.log.written[-1].reason
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
-    assert world.changes("payment-1")[-1] == "left", "nobody wanted it any more"
+    assert world.changes("payment-1")[-1] == "left", "it was not requested any more"
 
 
-def test_a_start_that_fails_does_not_hold_back_those_that_are_ready() -> None:
+def test_a_failed_start_does_not_delay_ready_replicas() -> None:
     world = started()
     thirds = {0: "payment-0", 1: "payment-1", 2: "payment-2", 3: "payment-2"}
     world.decide(Action.UP, ("payment-0", "payment-1", "payment-2"), thirds)
@@ -57,7 +57,7 @@ def test_a_start_that_fails_does_not_hold_back_those_that_are_ready() -> None:
     assert world.plans()[-1] == ("up", ("payment-0", "payment-1", "payment-2"), thirds)
 
 
-def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
+def test_a_restarted_autoscaler_keeps_the_plan_and_the_replicas() -> None:
     plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
     world = GroupWorld(plan)
     for ordinal in (0, 1):
@@ -71,7 +71,7 @@ def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
     assert world.group.status().epoch == 7
 
 
-def test_a_restart_replaces_who_died_meanwhile() -> None:
+def test_a_restarted_autoscaler_replaces_replicas_that_died_meanwhile() -> None:
     plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
     world = GroupWorld(plan)
     alive, dead = FakeProcess(40), FakeProcess(41)
@@ -88,7 +88,7 @@ def test_a_restart_replaces_who_died_meanwhile() -> None:
     assert "payment-1" in world.launcher.processes
 
 
-def test_a_silent_replica_is_taken_for_hung_while_the_brokers_answer() -> None:
+def test_a_silent_replica_counts_as_hung_while_the_brokers_answer() -> None:
     world = started(2)
     world.clock.advance(1)
     for _ in range(int(HUNG_AFTER_S)):
@@ -100,7 +100,7 @@ def test_a_silent_replica_is_taken_for_hung_while_the_brokers_answer() -> None:
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
 
 
-def test_silence_during_an_outage_of_the_brokers_kills_nobody() -> None:
+def test_silence_during_a_broker_outage_kills_no_replica() -> None:
     world = started(2)
     world.loads.missing = "end offset: no broker"
     for _ in range(60):
@@ -114,7 +114,7 @@ def test_silence_during_an_outage_of_the_brokers_kills_nobody() -> None:
 
 
 def silent_but(world: GroupWorld, *heard: str, for_s: float) -> None:
-    """Let time pass in which only some report."""
+    """Let time pass while only some replicas report."""
     for _ in range(round(for_s)):
         world.clock.advance(1)
         for name in heard:
@@ -128,7 +128,7 @@ def killed(world: GroupWorld) -> list[str]:
 
 
 @pytest.mark.parametrize(("replicas", "heard"), [(1, 0), (2, 0), (3, 0), (3, 1), (4, 2), (8, 4)])
-def test_the_silence_of_many_or_of_the_only_one_kills_nobody_and_is_said(replicas: int, heard: int) -> None:
+def test_no_replica_is_killed_if_most_or_the_only_one_are_silent(replicas: int, heard: int) -> None:
     world = started(replicas)
     silent_but(world, *[f"payment-{ordinal}" for ordinal in range(heard)], for_s=10 * HUNG_AFTER_S)
     assert killed(world) == []
@@ -136,7 +136,7 @@ def test_the_silence_of_many_or_of_the_only_one_kills_nobody_and_is_said(replica
     assert all(one.silent_s > 100 for one in world.group.observe().replicas[heard:])
 
 
-def test_of_several_that_hang_one_is_replaced_at_a_time() -> None:
+def test_several_hung_replicas_are_replaced_one_at_a_time() -> None:
     world = started(7)
     well = [f"payment-{ordinal}" for ordinal in range(5)]
     silent_but(world, *well, for_s=60)
@@ -147,7 +147,7 @@ def test_of_several_that_hang_one_is_replaced_at_a_time() -> None:
     assert sorted(killed(world)) == ["payment-5", "payment-6"]
 
 
-def test_who_works_although_no_report_of_it_arrives_is_not_killed() -> None:
+def test_a_replica_that_commits_without_reporting_is_not_killed() -> None:
     world = started(2)
     world.loads.advancing = {1}
     silent_but(world, "payment-0", for_s=60)
@@ -158,7 +158,7 @@ def test_who_works_although_no_report_of_it_arrives_is_not_killed() -> None:
     assert killed(world) == ["payment-1"], "the other one serves that partition now"
 
 
-def test_a_group_that_nobody_hears_is_still_scaled_up() -> None:
+def test_a_group_without_reports_is_still_scaled_up() -> None:
     world = started(1)
     silent_but(world, for_s=20)
     world.decide(Action.UP, ("payment-0", "payment-1"), HALVES)

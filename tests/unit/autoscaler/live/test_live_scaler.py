@@ -1,4 +1,4 @@
-"""The life of replicas as their scaler sees it, told as timelines."""
+"""Timelines of replicas from the point of view of their scaler."""
 
 import signal
 
@@ -18,9 +18,7 @@ def world() -> ScalerWorld:
 
 
 @pytest.mark.parametrize("pid", [7, 100])
-def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_given_again(
-    world: ScalerWorld, pid: int
-) -> None:
+def test_reports_of_an_earlier_process_are_ignored_even_with_the_same_pid(world: ScalerWorld, pid: int) -> None:
     world.reports.report("payment-0", FakeProcess(pid))
     world.step()
     world.scaler.request(["payment-0"])
@@ -29,7 +27,7 @@ def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_g
     assert not world.scaler.is_ready("payment-0")
 
 
-def test_who_was_adopted_is_known_by_the_incarnation_that_was_written_down(world: ScalerWorld) -> None:
+def test_an_adopted_replica_is_recognized_by_its_saved_incarnation(world: ScalerWorld) -> None:
     adopted = FakeProcess(41)
     world.launcher.behind = [Orphan("payment-0", adopted, "another")]
     world.reports.report("payment-0", adopted)
@@ -37,7 +35,7 @@ def test_who_was_adopted_is_known_by_the_incarnation_that_was_written_down(world
     assert not world.scaler.is_ready("payment-0")
 
 
-def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(world: ScalerWorld) -> None:
+def test_a_released_member_is_stopped_only_after_it_owns_no_partitions(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.scaler.release("payment-0")
@@ -69,7 +67,7 @@ def test_a_replica_that_ignores_sigterm_is_killed_and_evicted(world: ScalerWorld
     assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-100"]
 
 
-def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: ScalerWorld) -> None:
+def test_a_dead_replica_is_evicted_and_replaced_under_the_same_name(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.step(60)
@@ -87,7 +85,7 @@ def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: Scaler
     assert world.scaler.is_ready("payment-0")
 
 
-def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: ScalerWorld) -> None:
+def test_failed_starts_are_retried_with_back_off_and_journaled(world: ScalerWorld) -> None:
     world.launcher.log_line = "no such topic"
     world.scaler.request(["payment-0"])
     waits = []
@@ -107,7 +105,7 @@ def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: ScalerWorl
     assert world.changes().count("requested") == 1, "it was requested once and costs since"
 
 
-def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> None:
+def test_a_draining_replica_stays_if_a_later_decision_requests_it(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.scaler.release("payment-0")
@@ -117,7 +115,7 @@ def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> N
     assert process.signals == []
 
 
-def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: ScalerWorld) -> None:
+def test_after_a_restart_running_replicas_are_adopted_and_dead_ones_evicted(world: ScalerWorld) -> None:
     alive, dead, stopped = FakeProcess(41), FakeProcess(42), FakeProcess(43)
     dead.finish("killed by SIGKILL")
     stopped.finish()
@@ -133,7 +131,7 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Scal
     assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-42"]
 
 
-def test_a_replica_that_is_pending_has_not_failed_however_long_it_takes(world: ScalerWorld) -> None:
+def test_a_pending_replica_never_counts_as_failed(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     instance = world.launcher.newest("payment-0")
     instance.pending_reason = "its image is being pulled"

@@ -25,20 +25,20 @@ def test_values_out_of_range_are_named(name: str, value: str) -> None:
         from_environment(GOOD | {f"TAILPACK_{name}": value}, AutoscalerSettings)
 
 
-def test_options_of_the_policy_are_a_json_object_and_checked_by_the_policy() -> None:
+def test_policy_options_are_a_json_object_that_the_policy_checks() -> None:
     tail_aware = GOOD | {"TAILPACK_POLICY": "tail-aware"}
-    told = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": '{"patience_s": 5}'}, AutoscalerSettings)
-    assert policy_from(told).name == "tail-aware"
-    for options, said in (
+    settings = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": '{"patience_s": 5}'}, AutoscalerSettings)
+    assert policy_from(settings).name == "tail-aware"
+    for options, message in (
         ("{", "must be a JSON object"),
         ('{"patience": 5}', "patience: unknown; did you mean patience_s"),
     ):
         wrong = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": options}, AutoscalerSettings)
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             policy_from(wrong)
 
 
-def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> None:
+def test_only_one_autoscaler_uses_a_state_folder(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with lock_state_dir(state), pytest.raises(InvalidSettingsError, match="another autoscaler"), lock_state_dir(state):
         pass
@@ -72,7 +72,7 @@ def problems(folder: Path, text: str, environ: dict[str, str] | None = None) -> 
     return [one.replace(f"{folder}/", "") for one in wrong.value.problems]
 
 
-def test_a_file_and_the_environment_say_the_same(tmp_path: Path) -> None:
+def test_a_file_and_the_environment_give_equal_settings(tmp_path: Path) -> None:
     by_file = in_file(tmp_path, FILE)
     by_environment = read(None, by_file.environ)
     assert by_file.settings == by_environment.settings
@@ -81,7 +81,7 @@ def test_a_file_and_the_environment_say_the_same(tmp_path: Path) -> None:
     assert by_file.settings.topic_in("greeters") == "names"
 
 
-def test_replicas_are_told_what_the_file_says(tmp_path: Path) -> None:
+def test_replicas_get_the_settings_of_the_file(tmp_path: Path) -> None:
     environ = in_file(tmp_path, FILE + "\n", {"PATH": "/bin"}).environ
     assert environ["PATH"] == "/bin"
 
@@ -90,27 +90,27 @@ def test_replicas_are_told_what_the_file_says(tmp_path: Path) -> None:
     assert from_environment(environ, Connection).namespace == "greeters"
 
 
-def test_every_mistake_is_told_at_once_by_its_place(tmp_path: Path) -> None:
+def test_all_invalid_settings_are_reported_at_once_with_their_places(tmp_path: Path) -> None:
     text = 'grop = "g"\nlatency_target_s = "soon"\npolicy = "tail-aware"\nsasl_password = "x"\nstate_dir = "s"\n'
-    said = problems(tmp_path, text, {"TAILPACK_SESSION_S": "0"})
-    assert said[0] == "own.toml: grop: unknown; did you mean group?"
-    assert said[1].startswith("own.toml: sasl_password: secrets do not belong in this file")
-    assert "own.toml: bootstrap_servers: missing" in said
-    assert any(one.startswith("own.toml: latency_target_s = 'soon': ") for one in said)
-    assert any(one.startswith("TAILPACK_SESSION_S = '0': must be at least 1 s") for one in said)
-    assert len(said) == 5
+    lines = problems(tmp_path, text, {"TAILPACK_SESSION_S": "0"})
+    assert lines[0] == "own.toml: grop: unknown; did you mean group?"
+    assert lines[1].startswith("own.toml: sasl_password: secrets do not belong in this file")
+    assert "own.toml: bootstrap_servers: missing" in lines
+    assert any(one.startswith("own.toml: latency_target_s = 'soon': ") for one in lines)
+    assert any(one.startswith("TAILPACK_SESSION_S = '0': must be at least 1 s") for one in lines)
+    assert len(lines) == 5
 
 
-@pytest.mark.parametrize(("text", "said"), [("a =", "not valid TOML"), (None, "cannot be read")])
-def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
+@pytest.mark.parametrize(("text", "message"), [("a =", "not valid TOML"), (None, "cannot be read")])
+def test_an_unreadable_file_is_reported_in_one_line(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "own.toml").write_text(text)
-    with pytest.raises(InvalidSettingsError, match=said):
+    with pytest.raises(InvalidSettingsError, match=message):
         read(tmp_path / "own.toml", {})
 
 
-def test_a_wrong_option_of_the_policy_is_told_with_the_names_of_both_settings(tmp_path: Path) -> None:
-    (said,) = problems(tmp_path, FILE + "patience = 5\n")
-    where, _, what = said.partition(": ")
+def test_an_invalid_policy_option_is_reported_with_both_setting_names(tmp_path: Path) -> None:
+    (line,) = problems(tmp_path, FILE + "patience = 5\n")
+    where, _, what = line.partition(": ")
     assert where == "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
     assert what == "policy tail-aware: patience: unknown; did you mean patience_s?"

@@ -1,4 +1,4 @@
-"""Who stands by says who leads, and tells why it cannot lead: in its log once, on its pages, by its metric."""
+"""A standby shows the leader, and reports why it cannot lead: once in its log, on its pages and in its metric."""
 
 import json
 import logging
@@ -16,18 +16,18 @@ from autoscaler.live.leadership import LEASE_DURATION_S, Leadership, stand_by
 from autoscaler.live.settings import AutoscalerSettings
 from tailpack.local.ports import free_port
 
-REFUSED = 'Kubernetes refuses (403): leases "autoscaler" is forbidden; give its Role that verb'
+REFUSAL = 'Kubernetes refuses (403): leases "autoscaler" is forbidden; give its Role that verb'
 
 
 class Leases:
-    """A Lease that another one renews all the time, or that is refused."""
+    """A Lease that another process renews all the time, or that the server refuses."""
 
     def __init__(self) -> None:
         self.refused, self.holder, self.version = False, "another", 0
 
     def lease(self, name: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         if self.refused:
-            raise LauncherError(REFUSED)
+            raise LauncherError(REFUSAL)
         self.version += 1
         self.holder = body["spec"]["holderIdentity"] if body else self.holder
         return {
@@ -36,7 +36,7 @@ class Leases:
         }
 
 
-class StandsBy:
+class StandbyProcess:
     def __init__(self) -> None:
         self.leases, self.port, self.stop = Leases(), free_port(), threading.Event()
         self.won: list[bool] = []
@@ -49,44 +49,44 @@ class StandsBy:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
                 return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as unwell:
-            return unwell.code, unwell.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
         except OSError:
             return 0, ""
 
 
 @pytest.fixture
-def one() -> Iterator[StandsBy]:
-    one = StandsBy()
-    yield one
-    one.stop.set()
-    one.thread.join()
+def standby() -> Iterator[StandbyProcess]:
+    standby = StandbyProcess()
+    yield standby
+    standby.stop.set()
+    standby.thread.join()
 
 
-def test_a_lease_that_is_refused_is_told_once_and_who_stands_by_is_not_ready_but_lives(
-    one: StandsBy, caplog: pytest.LogCaptureFixture
+def test_a_refused_lease_is_logged_once_and_the_standby_is_alive_but_not_ready(
+    standby: StandbyProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "autoscaler")
-    wait_for(lambda: "standby; another leads" in one.get("/healthz")[1], "it stands by")
-    assert one.get("/healthz")[0] == 200
-    metrics = one.get("/metrics")[1]
+    wait_for(lambda: "standby; another leads" in standby.get("/healthz")[1], "it is a standby")
+    assert standby.get("/healthz")[0] == 200
+    metrics = standby.get("/metrics")[1]
     assert "tailpack_leading 0.0" in metrics
     assert 'tailpack_condition{type="leadership"} 0.0' in metrics
 
-    one.leases.refused = True
-    wait_for(lambda: one.get("/healthz")[0] == 503, "it is not ready")
-    assert json.loads(one.get("/healthz")[1])["status"] == REFUSED
-    assert one.get("/livez")[0] == 200, "a new start would mend nothing"
-    assert 'tailpack_condition{type="leadership"} 1.0' in one.get("/metrics")[1]
+    standby.leases.refused = True
+    wait_for(lambda: standby.get("/healthz")[0] == 503, "it is not ready")
+    assert json.loads(standby.get("/healthz")[1])["status"] == REFUSAL
+    assert standby.get("/livez")[0] == 200, "a restart would not help"
+    assert 'tailpack_condition{type="leadership"} 1.0' in standby.get("/metrics")[1]
 
-    one.leases.refused = False
-    wait_for(lambda: one.get("/healthz")[0] == 200, "it could lead again")
-    assert caplog.messages == [f"leadership: {REFUSED}", "leadership: recovered"]
-    one.leases.holder = ""
-    wait_for(lambda: one.won == [True], "it leads")
+    standby.leases.refused = False
+    wait_for(lambda: standby.get("/healthz")[0] == 200, "it could lead again")
+    assert caplog.messages == [f"leadership: {REFUSAL}", "leadership: recovered"]
+    standby.leases.holder = ""
+    wait_for(lambda: standby.won == [True], "it leads")
 
 
-def test_a_leader_that_cannot_renew_says_why_it_does_not_act() -> None:
+def test_a_leader_that_cannot_renew_names_the_reason() -> None:
     leases, now_s = Leases(), [0.0]
     leader = Leadership(leases.lease, "autoscaler", "me", lambda _: None, lambda: now_s[0])
     leases.holder = ""
@@ -96,4 +96,4 @@ def test_a_leader_that_cannot_renew_says_why_it_does_not_act() -> None:
     assert "Lease autoscaler was not renewed for 1.5 s" in leader.why_not_leading
     leases.refused = True
     leader.try_acquire()
-    assert leader.why_not_leading == REFUSED
+    assert leader.why_not_leading == REFUSAL

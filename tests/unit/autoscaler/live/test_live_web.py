@@ -58,7 +58,7 @@ def get(source: Source, path: str, query: str = "") -> tuple[str, Any]:
         ({"problems": {"policy": "failed"}, "unhealthy_reason": "failed"}, "failed", 503),
     ],
 )
-def test_health_is_503_without_recent_ticks_or_a_policy_that_decides_and_names_each_problem(
+def test_health_is_503_without_recent_ticks_or_decisions_and_lists_all_problems(
     source: Source, state: State, changes: dict[str, Any], status: str, code: int
 ) -> None:
     for name, value in changes.items():
@@ -75,7 +75,7 @@ def server(source: Source) -> Iterator[WebServer]:
     server.close()
 
 
-def test_over_http(server: WebServer) -> None:
+def test_pages_answer_over_http(server: WebServer) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain")
         assert b"tailpack_service_rate_events_per_second" in answer.read()
@@ -85,10 +85,10 @@ def test_over_http(server: WebServer) -> None:
             assert connection.getresponse().status == status
 
 
-def test_a_client_that_gives_up_leaves_no_trace(
+def test_a_client_that_disconnects_leaves_no_log_line(
     server: WebServer, source: Source, state: State, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It closes while the answer is made, which is more than fits into what the network keeps."""
+    """It disconnects during the answer, which is larger than the network buffers."""
     server.daemon_threads = False  # their end is waited for
     state.problems = {"plans": "x" * 20_000_000}
     for _ in range(3):
@@ -100,6 +100,6 @@ def test_a_client_that_gives_up_leaves_no_trace(
     assert capsys.readouterr().err == ""
 
 
-def test_a_taken_port_is_an_error_at_once(server: WebServer, source: Source) -> None:
+def test_a_port_in_use_is_reported_at_once(server: WebServer, source: Source) -> None:
     with pytest.raises(PortTakenError, match=f"port {server.port} is taken"):
         WebServer(partial(respond, source), server.port)

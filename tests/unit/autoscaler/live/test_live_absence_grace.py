@@ -1,32 +1,32 @@
-"""A departed member with a grace period: its partitions wait for its return, as an option."""
+"""With a grace period, the partitions of a dead replica wait for its restart."""
 
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
 from contracts.progress import ReplicaState
 
 
-def dies(world: GroupWorld) -> None:
+def kill_payment_1(world: GroupWorld) -> None:
     world.live(60)
     world.launcher.newest("payment-1").finish("killed by SIGKILL")
     world.step()
 
 
-def test_the_plan_still_names_the_dead_one_and_says_for_how_long() -> None:
+def test_the_plan_keeps_a_dead_replica_and_states_the_grace_period() -> None:
     world = started(2, grace_s=5.0)
-    dies(world)
+    kill_payment_1(world)
     assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
     written = world.log.written[-1]
-    assert [one.replica for one in written.evictions] == ["payment-1"]
+    assert [eviction.replica for eviction in written.evictions] == ["payment-1"]
     assert written.grace_s == 5.0
     assert "payment-1 died" in written.reason
     assert len(world.launcher.processes["payment-1"]) == 1
     world.step()
-    assert len(world.launcher.processes["payment-1"]) == 2, "it is started again at once"
+    assert len(world.launcher.processes["payment-1"]) == 2, "it is restarted at once"
 
 
-def test_one_that_comes_back_in_time_takes_up_its_partitions_without_another_plan() -> None:
+def test_a_replica_that_restarts_within_the_grace_period_needs_no_new_plan() -> None:
     world = started(2, grace_s=5.0)
-    dies(world)
+    kill_payment_1(world)
     written = len(world.plans())
     world.step(3)
     world.report("payment-1", ReplicaState.WARM)
@@ -35,9 +35,9 @@ def test_one_that_comes_back_in_time_takes_up_its_partitions_without_another_pla
     assert len(world.plans()) == written
 
 
-def test_after_the_grace_the_others_take_its_partitions_until_it_is_back() -> None:
+def test_after_the_grace_period_the_other_replicas_take_the_partitions_until_it_is_back() -> None:
     world = started(2, grace_s=5.0)
-    dies(world)
+    kill_payment_1(world)
     world.step(4.9)
     assert world.plans()[-1][1] == ("payment-0", "payment-1")
     world.step(0.2)

@@ -1,4 +1,4 @@
-"""A plan is not carried out because it was written: members say by which plan they serve."""
+"""A written plan is adopted once each member reports that it serves by it."""
 
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
@@ -15,7 +15,7 @@ def group() -> GroupWorld:
 
 
 def report(world: GroupWorld, *assigned: int) -> None:
-    """Let each replica report the plan that it serves by; time passes for none of them."""
+    """Let each replica report the epoch that it serves by, without advancing the clock."""
     for ordinal, epoch in enumerate(assigned):
         name = f"payment-{ordinal}"
         world.reports.report(name, world.launcher.newest(name), epoch=epoch, assigned_epoch=epoch)
@@ -29,7 +29,7 @@ def stay(world: GroupWorld, seconds: float, *assigned: int) -> None:
         report(world, *assigned)
 
 
-def test_a_plan_that_a_member_does_not_take_is_told_and_written_again() -> None:
+def test_a_plan_that_a_member_does_not_adopt_is_reported_and_written_again() -> None:
     world = group()
     stay(world, WITHIN_S + 1, 1, 0)
     assert [entry[0] for entry in world.plans()] == ["start", "repeat"]
@@ -41,17 +41,17 @@ def test_a_plan_that_a_member_does_not_take_is_told_and_written_again() -> None:
     assert world.log_lines[1:] == ["plans: recovered"]
 
 
-def test_slow_members_and_silent_ones_are_no_reason() -> None:
+def test_slow_or_silent_members_cause_no_repetition() -> None:
     world = group()
     stay(world, WITHIN_S - 1, 1, 0)
     stay(world, 1, 1, 1)
     stay(world, 1, 1, 0)
-    stay(world, WITHIN_S, 1)  # payment-1 says nothing
+    stay(world, WITHIN_S, 1)  # payment-1 does not report
     assert len(world.plans()) == 1
     assert "plans" not in world.problems.current
 
 
-def test_a_member_that_follows_plan_after_plan_is_not_late() -> None:
+def test_a_member_that_adopts_each_of_many_plans_is_no_laggard() -> None:
     world = group()
     for epoch in range(1, 30):
         world.decide(Action.REASSIGN, ("payment-0", "payment-1"), ALL_ON_0 if epoch % 2 else HALVES)
@@ -59,7 +59,7 @@ def test_a_member_that_follows_plan_after_plan_is_not_late() -> None:
     assert not world.problems.current
 
 
-def test_a_plan_that_cannot_be_written_is_told_until_it_is() -> None:
+def test_a_plan_that_cannot_be_written_is_reported_until_it_is_written() -> None:
     world = group()
     world.log.failures = [PlanNotWrittenError("cannot write plan 2: message size too large")] * 3
     world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)

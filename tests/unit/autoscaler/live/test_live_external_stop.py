@@ -1,4 +1,4 @@
-"""Replicas that somebody else than their scaler tells to stop: a rolling restart, an operator, a node that goes."""
+"""Replicas that another process stops: a rolling restart, an operator, a drained node."""
 
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, ScalerWorld, started
 
@@ -11,7 +11,7 @@ def asks_to_be_drained(world: GroupWorld) -> None:
     world.report("payment-1", ReplicaState.DRAINING)
 
 
-def test_its_partitions_go_to_the_others_at_once_and_it_is_left_alone_until_it_ends() -> None:
+def test_an_externally_stopped_replica_gives_up_its_partitions_and_gets_no_further_signal() -> None:
     world = started(2)
     asks_to_be_drained(world)
     assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
@@ -22,7 +22,7 @@ def test_its_partitions_go_to_the_others_at_once_and_it_is_left_alone_until_it_e
     assert len(world.plans()) == 2
 
 
-def test_one_that_dies_while_it_drains_is_evicted() -> None:
+def test_a_replica_that_dies_while_it_drains_is_evicted() -> None:
     world = started(2)
     asks_to_be_drained(world)
     world.launcher.newest("payment-1").finish("killed by SIGKILL")
@@ -32,11 +32,11 @@ def test_one_that_dies_while_it_drains_is_evicted() -> None:
     assert [one.member_id for one in world.log.written[-1].evictions] == ["member-101"]
 
 
-def test_the_only_replica_serves_on_until_it_ends_and_then_waits_for_its_successor() -> None:
+def test_the_only_replica_serves_until_it_exits_and_then_its_replacement_takes_over() -> None:
     world = started(1)
     world.live(60)
     world.report("payment-0", ReplicaState.DRAINING)
-    assert len(world.plans()) == 1, "there is nobody to hand over to"
+    assert len(world.plans()) == 1, "no other replica can take over"
     world.launcher.newest("payment-0").finish()
     world.step()
     world.step()
@@ -45,7 +45,7 @@ def test_the_only_replica_serves_on_until_it_ends_and_then_waits_for_its_success
     assert world.group.observe().replicas[0].ready
 
 
-def test_all_of_a_rolling_restart_come_back_one_after_the_other() -> None:
+def test_a_rolling_restart_brings_back_all_replicas_one_by_one() -> None:
     world = started(2)
     for name, other in (("payment-0", "payment-1"), ("payment-1", "payment-0")):
         world.live(60)
@@ -59,7 +59,7 @@ def test_all_of_a_rolling_restart_come_back_one_after_the_other() -> None:
     assert all(plan.evictions == () for plan in world.log.written)
 
 
-def test_an_adopted_member_that_is_gone_is_evicted_because_nobody_saw_how_it_ended() -> None:
+def test_an_adopted_member_with_unknown_exit_status_is_evicted() -> None:
     world = ScalerWorld()
     world.scaler.request(["payment-1"])
     adopted = world.launcher.newest("payment-1")
@@ -72,7 +72,7 @@ def test_an_adopted_member_that_is_gone_is_evicted_because_nobody_saw_how_it_end
     assert len(world.scaler.evictions) == 1
 
 
-def test_with_incremental_delivery_a_replica_is_ready_once_it_is_in_the_group() -> None:
+def test_with_the_incremental_protocol_a_replica_is_ready_once_it_is_in_the_group() -> None:
     world = ScalerWorld(joins_warm=True)
     world.scaler.request(["payment-0"])
     process = world.warm("payment-0")

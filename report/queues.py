@@ -116,7 +116,7 @@ def owner_loads(arrived: Table, late: Table, terms: Terms) -> dict[str, Ints]:
 
 
 def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (from, until) of the standstills that last a tenth of the target and follow a change of the group, µs.
+    """Return (from, until) of standstills of at least a tenth of the target that follow a change of the group, µs.
 
     The group stands still in a slot of time if no replica serves an event, and events of at least two partitions wait.
     moments: times of plans and of changes of replicas, µs.

@@ -50,8 +50,8 @@ JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Error of Java 24 and newer with the Hadoop of Spark 4.0."""
 QUICK_START_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""A short job ends before the optimising compiler pays off. Without it the JVM would reserve a fifth of the code cache,
-which eight jobs in one process fill."""
+"""A short job ends before the optimising compiler pays off. TieredStopAtLevel=1 alone would shrink the code cache to a
+fifth, which eight jobs in one process fill."""
 
 
 def jar_files(folders: Sequence[Path]) -> list[Path]:

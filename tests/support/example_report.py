@@ -58,7 +58,7 @@ def example() -> Result:
         run="demo-20260105-101500", scenario="demo", policy="algorithm-2", seed=1, topology="pipeline",
         payment_partitions=9, latency_target_s=0.5, percentile=0.999, duration_s=120.0,
         verdict="SLO met: 99.921 % of 10,240 events were done within 500 ms (target 99.9 %) "
-        "for 3.00 replica-minutes; nothing was lost, every order had each of its effects exactly once.",
+        "for 3.00 replica-minutes; no event was lost, every order had each of its effects exactly once.",
         valid=True, problems=(), events=10_240, in_sla=1 - 8 / 10_240, p50_s=float(latency[5_120]), p99_s=0.0301,
         p999_s=0.4127, max_s=float(latency[-1]), replica_minutes=float(requested[:120].sum() / 60),
         scale_ups=sum(decision.action == "up" for decision in made),

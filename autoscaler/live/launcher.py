@@ -114,7 +114,12 @@ def stop_orphans(launcher: Launcher, timeout_s: float) -> tuple[list[str], list[
 
     def wait() -> None:
         with suppress(WaitTimeoutError):
-            until(lambda: all(one.exit() for one in running.values()), timeout_s, "all replicas have exited", POLL_S)
+            until(
+                lambda: all(instance.exit() for instance in running.values()),
+                timeout_s,
+                "all replicas have exited",
+                POLL_S,
+            )
 
     for instance in running.values():
         instance.terminate()

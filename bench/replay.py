@@ -25,7 +25,7 @@ from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report import ReportError
-from report.history import Journal, started_us
+from report.history import Journal, startup_times_us
 from report.measures import replica_minutes
 from report.result import RESULT_FILE, OtherPolicy, Result
 from report.run_info import EVENTS, RUN_FILE, RunInfo
@@ -218,7 +218,7 @@ def measure(recorded: RecordedRun) -> MeasuredTimes:
         service_rate=float(np.median([tick.service_rate for tick in ticks])),
         pause_s=percentile_s(pauses_us, 0.5),
         pauses=len(pauses_us),
-        startup_s=percentile_s(np.array(started_us(changes), np.int64), 0.5),
+        startup_s=percentile_s(np.array(startup_times_us(changes), np.int64), 0.5),
         tick_offset_s=float(np.median([(tick.at_us - recorded.started_us) % interval_us for tick in ticks])) / 1e6,
         initial_replicas=len(before[-1].replicas) if before else ticks[0].requested_replicas,
     )

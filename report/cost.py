@@ -21,7 +21,7 @@ MAX_SECONDS: Final = 200_000
 def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None) -> Cost:
     """Return the cost of the run. least: replicas of the per-second packing by second; None: unknown."""
     until_us = started_us + round(run.duration_s * 1e6)
-    paid, ready = history.paid(journal.changes), history.serving(journal.changes)
+    paid, ready = history.paid_spans(journal.changes), history.ready_spans(journal.changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
     packing_minutes = None if least is None else int(least.sum()) / 60
     after = zip([None, *journal.plans], journal.plans, strict=False)
@@ -41,7 +41,7 @@ def cost(run: RunInfo, started_us: int, journal: Journal, least: IntArray | None
 
 def starts(journal: Journal) -> StartupTimes | None:
     """Return the start-up times of replicas; None if no replica became ready."""
-    took = history.started_us(journal.changes)
+    took = history.startup_times_us(journal.changes)
     if not took:
         return None
     p50, p99, longest = (percentile_us(np.array(took, np.int64), share) / 1e6 for share in (0.5, 0.99, 1.0))
@@ -62,9 +62,9 @@ def packing_of(run: RunInfo, arrived: Table, typical: TypicalTimes) -> IntArray 
         capacity = bin_capacity(service_rate=service_rate, latency_target_s=run.latency_target_s, bursts=bursts)
     except ValueError:
         return None  # no replica serves even one event within the target
-    some = arrived.where((arrived["second"] >= 0) & (arrived["second"] < seconds))
+    counted = arrived.where((arrived["second"] >= 0) & (arrived["second"] < seconds))
     packed = np.zeros(seconds, np.int64)
-    np.add.at(packed, some["second"], np.minimum(some["events"], capacity))
+    np.add.at(packed, counted["second"], np.minimum(counted["events"], capacity))
     return bins(packed, capacity)
 
 

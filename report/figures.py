@@ -124,9 +124,9 @@ def validity_problems(run: RunInfo, events: int, refused: int, lateness: Latenes
 
 def describe_verdict(result: Result) -> str:
     """Return the verdict in one sentence, validity first."""
-    where = " in simulation" if result.world == "simulated" else ""
+    world = " in simulation" if result.world == "simulated" else ""
     done = f"{share(result.in_sla)} of {result.events:,} events were done within {duration(result.latency_target_s)}"
-    slo = f"SLO {'met' if result.slo_met else 'not met'}{where}: {done} (target {share(result.percentile)})"
+    slo = f"SLO {'met' if result.slo_met else 'not met'}{world}: {done} (target {share(result.percentile)})"
     cost = "" if result.replica_minutes is None else f" for {result.replica_minutes:.2f} replica-minutes"
     suspect = result.integrity.suspect if result.integrity else ()
     others = [error for error in suspect if not error.endswith(" lost")]

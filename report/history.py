@@ -25,10 +25,10 @@ class Journal:
     """The entries of a journal by kind, each kind by time. It is false if it has no entries."""
 
     def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
-        every = sorted(entries, key=lambda entry: entry.at_us)
-        self.changes = [entry for entry in every if isinstance(entry, ReplicaChanged)]
-        self.plans = [entry for entry in every if isinstance(entry, PlanWritten)]
-        self.ticks = [entry for entry in every if isinstance(entry, TickRecord)]
+        ordered = sorted(entries, key=lambda entry: entry.at_us)
+        self.changes = [entry for entry in ordered if isinstance(entry, ReplicaChanged)]
+        self.plans = [entry for entry in ordered if isinstance(entry, PlanWritten)]
+        self.ticks = [entry for entry in ordered if isinstance(entry, TickRecord)]
 
     def __bool__(self) -> bool:
         return bool(self.changes or self.plans or self.ticks)
@@ -43,24 +43,24 @@ class Span:
     until_us: int
 
 
-def paid(changes: Iterable[ReplicaChanged]) -> list[Span]:
+def paid_spans(changes: Iterable[ReplicaChanged]) -> list[Span]:
     """Return the spans from the request of each replica until it left or died."""
     return _spans(changes, PAID_FROM, PAID_UNTIL)
 
 
-def serving(changes: Iterable[ReplicaChanged]) -> list[Span]:
+def ready_spans(changes: Iterable[ReplicaChanged]) -> list[Span]:
     """Return the spans in which each replica was ready."""
     return _spans(changes, SERVES_FROM, SERVES_UNTIL)
 
 
-def starting(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
+def starting_spans(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
     """Return the spans in which each replica was requested and not ready; open spans end at `until_us`."""
     found = _spans(changes, STARTS_FROM, STARTS_UNTIL)
     ends = (until_us if span.until_us == NO_END else span.until_us for span in found)
     return [Span(span.replica, span.from_us, end) for span, end in zip(found, ends, strict=True) if end > span.from_us]
 
 
-def started_us(changes: Iterable[ReplicaChanged]) -> list[int]:
+def startup_times_us(changes: Iterable[ReplicaChanged]) -> list[int]:
     """Return the start-up time of each replica that became ready, µs, from its request."""
     requested: dict[str, int] = {}
     took = []

@@ -10,7 +10,7 @@ import numpy as np
 from report.percentiles import SPANS, spans
 from report.result import Effects, Integrity, TopicRecords
 from report.stored import COLUMN_OF, CUSTOMER_COLUMN, LOCATION_COLUMNS, SETTLED_COUNT
-from report.table import NONE, Groups, Ints, Mask, Rows, Table, before, begins, coalesce, running_max
+from report.table import NONE, Groups, Ints, Mask, Rows, Table, coalesce, group_begins, previous, running_max
 from report.terms import TIME_COLUMNS
 from report.wording import plural
 
@@ -104,11 +104,11 @@ def _overtaking_customers(events: Table) -> int:
     """
     here, ahead_us = _ahead(events.where(events[CUSTOMER_COLUMN] != NONE), CUSTOMER_COLUMN, "partition")
     requested_us = coalesce(here["accepted_us"], here["placed_us"], here["intended_us"])
-    came_us = running_max(requested_us, begins(here[CUSTOMER_COLUMN], here["partition"]))
+    came_us = running_max(requested_us, group_begins(here[CUSTOMER_COLUMN], here["partition"]))
     order = np.lexsort([came_us, here[CUSTOMER_COLUMN]])
     customer, done_by_us = here[CUSTOMER_COLUMN][order], here["done_us"][order]
-    first = begins(customer)
-    before_us = before(running_max(done_by_us, first), first)
+    first = group_begins(customer)
+    before_us = previous(running_max(done_by_us, first), first)
     at_once = Groups(customer, came_us[order])  # the first of simultaneous arrivals has the earlier ones
     earlier_us = np.maximum(np.repeat(before_us[at_once.starts], at_once.sizes), ahead_us[order])
     return int((done_by_us < earlier_us).sum())
@@ -119,8 +119,8 @@ def _ahead(events: Table, *line: str) -> tuple[Table, Ints]:
     placed = (events["done_us"] != NONE) & (events["offset"] != NONE) & (events["partition"] != NONE)
     here = events.where(placed)
     here = here.where(np.lexsort([here["offset"], *(here[key] for key in reversed(line))]))
-    first = begins(*(here[key] for key in line))
-    return here, before(running_max(here["done_us"], first), first)
+    first = group_begins(*(here[key] for key in line))
+    return here, previous(running_max(here["done_us"], first), first)
 
 
 def _offset_gaps(events: Table) -> int:

@@ -8,13 +8,13 @@ import numpy as np
 
 from report import table as cols
 from report.causes import Cause, explain_episode
-from report.history import Journal, Span, starting
+from report.history import Journal, Span, starting_spans
 from report.queues import group_stops, late_events, overlap, owner_loads
 from report.rebalances import Deaths, takeovers
 from report.result import CauseOfLateness, LateEpisode, Tail
 from report.seconds import EventCounts, in_seconds
 from report.table import NONE, Groups, Ints, Mask, Rows, Table
-from report.terms import SECOND_US, Terms, is_counted, placed
+from report.terms import SECOND_US, Terms, is_counted, with_partition
 
 MAX_EPISODES: Final = 1_000
 """Most episodes that a report lists: those with the most events."""
@@ -38,11 +38,11 @@ def explain(
     number = totals.events - totals.in_sla
     if not number:
         return Tail(late=0, causes=(), episodes=())
-    starts = starting(journal.changes, terms.started_us + terms.shown_s * SECOND_US)
+    starts = starting_spans(journal.changes, terms.started_us + terms.shown_s * SECOND_US)
     moments = [entry.at_us for entry in journal.changes] + [plan.at_us for plan in journal.plans]
-    every = max(1, -(-number // MAX_EXPLAINED))
+    step = max(1, -(-number // MAX_EXPLAINED))
     late = late_events(rows, owners, terms)
-    late = late.where(np.lexsort([late["offset"], late["partition"], late["done_us"]])[::every])
+    late = late.where(np.lexsort([late["offset"], late["partition"], late["done_us"]])[::step])
     late = late.plus(takeover=_kinds(owners, deaths)[late["stay"]], **owner_loads(arrived, late, terms))
     stops = group_stops(rows, terms, moments) if moments else []
     found = assign_causes(late, terms, stops, starts).only(*EXPLAINED_COLUMNS)
@@ -53,7 +53,7 @@ def explain(
     largest, left_out = episodes(found, terms, starts)
     return Tail(
         late=number,
-        explained=len(found["cause"]) if every > 1 else None,
+        explained=len(found["cause"]) if step > 1 else None,
         causes=_causes(found),
         episodes=largest,
         episodes_left_out=left_out,
@@ -112,7 +112,7 @@ def lost_events(events: Table, *, died_us: int, pipeline: bool) -> Table:
     upstream: the event never reached Payment's topic. replica-dead: a replica died after the event was placed.
     overloaded: all others.
     """
-    lost = placed(events.where((events["done_us"] == NONE) & is_counted(events)))
+    lost = with_partition(events.where((events["done_us"] == NONE) & is_counted(events)))
     reached = (lost["requested_records"] > 0) | (not pipeline)
     died = cols.coalesce(lost["placed_us"], lost["intended_us"]) <= died_us
     dead, overloaded, upstream = map(list(Cause).index, (Cause.REPLICA_DEAD, Cause.OVERLOADED, Cause.UPSTREAM))
@@ -127,7 +127,7 @@ def episodes(late: Table, terms: Terms, starts: Sequence[Span]) -> tuple[tuple[L
     """Return the largest late-event episodes, by time, and the number of the others."""
     late = late.where(np.lexsort([late[name] for name in ("done_us", "offset", "intended_us", "cause", "partition")]))
     apart = np.diff(late["intended_us"], prepend=late["intended_us"][:1]) > MAX_EPISODE_GAP_US
-    number = np.cumsum(cols.begins(late["partition"], late["cause"], late["replica"], late["epoch"]) | apart)
+    number = np.cumsum(cols.group_begins(late["partition"], late["cause"], late["replica"], late["epoch"]) | apart)
     each = Groups(number)
     ranked = np.lexsort([*(late[name] for name in reversed(WORST_EVENT_COLUMNS)), number])
     first, worst = each.starts, ranked[each.starts + each.sizes - 1]
@@ -136,20 +136,20 @@ def episodes(late: Table, terms: Terms, starts: Sequence[Span]) -> tuple[tuple[L
     found = []
     for row in by_size[:MAX_EPISODES].tolist():
         place = {name: int(late[name][first[row]]) for name in ("partition", "epoch")}
-        where: dict[str, Any] = {name: None if value < 0 else value for name, value in place.items()}
-        where["replica"] = late.name(late["replica"][first[row]])
+        position: dict[str, Any] = {name: None if value < 0 else value for name, value in place.items()}
+        position["replica"] = late.name(late["replica"][first[row]])
         values = {name: int(late[name][worst[row]]) for name in WORST_EVENT_COLUMNS}
         figures = {name: None if value == NONE else value for name, value in values.items()}
         cause = list(Cause)[late["cause"][first[row]]]
         found.append(
             LateEpisode(
                 cause=cause.value,
-                **where,
+                **position,
                 from_s=(int(begin_us[row]) - terms.started_us) / 1e6,
                 until_s=(int(until_us[row]) - terms.started_us) / 1e6,
                 events=int(each.sizes[row]),
                 worst_s=in_seconds(values["latency_us"]),
-                why=explain_episode(cause, {**figures, **where, "old": late.name(values["old"])}, terms, starts),
+                why=explain_episode(cause, {**figures, **position, "old": late.name(values["old"])}, terms, starts),
             )
         )
     found.sort(key=lambda each: (each.from_s, -1 if each.partition is None else each.partition, each.cause))

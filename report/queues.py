@@ -15,7 +15,7 @@ import numpy as np
 from report import table as cols
 from report.seconds import SERVICE_KEY
 from report.table import NONE, Groups, Ints, Rows, Table
-from report.terms import SECOND_US, Terms, done, handed, placed, ready, service_order
+from report.terms import SECOND_US, Terms, completed, handed_on_us, received_us, service_order, with_partition
 
 SLOW_FACTOR: Final = 3
 """A service is slow if it takes longer than this multiple of the median service."""
@@ -38,22 +38,19 @@ MAX_DELAY_AFTER_CHANGE_US: Final = 5_000_000
 
 
 def late_events(rows: Rows, stays: Table, terms: Terms) -> Table:
-    """Return the completed late events, with completion times under other conditions.
+    """Return the completed late events, with completion times under other conditions. stays: from `rebalances.stays`.
 
-    stays: from `rebalances.stays`. Added columns, all in µs:
-    start_us      start of its service: received, and the previous event of the replica completed
-    service_us    length of its service
-    unstalled_us  end of its service if its replica had never been idle while the event could be served
-    unslowed_us   … if no service had been slow
-    unpaused_us   … if its partition had changed hands in no time
-    since_us      time since which its replica had never been idle
+    Added columns, µs. `start_us`: start of its service. `service_us`: length of its service. `since_us`: time since
+    which its replica had never been idle.
+    Completion times: `unstalled_us` if its replica had never been idle while the event could be served. `unslowed_us`
+    if no service had been slow. `unpaused_us` if its partition had changed hands in no time.
     """
     changed = stays.where(stays["left_us"] != NONE).only(*SERVICE_KEY, *HANDOVER_COLUMNS)
     queued = partial(_queued, stays=changed, terms=terms)
     late = cols.concat(rows.pieces(partial(queued, line="replica"), by="replica"), *LATE_COLUMNS)
     paused = cols.concat(rows.pieces(partial(queued, line="partition"), by="partition"), *EVENT_KEY, "unstalled_us")
     there = cols.find_rows([paused[name] for name in EVENT_KEY], [late[name] for name in EVENT_KEY])
-    return late.plus(unpaused_us=cols.taken(paused["unstalled_us"], there))
+    return late.plus(unpaused_us=cols.take(paused["unstalled_us"], there))
 
 
 def _queued(events: Table, *, stays: Table, terms: Terms, line: str) -> Table:
@@ -61,22 +58,22 @@ def _queued(events: Table, *, stays: Table, terms: Terms, line: str) -> Table:
 
     The queue of a partition assumes that it changes hands in no time.
     """
-    rows = placed(done(events))
+    rows = with_partition(completed(events))
     rows = rows.plus(replica=stays.numbers_of(rows, "replica"), second=terms.second(rows["done_us"]))
     hands = cols.find_rows([stays[key] for key in SERVICE_KEY], [rows[key] for key in SERVICE_KEY])
-    taken = {name: cols.taken(stays[name], hands, -1 if name in {"stay", "old"} else NONE) for name in HANDOVER_COLUMNS}
-    rows = Table(taken, stays.names, rows.__getitem__)
+    joined = {name: cols.take(stays[name], hands, -1 if name in {"stay", "old"} else NONE) for name in HANDOVER_COLUMNS}
+    rows = Table(joined, stays.names, rows.__getitem__)
     rows = rows.where(service_order(rows, rows[line]))
-    done_us, handed_us, came_us = rows["done_us"], handed(rows), rows["came_us"]
+    done_us, handed_us, came_us = rows["done_us"], handed_on_us(rows), rows["came_us"]
     moved = (came_us != NONE) & (handed_us < came_us)
     # ready_us: when an event could be served; here_us: when it could have been without a pause
     if line == "replica":
-        ready_us, here_us = ready(rows), np.where(moved, came_us, handed_us) + terms.typical.transit_us
+        ready_us, here_us = received_us(rows), np.where(moved, came_us, handed_us) + terms.typical.transit_us
     else:
         ready_us = np.where(moved, np.minimum(came_us, done_us), handed_us)
         here_us = np.where(moved, np.maximum(handed_us, rows["left_us"]), handed_us)
-    here_us, first = np.minimum(here_us, ready_us), cols.begins(rows[line])
-    before_us = np.where(first, here_us, cols.before(done_us, first))
+    here_us, first = np.minimum(here_us, ready_us), cols.group_begins(rows[line])
+    before_us = np.where(first, here_us, cols.previous(done_us, first))
     start_us = np.minimum(np.maximum(ready_us, before_us), done_us)
     service_us = done_us - start_us
     usual_us = terms.typical.service_us
@@ -112,10 +109,10 @@ def owner_loads(arrived: Table, late: Table, terms: Terms) -> dict[str, Ints]:
     replica, second = groups.keys
     load = groups.sum(window)
     over = load * terms.typical.service_us > LOAD_WINDOW_S * SECOND_US
-    fresh = cols.begins(replica, second - np.arange(len(second)), over)  # in a row seconds grow as rows do
-    since = cols.running_max(np.where(over & fresh, second, NONE), cols.begins(replica))
+    fresh = cols.group_begins(replica, second - np.arange(len(second)), over)  # consecutive seconds: constant
+    since = cols.running_max(np.where(over & fresh, second, NONE), cols.group_begins(replica))
     found = cols.find_rows(groups.keys, [late["replica"], terms.second(late["intended_us"])])
-    return {"load": cols.taken(load, found), "over_from": cols.taken(np.where(over, since, NONE), found)}
+    return {"load": cols.take(load, found), "over_from": cols.take(np.where(over, since, NONE), found)}
 
 
 def group_stops(rows: Rows, terms: Terms, moments: Sequence[int]) -> list[tuple[int, int]]:
@@ -142,10 +139,10 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
     A partition waits while an event is handed on and not received; waits below a tenth of the target do not count.
     Its replica counts as serving from the receipt of an event until its completion.
     """
-    rows = placed(done(events))
+    rows = with_partition(completed(events))
     second = terms.second(rows["done_us"])
     rows = rows.where((second >= 0) & (second <= terms.shown_s))
-    handed_us, ready_us, done_us = handed(rows), ready(rows), rows["done_us"]
+    handed_us, ready_us, done_us = handed_on_us(rows), received_us(rows), rows["done_us"]
     waits = ready_us - handed_us >= max(terms.target_us // 10, 2 * length_us)
     waited_from_us = np.maximum(handed_us, ready_us - MAX_SPAN_US)[waits]
     served_from_us = np.maximum(ready_us, done_us - MAX_SPAN_US)
@@ -159,8 +156,8 @@ def _spans(events: Table, terms: Terms, length_us: int) -> Ints:
 def _still_slots(spans: Ints) -> Ints:
     """Return the slots (numbers since the epoch) in which at least two partitions waited and no replica served."""
     line, first, last = spans[np.lexsort(spans.T[::-1])].T
-    new = cols.begins(line)
-    first = np.maximum(first, cols.before(cols.running_max(last, new), new) + 1)  # a slot counts once for each line
+    new = cols.group_begins(line)
+    first = np.maximum(first, cols.previous(cols.running_max(last, new), new) + 1)  # count each slot once per line
     if not (valid := first <= last).any():
         return spans[:0, 0]
     begin, slots = first[valid].min(), int(last.max() - first[valid].min()) + 2

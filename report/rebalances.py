@@ -17,7 +17,7 @@ from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 from report.history import Journal
 from report.result import RebalanceRecord, Rebalances
 from report.run_info import RunInfo
-from report.table import NONE, Groups, Ints, Rows, Table, before, begins, coalesce, find_rows, running_max
+from report.table import NONE, Groups, Ints, Rows, Table, coalesce, find_rows, group_begins, previous, running_max
 from report.terms import UNKNOWN_PARTITION, Terms
 
 MAX_REBALANCES: Final = 5_000
@@ -104,12 +104,12 @@ def stays(served: Table, deaths: Mapping[str, Sequence[int]]) -> Table:
     """
     order = ("partition", "first_done_us", "last_done_us", "replica", "epoch")
     rows = served.where(np.lexsort([served[name] for name in reversed(order)]))
-    stay = np.cumsum(begins(rows["partition"], rows["replica"], _life(rows, deaths))) - 1
+    stay = np.cumsum(group_begins(rows["partition"], rows["replica"], _life(rows, deaths))) - 1
     each = Groups(stay)
     partition, owner, begin_us = (each.first(rows[name]) for name in ("partition", "replica", "first_done_us"))
     first_us = each.min(coalesce(rows["first_received_us"], rows["first_done_us"]))
-    new = begins(partition)
-    left_us = before(running_max(each.max(rows["last_done_us"]), new), new)
+    new = group_begins(partition)
+    left_us = previous(running_max(each.max(rows["last_done_us"]), new), new)
     over = (left_us != NONE) & (left_us <= begin_us)
     old = np.where(over, np.append(-1, owner[:-1]), -1)
     came_us = np.where(over, np.maximum(first_us, left_us), NONE)
@@ -149,7 +149,7 @@ def rebalances(
     found = group_takeovers(_changes(rows, owners), journal.plans, deaths, terms)
     found.sort(key=lambda rebalance: (rebalance.at_s, rebalance.kind))
     left_out = max(0, len(found) - MAX_REBALANCES)
-    return Rebalances(rebalance_protocol=rebalance_protocol, rounds=tuple(found[left_out:]), rounds_left_out=left_out)
+    return Rebalances(rebalance_protocol=rebalance_protocol, records=tuple(found[left_out:]), records_left_out=left_out)
 
 
 def _changes(rows: Rows, owners: Table) -> list[Takeover]:
@@ -163,8 +163,8 @@ def _changes(rows: Rows, owners: Table) -> list[Takeover]:
     place, sent_us = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     groups = Groups(place)
     sent = dict(zip(groups.keys[0].tolist(), groups.min(sent_us).tolist(), strict=True))
-    every = (replace(takeover, sent_us=sent.get(row, sys.maxsize)) for row, takeover in enumerate(found))
-    return sorted(every, key=lambda takeover: (takeover.came_us, takeover.partition))
+    complete = (replace(takeover, sent_us=sent.get(row, sys.maxsize)) for row, takeover in enumerate(found))
+    return sorted(complete, key=lambda takeover: (takeover.came_us, takeover.partition))
 
 
 def _sent(events: Table, wanted: tuple[Ints, ...]) -> tuple[Ints, Ints]:
@@ -193,21 +193,21 @@ def group_takeovers(
             same[-1].append(change)
         else:
             same.append([change])
-    every = [(plans[plan], kind, some) for (plan, kind), together in groups.items() for some in together]
-    return [_rebalance(some, plan, kind, terms) for plan, kind, some in every]
+    grouped = [(plans[plan], kind, each) for (plan, kind), together in groups.items() for each in together]
+    return [_rebalance(each, plan, kind, terms) for plan, kind, each in grouped]
 
 
-def _rebalance(some: Sequence[Takeover], plan: PlanWritten, kind: str, terms: Terms) -> RebalanceRecord:
+def _rebalance(takeovers: Sequence[Takeover], plan: PlanWritten, kind: str, terms: Terms) -> RebalanceRecord:
     transit_us = terms.typical.transit_us
-    waited = [each for each in some if each.came_us - each.sent_us > MIN_TRANSITS_OF_WAIT * transit_us]
+    waited = [each for each in takeovers if each.came_us - each.sent_us > MIN_TRANSITS_OF_WAIT * transit_us]
     served_us = max((takeover.came_us for takeover in waited), default=None)
     planned = kind != "membership" and served_us is not None and served_us > plan.at_us
     begin_us = plan.at_us if planned and kind == "plan" else 0  # the old owner may have served until the plan
     paused = [takeover for takeover in waited if takeover.came_us > begin_us]
     pauses = [each.came_us - max(each.left_us, each.sent_us + transit_us, begin_us) for each in paused]
-    partitions = len({takeover.partition for takeover in some})
+    partitions = len({takeover.partition for takeover in takeovers})
     return RebalanceRecord(
-        at_s=(max(takeover.came_us for takeover in some) - terms.started_us) / 1e6,
+        at_s=(max(takeover.came_us for takeover in takeovers) - terms.started_us) / 1e6,
         kind=kind,
         members=max(1, len(plan.replicas)),
         moved=partitions if kind == "membership" else max(partitions, plan.moved),

@@ -15,7 +15,10 @@ from report import replace_file
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
 EPISODE_JSON_KEYS: Final = {"episodes": "spells", "episodes_left_out": "spells_left_out"}
-"""Field → its key in result.json."""
+REBALANCE_JSON_KEYS: Final = {
+    "rebalance_protocol": "delivery", "records": "rounds", "records_left_out": "rounds_left_out",
+}  # fmt: skip
+"""Field → its key in result.json; other fields have their own names."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -264,13 +267,13 @@ class RebalanceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the plan until the last of these events was served."""
 
 
-class Rebalances(msgspec.Struct, frozen=True, kw_only=True, rename={"rebalance_protocol": "delivery"}):
+class Rebalances(msgspec.Struct, frozen=True, kw_only=True, rename=REBALANCE_JSON_KEYS):
     """All rebalances of a run."""
 
     rebalance_protocol: str
     """Rebalance protocol: incremental, eager, or the name of the runtime that replaces it."""
-    rounds: tuple[RebalanceRecord, ...]
-    rounds_left_out: int = 0
+    records: tuple[RebalanceRecord, ...]
+    records_left_out: int = 0
 
 
 class OtherPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,7 +298,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds in which all cores of the machine were busy, between the first and the last event."""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"other_policies": "otherwise"}):
     """All figures of one run."""
 
     run: str
@@ -353,7 +356,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     rebalances: Rebalances | None = None
     """Null without plans or owners."""
     starts: StartupTimes | None = None
-    otherwise: tuple[OtherPolicy, ...] | None = None
+    other_policies: tuple[OtherPolicy, ...] | None = None
     provenance: Provenance
     v: int = RESULT_VERSION
 

@@ -11,8 +11,8 @@ import numpy as np
 from report import history
 from report.history import Journal
 from report.result import HeatMap, Series
-from report.table import NONE, Groups, Ints, Rows, Table, begins, concat, find_rows, running_max, taken
-from report.terms import SECOND_US, UNKNOWN_PARTITION, Terms, is_counted, latency, placed
+from report.table import NONE, Groups, Ints, Rows, Table, concat, find_rows, group_begins, running_max, take
+from report.terms import SECOND_US, UNKNOWN_PARTITION, Terms, is_counted, latency, with_partition
 
 PARTS_PER_MILLION: Final = {
     "p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p999": 999_000, "p9999": 999_900, "max": 1_000_000,
@@ -58,7 +58,7 @@ def cells(rows: Rows, terms: Terms) -> Table:
 
 def _cells(events: Table, terms: Terms) -> Table:
     done_us = events["done_us"]
-    each = placed(events).plus(
+    each = with_partition(events).plus(
         second=terms.second(done_us),
         intended_second=terms.second(events["intended_us"]),
         events=np.ones(len(done_us), np.int64),
@@ -110,16 +110,16 @@ def owned_arrivals(cells: Table) -> Table:
     """
     there = cells.where(cells["second"] != NONE)
     order = np.lexsort([there["replica"], there["last_done_us"], there["second"], there["partition"]])
-    last = order[np.roll(begins(there["partition"][order], there["second"][order]), -1)]  # the row before each begin
+    last = order[np.roll(group_begins(there["partition"][order], there["second"][order]), -1)]
     by_intent = Groups(cells["partition"], cells["intended_second"])
     events = by_intent.sum(cells["events"] - cells["refused"])
-    some = events > 0
-    partition, second = (key[some] for key in by_intent.keys)
+    positive = events > 0
+    partition, second = (key[positive] for key in by_intent.keys)
     found = find_rows([there["partition"][last], there["second"][last]], [partition, second])
-    owner = taken(there["replica"][last], found, -1)
-    seen = running_max(np.where(owner >= 0, np.arange(len(owner)), -1), begins(partition))
-    columns = {"events": events[some], "max_us": by_intent.max(cells["max_us"])[some]}
-    return Table({"partition": partition, "second": second, "owner": taken(owner, seen, -1), **columns}, cells.names)
+    owner = take(there["replica"][last], found, -1)
+    seen = running_max(np.where(owner >= 0, np.arange(len(owner)), -1), group_begins(partition))
+    columns = {"events": events[positive], "max_us": by_intent.max(cells["max_us"])[positive]}
+    return Table({"partition": partition, "second": second, "owner": take(owner, seen, -1), **columns}, cells.names)
 
 
 def by_second(rows: Rows, terms: Terms) -> Table:
@@ -129,11 +129,11 @@ def by_second(rows: Rows, terms: Terms) -> Table:
 
 def _by_second(events: Table, terms: Terms) -> Table:
     second, latency_us = terms.second(events["intended_us"]), latency(events)
-    every, done = Groups(second), latency_us != NONE
+    by_second, done = Groups(second), latency_us != NONE
     key, ranks = ranks_by_key(second[done], latency_us[done], SERIES_RANKS)
-    place = find_rows([key], every.keys)
-    ranks = {name: taken(values, place) for name, values in ranks.items()}
-    return Table({"second": every.keys[0], "arrivals": every.sizes, **ranks})
+    place = find_rows([key], by_second.keys)
+    ranks = {name: take(values, place) for name, values in ranks.items()}
+    return Table({"second": by_second.keys[0], "arrivals": by_second.sizes, **ranks})
 
 
 def ranks_by_key(keys: Ints, values: Ints, shown: Sequence[str]) -> tuple[Ints, dict[str, Ints]]:
@@ -159,13 +159,13 @@ def series(
     unknown = (None,) * terms.shown_s
     requested, ready = (
         history.count_each_second(spans, terms.started_us, terms.shown_s) if journal.changes else unknown
-        for spans in (history.paid(journal.changes), history.serving(journal.changes))
+        for spans in (history.paid_spans(journal.changes), history.ready_spans(journal.changes))
     )
     packing = () if packing_replicas is None else (*packing_replicas.tolist(), *unknown)[: terms.shown_s]
     return Series(
-        arrivals=tuple(taken(found["arrivals"], place, 0).tolist()),
+        arrivals=tuple(take(found["arrivals"], place, 0).tolist()),
         done=tuple(done.get(second, 0) for second in range(terms.shown_s)),
-        **{f"{name}_s": tuple(map(in_seconds, taken(found[name], place).tolist())) for name in SERIES_RANKS},
+        **{f"{name}_s": tuple(map(in_seconds, take(found[name], place).tolist())) for name in SERIES_RANKS},
         requested_replicas=requested,
         ready_replicas=ready,
         lag=history.lag_each_second(journal.ticks, terms.started_us, terms.shown_s),
@@ -178,21 +178,21 @@ def heat_map(arrived: Table, terms: Terms) -> HeatMap:
     cell_s = max(1, -(-terms.shown_s // MAX_HEAT_CELLS))
     number = -(-terms.shown_s // cell_s)
     shown = (arrived["second"] >= 0) & (arrived["second"] < terms.shown_s) & (arrived["partition"] != UNKNOWN_PARTITION)
-    some = arrived.where(shown)
-    groups = Groups(some["partition"], some["second"] // cell_s)
-    last = groups.max(np.where(some["owner"] >= 0, np.arange(len(some["owner"])), NONE))
-    owners = taken(some["owner"], np.where(last == NONE, -1, last), -1)
+    visible = arrived.where(shown)
+    groups = Groups(visible["partition"], visible["second"] // cell_s)
+    last = groups.max(np.where(visible["owner"] >= 0, np.arange(len(visible["owner"])), NONE))
+    owners = take(visible["owner"], np.where(last == NONE, -1, last), -1)
     partitions, line = np.unique(groups.keys[0], return_inverse=True)
     worst: list[list[float | None]] = [[None] * number for _ in partitions]
-    held: list[list[str | None]] = [[None] * number for _ in partitions]
-    cells = zip(line.tolist(), groups.keys[1].tolist(), groups.max(some["max_us"]).tolist(), owners, strict=True)
+    owned: list[list[str | None]] = [[None] * number for _ in partitions]
+    cells = zip(line.tolist(), groups.keys[1].tolist(), groups.max(visible["max_us"]).tolist(), owners, strict=True)
     for row, cell, max_us, owner in cells:
-        worst[row][cell], held[row][cell] = in_seconds(max_us), arrived.name(owner)
+        worst[row][cell], owned[row][cell] = in_seconds(max_us), arrived.name(owner)
     return HeatMap(
         cell_s=float(cell_s),
         partitions=tuple(partitions.tolist()),
         max_s=tuple(map(tuple, worst)),
-        owners=tuple(map(tuple, held)),
+        owners=tuple(map(tuple, owned)),
     )
 
 

@@ -224,10 +224,10 @@ def journal_next_to(events: str) -> str | None:
     from pyarrow import fs  # noqa: PLC0415
 
     folder, slash, _ = events.rstrip("/").rpartition("/")
-    beside = f"{folder}{slash}{JOURNAL}"
-    with _named(beside):
-        system, place = _found(beside)
-        return None if system.get_file_info(place).type == fs.FileType.NotFound else beside
+    journal = f"{folder}{slash}{JOURNAL}"
+    with _named(journal):
+        system, place = _found(journal)
+        return None if system.get_file_info(place).type == fs.FileType.NotFound else journal
 
 
 def read_journal(source: str | Path) -> list[JournalEntry]:

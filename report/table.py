@@ -90,7 +90,7 @@ class Groups:
     def __init__(self, *keys: NDArray[Any]) -> None:
         self.order = np.lexsort(keys[::-1])
         ordered = [key[self.order] for key in keys]
-        self.starts = np.flatnonzero(begins(*ordered))
+        self.starts = np.flatnonzero(group_begins(*ordered))
         self.keys = [key[self.starts] for key in ordered]
         self.sizes = np.diff(np.append(self.starts, len(self.order)))
 
@@ -142,7 +142,7 @@ def minus(later: Ints, earlier: Ints) -> Ints:
     return np.where(known, later - earlier, NONE)
 
 
-def before(values: Ints, begins: Mask) -> Ints:
+def previous(values: Ints, begins: Mask) -> Ints:
     """Return the value of the previous row; NONE where a group begins."""
     found = np.empty_like(values)
     found[1:] = values[:-1]
@@ -150,7 +150,7 @@ def before(values: Ints, begins: Mask) -> Ints:
     return found
 
 
-def begins(*keys: NDArray[Any]) -> Mask:
+def group_begins(*keys: NDArray[Any]) -> Mask:
     """Return whether each row differs from the previous row in one of `keys`; True for the first row."""
     new = np.ones(len(keys[0]), np.bool_)
     new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
@@ -182,6 +182,6 @@ def find_rows(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
     return found[code[rows:]]
 
 
-def taken(values: Ints, rows: Ints, otherwise: int = NONE) -> Ints:
-    """Return the values at `rows`, which are from `find_rows`; `otherwise` for -1."""
-    return np.append(values, otherwise)[rows]
+def take(values: Ints, rows: Ints, default: int = NONE) -> Ints:
+    """Return the values at `rows`, which are from `find_rows`; `default` for -1."""
+    return np.append(values, default)[rows]

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from report.measures import percentile_us
-from report.table import NONE, Ints, Mask, Rows, Table, before, begins, coalesce, least, minus
+from report.table import NONE, Ints, Mask, Rows, Table, coalesce, group_begins, least, minus, previous
 
 SECOND_US: Final = 1_000_000
 TIME_COLUMNS: Final = ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us")
@@ -57,7 +57,7 @@ def latency(events: Table) -> Ints:
     return minus(events["done_us"], events["intended_us"])
 
 
-def done(events: Table) -> Table:
+def completed(events: Table) -> Table:
     """Return the completed events."""
     return events.where(events["done_us"] != NONE)
 
@@ -67,19 +67,19 @@ def is_counted(events: Table) -> Mask:
     return np.asarray((events["done_us"] != NONE) | (events["dead_letters"] == 0))
 
 
-def placed(events: Table) -> Table:
+def with_partition(events: Table) -> Table:
     """Return the events with `UNKNOWN_PARTITION` in place of unknown partitions."""
     return events.plus(partition=np.maximum(events["partition"], UNKNOWN_PARTITION))
 
 
-def handed(events: Table) -> Ints:
+def handed_on_us(events: Table) -> Ints:
     """Return when each event was handed on to Payment's topic: accepted by Order, in payment-only runs placed, µs."""
     return least(coalesce(events["accepted_us"], events["placed_us"], events["intended_us"]), events["done_us"])
 
 
-def ready(events: Table) -> Ints:
+def received_us(events: Table) -> Ints:
     """Return when the owner received each event, µs."""
-    return least(coalesce(events["received_us"], handed(events)), events["done_us"])
+    return least(coalesce(events["received_us"], handed_on_us(events)), events["done_us"])
 
 
 def service_order(events: Table, *lines: Ints) -> Ints:
@@ -95,22 +95,22 @@ def typical(rows: Rows, terms: Terms) -> TypicalTimes:
     an event when it starts to serve it).
     """
     found = rows.pieces(partial(_lengths, terms=terms), by="replica")
-    every = [np.concatenate(lengths) for lengths in zip(*found, strict=True)]
+    columns = [np.concatenate(lengths) for lengths in zip(*found, strict=True)]
     service_us, transit_us, sending_us = (
-        max(0, percentile_us(lengths, 0.5)) if len(lengths) else 0 for lengths in every
+        max(0, percentile_us(lengths, 0.5)) if len(lengths) else 0 for lengths in columns
     )
     return TypicalTimes(service_us, min(transit_us, terms.target_us // 20), sending_us)
 
 
 def _lengths(events: Table, terms: Terms) -> list[Ints]:
     second = terms.second(events["done_us"])
-    every = max(1, terms.shown_s // MAX_SAMPLED_SECONDS)
-    some = events.where((second != NONE) & (second % every == 0))
-    some = some.where(service_order(some, some["replica"], terms.second(some["done_us"])))
-    second = terms.second(some["done_us"])
-    last_us = before(some["done_us"], begins(some["replica"], second))
-    served = (last_us != NONE) & (some["received_us"] != NONE) & (some["replica"] >= 0)
-    service = np.where(served, minus(some["done_us"], np.maximum(some["received_us"], last_us)), NONE)
-    transit = minus(some["received_us"], coalesce(some["accepted_us"], some["placed_us"]))
-    sending = minus(some["accepted_us"], some["placed_us"])
+    step_s = max(1, terms.shown_s // MAX_SAMPLED_SECONDS)
+    sample = events.where((second != NONE) & (second % step_s == 0))
+    sample = sample.where(service_order(sample, sample["replica"], terms.second(sample["done_us"])))
+    second = terms.second(sample["done_us"])
+    last_us = previous(sample["done_us"], group_begins(sample["replica"], second))
+    served = (last_us != NONE) & (sample["received_us"] != NONE) & (sample["replica"] >= 0)
+    service = np.where(served, minus(sample["done_us"], np.maximum(sample["received_us"], last_us)), NONE)
+    transit = minus(sample["received_us"], coalesce(sample["accepted_us"], sample["placed_us"]))
+    sending = minus(sample["accepted_us"], sample["placed_us"])
     return [lengths[lengths != NONE] for lengths in (service, transit, sending)]

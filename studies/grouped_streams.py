@@ -67,7 +67,7 @@ def play(
     reached = np.zeros((workers, KEYS), dtype=np.bool_)
     tally, queue_s = np.zeros((PARTS, workers)), np.zeros((PARTS, workers))
     states = stack_states(partitioner, workers, stream.sources, virtual)
-    _play(
+    _compiled_pass(
         RULES[partitioner], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
         (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), reached, tally, queue_s,
     )  # fmt: skip
@@ -108,7 +108,7 @@ def state_of(states: Any, source: int) -> Any:
     )  # fmt: skip
 
 
-def _play_all(
+def _partition_and_serve(
     rule: int, epsilon: float, states: Any, keys: Any, hashes: Any, at_s: Any, rates: Any,
     thresholds: tuple[float, float, float], reached: Any, tally: Any, queue_s: Any,
 ) -> None:  # fmt: skip
@@ -149,4 +149,4 @@ def _play_all(
             queue_s[part, worker] = max(free_s[worker] - now_s, 0.0)
 
 
-_play = compiled(_play_all, (*HELPERS, state_of))
+_compiled_pass = compiled(_partition_and_serve, (*HELPERS, state_of))

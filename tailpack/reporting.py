@@ -165,7 +165,7 @@ def add_other_policies(result: "Result", folder: Path, console: Console) -> "Res
     except BenchError as error:
         console.print(f"other policies were not simulated: {error}", highlight=False, markup=False)
         return result
-    whole_result = msgspec.structs.replace(result, simulate_other_policies=found)
+    whole_result = msgspec.structs.replace(result, other_policies=found)
     whole_result.save(folder)
     page.write(whole_result, folder / page.PAGE_FILE)
     return whole_result

@@ -45,7 +45,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     lost = "these events do not record losses" if result.lost is None else lost
     rank, rank_s = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
     started = f", median start-up {duration(result.starts.p50_s)}" if result.starts else ""
-    rebalances = result.rebalances.rounds if result.rebalances else ()
+    rebalances = result.rebalances.records if result.rebalances else ()
     pauses = [rebalance.pause_s for rebalance in rebalances if rebalance.pause_s is not None]
     paused = f", longest pause {duration(max(pauses))}" if pauses else ""
     paid = unknown or f"requested; ready {minutes(ready)}{started}"
@@ -85,8 +85,8 @@ def _slo(result: Result) -> Answer:
         return Answer(question, "The measurement is not valid", words)
     if not result.effects_complete:
         return Answer(question, "Some orders lack an effect or have one twice", words)
-    where = " in simulation" if result.world == "simulated" else ""
-    return Answer(question, ("Yes" if result.slo_met else "No") + where, words)
+    world = " in simulation" if result.world == "simulated" else ""
+    return Answer(question, ("Yes" if result.slo_met else "No") + world, words)
 
 
 def _causes(result: Result, tail: Tail | None) -> Answer:
@@ -104,7 +104,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
             main.append(cause)
     if not main:
         return Answer(question, UNKNOWN, "No late event was found.")
-    others = [policy for policy in result.otherwise or () if policy.in_sla >= result.percentile]
+    others = [policy for policy in result.other_policies or () if policy.in_sla >= result.percentile]
     names = " and ".join(cause_title(cause.cause).lower() for cause in main)
     events = " and ".join(count(cause.events) for cause in main)
     words = f"{count(tail.late)} events were late, {count(allowed)} are allowed; {events} had this cause. "
@@ -120,13 +120,13 @@ def _other_costs(result: Result) -> Answer:
     if result.replica_minutes is None:
         return Answer(question, UNKNOWN, "The requested replicas are not known: these events have no journal.")
     costs = [("this run", result.replica_minutes, result.in_sla)]
-    costs += [(policy.policy, policy.replica_minutes, policy.in_sla) for policy in result.otherwise or ()]
+    costs += [(policy.policy, policy.replica_minutes, policy.in_sla) for policy in result.other_policies or ()]
     most = max(cost for _, cost, _ in costs) or 1.0
     bars: list[Bar] = [
         (f"{name}, {share(part)}", minutes(cost), 100 * cost / most, "met" if part >= result.percentile else "not-met")
         for name, cost, part in costs
     ]
-    words = "" if result.otherwise else "Other policies were not simulated on these events."
+    words = "" if result.other_policies else "Other policies were not simulated on these events."
     least = result.cost.packing_replica_minutes if result.cost else None
     if least is not None and result.cost is not None:
         bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
@@ -156,6 +156,6 @@ def show(result: Result, console: Console) -> None:
     for stage in result.stages:
         table.add_row(STAGES.get(stage.stage, stage.stage), *(duration(getattr(stage, f"{name}_s")) for name in names))
     console.print(Group(*parts, table))
-    if result.otherwise:
+    if result.other_policies:
         costs = "; ".join(f"{label}: {text}" for label, text, *_ in answers(result)[2].bars)
         console.print(Text.assemble("\n", ("replica-minutes  ", "bold"), costs))

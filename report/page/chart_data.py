@@ -50,10 +50,10 @@ def panels(result: Result) -> dict[str, dict[str, Values]]:
 def chart_data(result: Result) -> str:
     """Return the data as JSON that is safe inside a script element."""
     step = bucket(len(result.series.arrivals), MAX_ENTRIES)
-    plans = {id(made): row for row, made in enumerate(listed_decisions(result))}
+    plans = {id(plan): row for row, plan in enumerate(listed_decisions(result))}
     happened: list[tuple[float, str, str | int]] = [
-        (round(made.at_s, 3), made.action if made.action in ACTIONS else "other", plans.get(id(made), ""))
-        for made in result.decisions
+        (round(plan.at_s, 3), plan.action if plan.action in ACTIONS else "other", plans.get(id(plan), ""))
+        for plan in result.decisions
     ]
     happened += [
         (round(each.at_s, 3), "failure", f"{each.replica} {each.change}" + (each.detail and f" ({each.detail})"))
@@ -101,15 +101,15 @@ def heat(found: HeatMap | None, target_s: float) -> dict[str, Any] | None:
     if found is None or not any(found.max_s):
         return None
     step = bucket(max(map(len, found.max_s)), max(1, MAX_HEAT_CELLS // len(found.partitions)))
-    held = tenures(found)
-    owners = sorted({owner for spans in held.values() for _, owner in spans})
+    owned = tenures(found)
+    owners = sorted({owner for spans in owned.values() for _, owner in spans})
     return {
         "cell": step * found.cell_s,
         "bounds": [round(bound * target_s * 1000, 3) for bound in COLOUR_BOUNDS],
         "partitions": found.partitions,
         "worst": [short(np.round(largest(row, step) * 1000, 1)) for row in found.max_s],
         "owners": owners,
-        "held": [[[at_s, owners.index(owner)] for at_s, owner in held[partition]] for partition in found.partitions],
+        "held": [[[at_s, owners.index(owner)] for at_s, owner in owned[partition]] for partition in found.partitions],
     }
 
 
@@ -142,7 +142,7 @@ def short(values: Floats) -> list[float | int | None]:
 
 def listed_decisions(result: Result) -> list[PlanDecision]:
     """Return the decisions that the page lists, by time."""
-    return sorted(sorted(result.decisions, key=lambda made: -made.moved)[:MAX_PLANS], key=lambda made: made.at_s)
+    return sorted(sorted(result.decisions, key=lambda plan: -plan.moved)[:MAX_PLANS], key=lambda plan: plan.at_s)
 
 
 def listed_episodes(result: Result) -> list[LateEpisode]:

@@ -1,4 +1,4 @@
-// What every page draws with: uPlot in the page's own colours, which follow the theme and the printer.
+// Drawing helpers: uPlot in the colours of the page, which follow the theme and the printer.
 const page = JSON.parse(document.getElementById("data").textContent);
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const pale = name => `${css(name)}2e`;
@@ -9,33 +9,33 @@ const decades = (low, high, most) => {
     const found = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
       for (const factor of factors) found.push(+(factor * 10 ** power).toPrecision(3));
-    const seen = found.filter(value => value >= low * .999 && value <= high * 1.001);
-    if (seen.length <= most || factors.length === 1) return seen;
+    const visible = found.filter(value => value >= low * .999 && value <= high * 1.001);
+    if (visible.length <= most || factors.length === 1) return visible;
   }
 };
-const say = value => value === null || value === undefined ? "–" : (+value.toPrecision(6)).toLocaleString("en");
-const sayMs = value => value < 1000 ? `${say(value)} ms` : `${say(value / 1000)} s`;
+const format = value => value === null || value === undefined ? "–" : (+value.toPrecision(6)).toLocaleString("en");
+const formatMs = value => value < 1000 ? `${format(value)} ms` : `${format(value / 1000)} s`;
 
-// An axis in the page's colours. more: what uPlot is told beyond that.
+// An axis in the colours of the page. more: further options of uPlot.
 const axis = more => ({
   stroke: () => css("muted"), font: "12px system-ui, sans-serif", ticks: { show: false },
   grid: { stroke: () => css("grid"), width: 1 }, ...more,
 });
 const decimal = { splits: (u, at, low, high) => decades(low, high, 8), filter: (u, splits) => splits };
-const nothing = { paths: () => null, points: { show: false } }; // a series of which hooks paint all
+const nothing = { paths: () => null, points: { show: false } }; // a series that only hooks paint
 const logRange = (u, low, high) => [(low ?? 1) * .8, (high ?? 10) * 1.25];
 
-// Draw a chart into an element and keep it as wide as that.
+// Draw a chart into an element and keep its width equal to that of the element.
 function plot(element, options, data) {
-  const made = new uPlot({
+  const chart = new uPlot({
     width: element.clientWidth, legend: { show: false }, padding: [6, 18, 0, 0], ...options,
     cursor: { points: { show: false }, y: false, ...options.cursor },
   }, data, element);
-  new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: options.height })).observe(element);
-  plots.push(made);
-  return made;
+  new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: options.height })).observe(element);
+  plots.push(chart);
+  return chart;
 }
-// Dashed lines at a value, as a hook: along the chart, and from its top to its bottom.
+// Hooks that draw dashed lines at a value: horizontal and vertical.
 const across = (u, y) => dashed(u, u.bbox.left, u.valToPos(y, "y", true), u.bbox.width, 0);
 const down = (u, x) => dashed(u, u.valToPos(x, "x", true), u.bbox.top, 0, u.bbox.height);
 function dashed({ ctx }, x, y, wide, tall) {
@@ -48,12 +48,12 @@ function dashed({ ctx }, x, y, wide, tall) {
   ctx.stroke();
   ctx.restore();
 }
-const repaint = () => plots.forEach(one => one.redraw(false, true));
+const repaint = () => plots.forEach(chart => chart.redraw(false, true));
 for (const medium of ["(prefers-color-scheme: dark)", "print"]) matchMedia(medium).addEventListener("change", repaint);
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(one => { one.open = true; }));
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(part => { part.open = true; }));
 document.querySelectorAll(".script-only").forEach(part => { part.hidden = false; });
 
-// The report: the curve of nines, the panels over time and the map of partitions, which zoom and point together.
+// The charts: the curve of nines, the panels over time and the heat map. Panels and map zoom and move the cursor together.
 const { seconds, step, target, curve, late, heat, episodes } = page;
 const time = document.getElementById("time"), row = id => document.getElementById(id);
 const COLOURS = { arrivals: "a", done: "b", requested: "a", ready: "b", packing: "c", lag: "a", max: "c", p99: "a" };
@@ -61,7 +61,7 @@ const FILLED = new Set(["arrivals", "requested", "lag"]), SMOOTH = new Set(["max
 const LANES = { up: 0, down: 0, reassign: 0, other: 0, handover: 1, failure: 2 };
 const MARKS = { up: "b", down: "a", reassign: "c", other: "muted", handover: "muted", failure: "bad" };
 const DAY_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
-const inTime = []; // the charts that share the axis of time
+const inTime = []; // the charts that share the time axis
 let view = [0, Math.max(1, seconds)], cursor = null, band = null;
 
 const clock = at => {
@@ -69,7 +69,7 @@ const clock = at => {
   return h ? `${h}:${String(m).padStart(2, "0")}:${s}` : `${m}:${s}`;
 };
 const times = [...Array(Math.ceil(seconds / step)).keys()].map(k => k * step).concat(seconds);
-// What happened, by time: plans, failures, and the changes of owner, those of one moment together.
+// Changes by time: plans, failures and handovers; handovers at one time are merged.
 const moves = {};
 heat?.held.forEach((since, line) => since.slice(1).forEach(([at, owner], k) => {
   const way = `${heat.owners[since[k][1]]} → ${heat.owners[owner]}`;
@@ -78,33 +78,33 @@ heat?.held.forEach((since, line) => since.slice(1).forEach(([at, owner], k) => {
 const handovers = Object.entries(moves).map(([at, ways]) => [+at, "handover",
   `handover ${Object.entries(ways).map(([way, moved]) => `${way}: partition ${moved.join(", ")}`).join("; ")}`]);
 const events = [...page.happened, ...handovers].sort((one, other) => one[0] - other[0]);
-const closed = values => [...values, values.at(-1) ?? null]; // the last second is drawn to its end
+const closed = values => [...values, values.at(-1) ?? null]; // extends the line to the end of the last second
 
-function look(from, to) {
+function setView(from, to) {
   const length = Math.min(seconds, Math.max(5, to - from));
   const start = Math.min(seconds - length, Math.max(0, (from + to - length) / 2));
   view = [start, start + length];
-  inTime.forEach(one => one.batch(() => one.setScale("x", { min: view[0], max: view[1] })));
+  inTime.forEach(chart => chart.batch(() => chart.setScale("x", { min: view[0], max: view[1] })));
   const whole = length >= seconds;
   time.querySelector("[data-do=reset]").disabled = whole;
   const shown = whole ? "the whole run" : `${clock(view[0])} – ${clock(Math.ceil(view[1]))}`;
   time.querySelector("[data-span]").textContent = shown;
 }
 
-// A chart over time: drag zooms all of them, the cursor stands at one moment in all.
+// A chart over time. A drag zooms all of them; they share the cursor.
 function overTime(box, height, options, values) {
-  const made = plot(box, {
+  const chart = plot(box, {
     height, ...options,
     scales: { x: { time: false, range: () => view }, ...options.scales },
     axes: [axis({
       space: 80, size: options.clock ? 26 : 8, incrs: DAY_S,
       values: (u, splits) => splits.map(at => options.clock ? clock(at) : ""),
-    }), axis({ size: 54, space: 26, values: (u, splits) => splits.map(say), ...options.y })],
+    }), axis({ size: 54, space: 26, values: (u, splits) => splits.map(format), ...options.y })],
     cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "time" }, ...options.cursor },
     hooks: {
       setSelect: [u => {
         const { left, width } = u.select;
-        if (width > 6) look(u.posToVal(left, "x"), u.posToVal(left + width, "x"));
+        if (width > 6) setView(u.posToVal(left, "x"), u.posToVal(left + width, "x"));
         u.setSelect({ width: 0, height: 0 }, false);
       }],
       setCursor: [u => { if (u.cursor.event && u.cursor.left >= 0) point(u.posToVal(u.cursor.left, "x")); }],
@@ -117,10 +117,10 @@ function overTime(box, height, options, values) {
       draw: options.draw ?? [],
     },
   }, values);
-  made.over.addEventListener("click", () => { if (cursor !== null) explain(box.closest("figure"), made); });
-  made.over.addEventListener("dblclick", () => look(0, seconds));
-  inTime.push(made);
-  return made;
+  chart.over.addEventListener("click", () => { if (cursor !== null) explain(box.closest("figure"), chart); });
+  chart.over.addEventListener("dblclick", () => setView(0, seconds));
+  inTime.push(chart);
+  return chart;
 }
 
 function panel(title, place) {
@@ -198,7 +198,7 @@ function heatMap() {
       u.ctx.beginPath();
       u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
       u.ctx.clip();
-      const least = 2 * devicePixelRatio, hot = []; // what is late is drawn last and wide enough to be seen
+      const least = 2 * devicePixelRatio, hot = []; // late cells are drawn last, and wide enough to be visible
       worst.forEach((values, line) => {
         for (let k = first; k < last; k++) {
           if (values[k] === null) continue;
@@ -230,7 +230,7 @@ function curveOfNines() {
       y: { range: () => [0, nines * 1.03] },
     },
     axes: [axis({
-      ...decimal, size: 28, values: (u, splits) => splits.map(sayMs), splits: (u, at, low, high) => decades(low, high, u.width / 75),
+      ...decimal, size: 28, values: (u, splits) => splits.map(formatMs), splits: (u, at, low, high) => decades(low, high, u.width / 75),
     }), axis({
       size: 76, splits: () => levels.map(level => -Math.log10(1 - level)).filter(at => at <= nines),
       values: (u, splits) => splits.map((at, k) => k === 1 ? "50 %" : `${+((1 - 10 ** -at) * 100).toFixed(6)} %`),
@@ -249,22 +249,22 @@ function curveOfNines() {
   }, [latency, share.map(value => -Math.log10(Math.max(most, 1 - value)))]);
 }
 
-// Stand at a moment: its values beside the names of the lines.
+// Move the cursor to a time and show the values at that time.
 function point(at) {
   cursor = Math.min(seconds, Math.max(0, at));
   const k = Math.min(times.length - 2, Math.floor(cursor / step));
   time.querySelector("[data-at]").textContent = clock(cursor);
   document.querySelectorAll("[data-value]").forEach(box => {
     const [title, name] = box.dataset.value.split("|");
-    box.textContent = say((title === "late" ? late[name][1] : page.panels[title][name])[k]);
+    box.textContent = format((title === "late" ? late[name][1] : page.panels[title][name])[k]);
   });
-  const map = inTime.find(one => one.root.parentElement.id === "panel-heat");
+  const map = inTime.find(chart => chart.root.parentElement.id === "panel-heat");
   if (!map) return;
   const line = lineOf(map), cell = Math.min(heat.worst[line].length - 1, Math.floor(cursor / heat.cell));
   const owner = heat.held[line].filter(([since]) => since <= cursor).at(-1);
-  const worst = heat.worst[line][cell], whose = owner ? heat.owners[owner[1]] : "no owner known";
+  const worst = heat.worst[line][cell], whose = owner ? heat.owners[owner[1]] : "owner unknown";
   row("heat-here").textContent = `${clock(cursor)} · partition ${heat.partitions[line]} · ${whose} · `
-    + (worst === null ? "no event" : `worst ${sayMs(worst)}`);
+    + (worst === null ? "no event" : `worst ${formatMs(worst)}`);
 }
 const lineOf = map => {
   const line = Math.floor(map.posToVal(Math.max(0, map.cursor.top), "y"));
@@ -272,72 +272,72 @@ const lineOf = map => {
 };
 
 function move(at) {
-  if (at < view[0] || at > view[1]) look(at - (view[1] - view[0]) / 2, at + (view[1] - view[0]) / 2);
-  inTime.forEach(one => one.setCursor({ left: one.valToPos(at, "x"), top: one.cursor.top > 0 ? one.cursor.top : 1 }));
+  if (at < view[0] || at > view[1]) setView(at - (view[1] - view[0]) / 2, at + (view[1] - view[0]) / 2);
+  inTime.forEach(chart => chart.setCursor({ left: chart.valToPos(at, "x"), top: chart.cursor.top > 0 ? chart.cursor.top : 1 }));
   point(at);
 }
 
-// Say below a figure what happened at the cursor, and each late-event episode with the way to its row in the table.
-function explain(figure, made, only) {
+// List below a figure the changes and late-event episodes at the cursor, with links to their table rows.
+function explain(figure, chart, only) {
   const here = figure.querySelector("[data-here]"), begin = Math.floor(cursor / step) * step;
-  const near = Math.max(step, 6 * (view[1] - view[0]) / made.over.clientWidth);
-  const onMap = only === undefined && made.root.parentElement.id === "panel-heat";
-  const partition = onMap ? heat.partitions[lineOf(made)] : null;
+  const near = Math.max(step, 6 * (view[1] - view[0]) / chart.over.clientWidth);
+  const onMap = only === undefined && chart.root.parentElement.id === "panel-heat";
+  const partition = onMap ? heat.partitions[lineOf(chart)] : null;
   const isHere = ([from, until, where]) => from < begin + step && until >= begin && (partition === null || where === partition);
   const found = only !== undefined ? [only] : [...episodes.keys()].filter(k => isHere(episodes[k]));
   found.sort((one, other) => episodes[other][3] - episodes[one][3]);
   const happened = events.filter(([at]) => Math.abs(at - cursor) <= near).slice(0, 6);
-  const items = [...happened.map(tellEvent), ...found.slice(0, 8).map(tellEpisode)];
-  if (found.length > 8) items.push(item("", `${found.length - 8} more: click on a row of the map, or zoom in.`));
+  const items = [...happened.map(changeItem), ...found.slice(0, 8).map(episodeItem)];
+  if (found.length > 8) items.push(item("", `${found.length - 8} more: click a row of the heat map, or zoom in.`));
   here.replaceChildren(...items);
   here.hidden = !items.length;
   const [from, until] = only === undefined ? [begin, begin] : episodes[only];
   band = [from, Math.max(until, from + step)];
-  inTime.forEach(one => one.redraw(false));
+  inTime.forEach(chart => chart.redraw(false));
 }
-function tellEvent([at, kind, told]) {
-  if (typeof told !== "number") return item(clock(at), told || kind);
-  const made = row(`plan-${told}`);
-  return item(clock(at), made.querySelector(".reason > span").textContent, `#plan-${told}`, `${kind}: plan ${made.dataset.plan}`);
+function changeItem([at, kind, detail]) {
+  if (typeof detail !== "number") return item(clock(at), detail || kind);
+  const plan = row(`plan-${detail}`);
+  return item(clock(at), plan.querySelector(".reason > span").textContent, `#plan-${detail}`, `${kind}: plan ${plan.dataset.plan}`);
 }
-function tellEpisode(k) {
-  const told = row(`episode-${k}`), text = name => told.querySelector(name).textContent.trim();
+function episodeItem(k) {
+  const episode = row(`episode-${k}`), text = name => episode.querySelector(name).textContent.trim();
   return item(text(".when"), text(".words"), `#episode-${k}`, `${text(".cause")}, ${episodes[k][3].toLocaleString("en")} late`);
 }
 function item(when, words, way, name) {
-  const made = document.createElement("li");
-  made.append(Object.assign(document.createElement("strong"), { textContent: when }), " ");
-  if (way) made.append(Object.assign(document.createElement("a"), { href: way, textContent: name }), ": ");
-  made.append(words);
-  return made;
+  const entry = document.createElement("li");
+  entry.append(Object.assign(document.createElement("strong"), { textContent: when }), " ");
+  if (way) entry.append(Object.assign(document.createElement("a"), { href: way, textContent: name }), ": ");
+  entry.append(words);
+  return entry;
 }
-function forget() {
+function clear() {
   band = cursor = null;
   document.querySelectorAll("[data-here]").forEach(here => { here.hidden = true; });
-  inTime.forEach(one => one.redraw(false));
+  inTime.forEach(chart => chart.redraw(false));
 }
 
-// To the next or the one before: of what happened, or of the episodes.
+// Go to the next or previous change or episode.
 function visit(list, direction, show) {
-  const at = cursor ?? (direction > 0 ? -1 : Infinity), seen = [...list.keys()].filter(k => list[k][0] >= 0);
-  const next = direction > 0 ? seen.find(k => list[k][0] > at) : seen.findLast(k => list[k][0] < at);
+  const at = cursor ?? (direction > 0 ? -1 : Infinity), inRun = [...list.keys()].filter(k => list[k][0] >= 0);
+  const next = direction > 0 ? inRun.find(k => list[k][0] > at) : inRun.findLast(k => list[k][0] < at);
   if (next === undefined) return;
   move(list[next][0]);
   explain(time, inTime[0], show ? next : undefined);
 }
 const middle = () => cursor ?? (view[0] + view[1]) / 2, wide = () => view[1] - view[0];
-const zoom = factor => look(middle() - (middle() - view[0]) * factor, middle() + (view[1] - middle()) * factor);
+const zoom = factor => setView(middle() - (middle() - view[0]) * factor, middle() + (view[1] - middle()) * factor);
 const actions = {
-  in: () => zoom(.5), out: () => zoom(2), reset: () => look(0, seconds),
-  left: () => look(...view.map(at => at - wide() / 2)), right: () => look(...view.map(at => at + wide() / 2)),
+  in: () => zoom(.5), out: () => zoom(2), reset: () => setView(0, seconds),
+  left: () => setView(...view.map(at => at - wide() / 2)), right: () => setView(...view.map(at => at + wide() / 2)),
   before: () => visit(events, -1), next: () => visit(events, 1),
   sooner: () => visit(episodes, -1, true), later: () => visit(episodes, 1, true),
   back: () => move(middle() - Math.max(step, wide() / 120)), on: () => move(middle() + Math.max(step, wide() / 120)),
-  tell: () => { if (cursor !== null) explain(time, inTime[0]); }, forget,
+  list: () => { if (cursor !== null) explain(time, inTime[0]); }, clear,
 };
 const KEYS = {
   "+": "in", "-": "out", 0: "reset", PageUp: "left", PageDown: "right", p: "before", n: "next", L: "sooner", l: "later",
-  ArrowLeft: "back", ArrowRight: "on", Enter: "tell", Escape: "forget",
+  ArrowLeft: "back", ArrowRight: "on", Enter: "list", Escape: "clear",
 };
 
 if (seconds >= 2) {
@@ -347,7 +347,7 @@ if (seconds >= 2) {
   });
   if (Object.keys(late).length) lateBars();
   if (heat) heatMap();
-  look(0, seconds);
+  setView(0, seconds);
   time.querySelectorAll("[data-do]").forEach(button => button.addEventListener("click", () => actions[button.dataset.do]()));
   time.querySelector(".panels").addEventListener("keydown", event => {
     if (!KEYS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -356,7 +356,7 @@ if (seconds >= 2) {
   });
   document.querySelectorAll("a[data-at]").forEach(link => link.addEventListener("click", () => {
     const at = +link.dataset.at, episode = link.dataset.episode;
-    look(at - 10, (episode ? episodes[episode][1] : at) + 10);
+    setView(at - 10, (episode ? episodes[episode][1] : at) + 10);
     move(at);
     explain(time, inTime[0], episode ? +episode : undefined);
   }));

@@ -125,18 +125,18 @@ def _badge(result: Result) -> str:
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:
-    made, load, known = result.provenance, f"{result.duration_s:g} s of load", result.world != "unknown"
-    started, memory_mib = datetime.fromtimestamp(made.started_us / 1e6, tz=UTC), made.peak_memory_mib
+    origin, load, known = result.provenance, f"{result.duration_s:g} s of load", result.world != "unknown"
+    started, memory_mib = datetime.fromtimestamp(origin.started_us / 1e6, tz=UTC), origin.peak_memory_mib
     rows = {
         "run": result.run,
-        "started": f"{started:%Y-%m-%d %H:%M:%S} UTC, {load}" if made.started_us else f"simulated, {load}",
+        "started": f"{started:%Y-%m-%d %H:%M:%S} UTC, {load}" if origin.started_us else f"simulated, {load}",
         "scenario, policy": f"{result.scenario}, {result.policy}, seed {result.seed}" if known else result.scenario,
         "topology": f"{result.topology}, {result.payment_partitions} payment partitions" if known else "",
-        "commit": made.commit,
-        "machine": made.machine,
+        "commit": origin.commit,
+        "machine": origin.machine,
         "peak memory": "" if memory_mib is None else f"{memory_mib:,.0f} MiB (PSS of all processes)",
-        "cores": "" if made.cores_full_s is None else f"all busy for {made.cores_full_s:.0f} s of the run",
-        "versions": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
+        "cores": "" if origin.cores_full_s is None else f"all busy for {origin.cores_full_s:.0f} s of the run",
+        "versions": ", ".join(f"{name} {version}" for name, version in origin.versions.items()),
     }
     return [(label, text) for label, text in rows.items() if text]
 

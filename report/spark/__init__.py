@@ -1,14 +1,14 @@
-"""Spark: reads topics and files from anywhere, and hands the rows of large runs out to where they are counted."""
+"""Reports by Spark: read topics and remote files, and distribute the rows of large runs over workers."""
 
 import re
 from typing import Final
 
 CLASS_PREFIX: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
-"""How a line of Java begins that names a cause."""
+"""Prefix of a line of a Java stack trace that names a cause."""
 
 
-def cause(failed: Exception) -> str:
-    """Return the innermost cause that Spark names, in one line, without the names of its classes."""
+def innermost_cause(failed: Exception) -> str:
+    """Return the innermost cause of a Spark error in one line, without class names."""
     lines = [line.strip() for line in str(failed).splitlines() if line.strip()] or [type(failed).__name__]
-    said = [lines[0], *(line for line in lines if line.startswith("Caused by:"))][-1]
-    return CLASS_PREFIX.sub("", said).partition(" SQLSTATE")[0].rstrip(".")[:300]
+    innermost = [lines[0], *(line for line in lines if line.startswith("Caused by:"))][-1]
+    return CLASS_PREFIX.sub("", innermost).partition(" SQLSTATE")[0].rstrip(".")[:300]

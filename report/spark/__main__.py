@@ -1,4 +1,4 @@
-"""`python -m report.spark RUN_DIR`: report on a run by Spark; write its Parquet files, result.json and report.html."""
+"""`python -m report.spark RUN_DIR`: report with Spark; write Parquet files, result.json and report.html."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from report.spark.session import end_jvm
 
 
 def main() -> int:
-    """Return 0 at the end, 1 when there can be no report, 2 for wrong arguments."""
+    """Return 0 after success, 1 if the report cannot be made, 2 for invalid arguments."""
     arguments = _parser().parse_args()
     cluster = Cluster(master=arguments.master, jars=arguments.jars)
     try:
@@ -24,15 +24,15 @@ def main() -> int:
             end_jvm()
         page.write(result, arguments.folder / page.PAGE_FILE)
     except ReportError as wrong:
-        said, status = [str(wrong)], 1
+        messages, status = [str(wrong)], 1
     except InvalidSettingsError as wrong:
-        said, status = list(wrong.problems), 2
+        messages, status = list(wrong.problems), 2
     except OSError as refused:
-        said, status = [f"{refused.filename or arguments.folder}: cannot be written ({refused.strerror})"], 1
+        messages, status = [f"{refused.filename or arguments.folder}: cannot be written ({refused.strerror})"], 1
     else:
         sys.stdout.write(result.verdict + "\n")
         return 0
-    sys.stderr.writelines(f"report: {one}\n" for one in said)
+    sys.stderr.writelines(f"report: {message}\n" for message in messages)
     return status
 
 
@@ -40,21 +40,31 @@ def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
     folder, files = arguments.folder, Files(arguments.events, arguments.journal) if arguments.events else None
     if files is None or (folder / RUN_FILE).exists():
         return report_run(folder, cluster, files=files)
-    promise = {"latency_target_s": arguments.latency_target_s, "percentile": arguments.percentile}
-    return report_files(folder, files, cluster, **promise, command=arguments.command)
+    slo = {"latency_target_s": arguments.latency_target_s, "percentile": arguments.percentile}
+    return report_files(folder, files, cluster, **slo, command=arguments.command)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m report.spark", description=__doc__)
     add = parser.add_argument
-    add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or where the result goes")
+    add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or folder for the result")
     add("--master", default="local[2]", help="Spark master (default: %(default)s)")
     add("--jars", type=Path, action="append", default=[], help="folder of Spark's Kafka connector")
-    add("--events", metavar="URI", help="Parquet with the events of the run, or without run.json of a stranger")
-    add("--journal", metavar="URI", help="with --events (default: journal.parquet beside them, if it is there)")
-    add("--command", default="", help="with --events and no run.json: what the report says it was made by")
-    add("--latency-target-s", type=float, default=0.5, help="without run.json (default: %(default)s)")
-    add("--percentile", type=float, default=0.999, help="without run.json: share promised (default: %(default)s)")
+    add("--events", metavar="URI", help="Parquet file or folder with events; without run.json: external events")
+    add("--journal", metavar="URI", help="journal of --events (default: journal.parquet next to them, if it exists)")
+    add("--command", default="", help="without run.json: command that the report names as its origin")
+    add(
+        "--latency-target-s",
+        type=float,
+        default=0.5,
+        help="without run.json: target, s (default: %(default)s)",
+    )
+    add(
+        "--percentile",
+        type=float,
+        default=0.999,
+        help="without run.json: share in time (default: %(default)s)",
+    )
     return parser
 
 

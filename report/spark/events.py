@@ -1,4 +1,4 @@
-"""Kafka's records → one row per event: its timeline at the first completion, and how often each topic carried it."""
+"""Turn Kafka records into one row per event: its timeline at the first completion, and its records on each topic."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,7 @@ CONTENT_FIELDS: Final = (
     "customer", "merchant", "country", "currency", "amount_minor", "card_token", "payment_id", "decline_reason",
     "risk_score", "shipment_id", "parcel", "carrier", "promised_on", "notification_id", "text",
 )  # fmt: skip
-"""Fields that, with `accepted`, tell whether two records of one event say the same. The timeline may differ."""
+"""Fields that, with `accepted`, must agree in all records of an event on a topic. The timeline may differ."""
 
 VALUE: Final = (
     f"v int, order_id string, accepted boolean, {', '.join(f'{name} string' for name in CONTENT_FIELDS)}, "
@@ -30,16 +30,16 @@ JOURNAL: Final = (
 )
 
 FIRST_COMPLETION = ("done_us", "received_us", "partition", "offset", "replica", "epoch")
-"""What is told by the completion that counts."""
+"""Columns that are read from the first completion."""
 
 
 def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
-    """Return one row per record: which event, on which topic, what it says, and its timeline.
+    """Return one row per record: event, topic, hash of the content, and timeline.
 
     kafka: rows of the Kafka source. topics: name on the broker → topic; other records are left out.
-    `requested_at` is the place of a record on Payment's topic. `unknown_version` is a schema version that is not ours;
-    `unreadable` a record that names none, because it is not JSON or not of these schemas.
-    `event_id` is the order id, else the key, else the place: what cannot be parsed is still an event to account for.
+    `requested_at`: partition and offset on Payment's topic. `unknown_version`: an unsupported schema version.
+    `unreadable`: whether the record has no version, because it is not JSON or not of these schemas.
+    `event_id`: the order id, else the key, else the location, so that unreadable records still count as events.
     """
     names = f.create_map(*[f.lit(text) for name, topic in topics.items() for text in (name, topic.value)])
     value = f.from_json(f.col("value").cast("string"), VALUE)
@@ -53,7 +53,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
         _header(INTENDED_AT_HEADER).alias("header_intended_us"),
         _header(PLACED_AT_HEADER).alias("header_placed_us"),
     ).where(f.col("topic").isNotNull())
-    said = [f.col(f"value.{name}") for name in CONTENT_FIELDS]
+    content = [f.col(f"value.{name}") for name in CONTENT_FIELDS]
     return read.select(
         "topic",
         "location",
@@ -64,7 +64,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
         *[f.col(f"value.timeline.{name}").alias(name) for name in TIME_COLUMNS[2:]],
         *[f.col(f"value.timeline.{name}").alias(name) for name in ("partition", "offset", "replica", "epoch")],
         f.col("value.accepted").alias("accepted"),
-        f.xxhash64("value.accepted", *said).alias("says"),
+        f.xxhash64("value.accepted", *content).alias("content"),
         f.when(f.col("value.customer").isNotNull(), f.xxhash64("value.customer")).alias("customer_hash"),
         f.when(f.col("value.v") != SCHEMA_VERSION, f.col("value.v")).alias("unknown_version"),
         f.col("value.v").isNull().alias("unreadable"),
@@ -72,14 +72,14 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
 
 
 def refused_records(letters: DataFrame) -> DataFrame:
-    """Return location, dead_letters: the records that dead letters speak of, and how many letters each has."""
+    """Return location, dead_letters: each record that was refused, and its number of dead letters."""
     letter = letters.select(f.from_json(f.col("value").cast("string"), LETTER).alias("letter"))
     places = letter.select(location("letter.topic", "letter.partition", "letter.offset").alias("location"))
     return places.groupBy("location").agg(f.count("*").alias("dead_letters"))
 
 
 def journal_entries(kafka: DataFrame) -> DataFrame:
-    """Return the journal in its order: `position`, the columns people query, and each whole `entry` as JSON."""
+    """Return the journal by `position`: columns for queries, and each complete `entry` as JSON."""
     entry = f.col("value").cast("string")
     return kafka.select(
         f.col("offset").alias("position"), f.from_json(entry, JOURNAL).alias("read"), entry.alias("entry")
@@ -97,15 +97,15 @@ def _header(name: str) -> Column:
 
 
 def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
-    """Return the table that events.parquet holds.
+    """Return the rows of events.parquet.
 
-    records: of `typed_records`. refused: of `refused_records`, None where no dead letter was written.
-    The first completion counts: of several records the one with the smallest `done_us` tells who served the event.
-    What was never done lies where it was requested.
+    records: from `typed_records`. refused: from `refused_records`; None: no dead letters.
+    The first completion counts: the record with the smallest `done_us` names the replica that served the event.
+    An event that was never completed has the partition and offset of its request.
     """
     unmarked = records.withColumn("dead_letters", f.lit(0).cast("long"))
     marked = unmarked if refused is None else records.join(f.broadcast(refused), "location", "left")
-    marked = marked.repartition("event_id")  # before the sort that `min` of a struct needs: one sort instead of two
+    marked = marked.repartition("event_id")  # before the sort for `min` of a struct, so that Spark sorts once
     completion = f.when(f.col("done_us").isNotNull(), f.struct(*FIRST_COMPLETION))
     grouped = marked.groupBy("event_id").agg(
         *[f.min(name).alias(name) for name in ("intended_us", "placed_us", "accepted_us", "shipped_us", "notified_us")],
@@ -124,14 +124,14 @@ def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
         *[f.coalesce(f"first.{name}", f"requested_at.{name}").alias(name) for name in ("partition", "offset")],
         *[f.col(f"first.{name}").alias(name) for name in ("replica", "epoch")],
         *("customer_hash", "unknown_version", "accepted", "dead_letters"),
-        *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")],
+        *[f"{prefix}_{suffix}" for prefix in COLUMN_OF.values() for suffix in ("records", "differ")],
     )
 
 
 def _on(topic: Topic, prefix: str) -> list[Column]:
     here = f.col("topic") == topic.value
-    says = f.when(here, f.col("says"))
+    content = f.when(here, f.col("content"))
     return [
         f.count(f.when(here, True)).alias(f"{prefix}_records"),
-        f.coalesce(f.min(says) != f.max(says), f.lit(False)).alias(f"{prefix}_differ"),
+        f.coalesce(f.min(content) != f.max(content), f.lit(False)).alias(f"{prefix}_differ"),
     ]

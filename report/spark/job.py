@@ -1,4 +1,4 @@
-"""One report that may need Spark: find the events and the journal, measure and explain them, write result.json."""
+"""Make a report that may need Spark: find events and journal, compute the figures, and write result.json."""
 
 import shutil
 from collections.abc import Sequence
@@ -17,21 +17,21 @@ from report import ReportError, stored
 from report.figures import measure, needs_spark, report_stored, save
 from report.result import Result
 from report.run_info import EVENTS, RunInfo, load_run, run_of_files, with_time_range
-from report.spark import cause
+from report.spark import innermost_cause
 from report.spark.rows import SparkRows
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
 from report.spark.topics import RunTopics, gather, kafka_options, topics_of, topics_on
 from report.table import Rows
 
 MAX_SHORT_JOB_EVENTS: Final = 300_000
-"""Up to here a run is a short job for Spark."""
+"""Most events of a run that Spark treats as a short job."""
 SCRATCH_FOLDER: Final = "rows.tmp"
-"""Folder of what a report writes for itself, in that of the run."""
+"""Folder of temporary files of a report, in the run folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the job runs: a Spark master, and the folders of jars that it needs: its Kafka connector."""
+    """Where the job runs: a Spark master, and the folders with the jars of the Kafka connector."""
 
     master: str
     jars: Sequence[Path]
@@ -39,7 +39,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Paths or URIs of a run's events and of its journal (None: `journal.parquet` beside the events, if it exists)."""
+    """Paths or URIs of events and journal (None: `journal.parquet` next to the events, if it exists)."""
 
     events: str
     journal: str | None = None
@@ -48,8 +48,8 @@ class Files:
 def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) -> Result:
     """Report on the run in `folder` and write result.json there.
 
-    Its events are those of `files`, else of its Parquet files where they are there; else the run's topics are read and
-    the files made. Raises ReportError, and InvalidSettingsError for a bad client properties file.
+    Its events are those of `files`, else of its Parquet files. If it has none, its topics are read into such files.
+    Raises ReportError, and InvalidSettingsError for an invalid client properties file.
     """
     run = load_run(folder)
     if files:
@@ -58,23 +58,23 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None) ->
         return report_stored(folder)
     if stored.is_complete(folder / EVENTS):
         return _report(folder, run, cluster)
-    where = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
-    connection = Connection(**where, namespace=run.run)
+    address = {"bootstrap_servers": run.bootstrap_servers, "client_properties": run.client_properties}
+    connection = Connection(**address, namespace=run.run)
     try:
         present = topics_on(connection)
     except ReportError as away:
         events = folder / EVENTS
-        torn = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
-        raise ReportError(f"{away}{torn}") from away
+        incomplete = f"; {events} is incomplete: it holds no {stored.SUCCESS_FILE}" if events.exists() else ""
+        raise ReportError(f"{away}{incomplete}") from away
     return _report_topics(folder, run, cluster, connection, topics_of(run, present))
 
 
 def report_files(
     folder: Path, files: Files, cluster: Cluster, *, latency_target_s: float, percentile: float, command: str = ""
 ) -> Result:
-    """Report on events of which nothing else is known; write result.json into `folder`.
+    """Report on events without run.json; write result.json into `folder`. Raises ReportError.
 
-    command: what makes this report. Raises ReportError.
+    command: origin of the report, for its provenance.
     """
     name = files.events.rstrip("/").rpartition("/")[2] or files.events
     run = run_of_files(name, f"events {files.events}", latency_target_s, percentile, command)
@@ -94,7 +94,7 @@ def _report_files(folder: Path, run: RunInfo, cluster: Cluster, files: Files) ->
 
 
 def _report_topics(folder: Path, run: RunInfo, cluster: Cluster, connection: Connection, topics: RunTopics) -> Result:
-    options = kafka_options(connection)  # before Spark starts: it may be refused
+    options = kafka_options(connection)  # before Spark starts, because it may raise
     spark = _session(folder, run, cluster)
     try:
         gather(spark, options, topics, folder)
@@ -115,9 +115,9 @@ def _report(
 ) -> Result:
     """Measure the events at `place` (None: the run's own) and write result.json.
 
-    source: name of the events in errors. known: of `stored.OPTIONAL_COLUMNS`. entries: None: the run's own journal.
+    source: name of the events in errors. known: optional columns that have values. entries: None: the own journal.
     """
-    events, asked_us = place or folder / EVENTS, now_us()
+    events, report_us = place or folder / EVENTS, now_us()
     try:
         if needs_spark(events, cluster.master):
             spark = _session(folder, run, cluster)
@@ -126,9 +126,9 @@ def _report(
         else:
             rows = stored.load_events(events, known)
         if run.started_us is None:
-            run = with_time_range(run, rows, now_us=asked_us)
+            run = with_time_range(run, rows, now_us=report_us)
         entries = stored.load_journal(folder) if entries is None else entries
-        result = measure(run, rows, entries, now_us=asked_us)
+        result = measure(run, rows, entries, now_us=report_us)
     except (PySparkException, Py4JError) as failed:
         raise _not_read(folder, failed) from failed
     except ReportError as refused:
@@ -148,4 +148,4 @@ def _session(folder: Path, run: RunInfo, cluster: Cluster) -> SparkSession:
 
 
 def _not_read(folder: Path, failed: Exception) -> ReportError:
-    return ReportError(f"{folder}: Spark could not read the run ({cause(failed)}); {folder / LOG_FILE} says more")
+    return ReportError(f"{folder}: Spark could not read the run ({innermost_cause(failed)}); see {folder / LOG_FILE}")

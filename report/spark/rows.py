@@ -1,7 +1,7 @@
-"""The event rows of a large run, piece by piece in Spark's workers: the same functions as in memory count them there.
+"""The event rows of a large run, piece by piece in Spark workers, which call the same functions as in memory.
 
-A worker reads its piece from Parquet by pyarrow. Where equal values must lie together, Spark puts the rows together
-first, in files beside the run's.
+A worker reads its piece from Parquet with pyarrow. If equal values must be in one piece, Spark first repartitions the
+rows into temporary files.
 """
 
 from collections.abc import Callable
@@ -19,28 +19,28 @@ MINUTE_US: Final = 60_000_000
 COMMON_COLUMNS: Final = (
     "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica", "epoch",
 )  # fmt: skip
-"""Columns that are needed wherever rows are put together."""
+"""Columns of repartitioned rows."""
 
 
 class SparkRows:
-    """Event rows in the Parquet at `place`, in a run's columns. `scratch` takes rows that are put together."""
+    """Event rows in the Parquet at `place`. scratch: folder for repartitioned rows."""
 
     def __init__(self, spark: SparkSession, place: Path, scratch: Path, known: frozenset[str]) -> None:
         self.known = known & {*check_events(place)}
         self._spark, self._scratch, self._places = spark, scratch, {"": place}
 
     def pieces(self, make: Callable[[Table], T], by: str = "") -> list[T]:
-        """Return what `make` finds in each piece of the rows; equal values of `by` lie in one."""
+        """Return `make(piece)` of each piece; equal values of `by` are in one piece."""
         if by not in self._places:
-            self._places[by] = self._together(by)
+            self._places[by] = self._repartition(by)
         found = row_groups(self._places[by])
-        if by:  # a file holds all rows of its values
+        if by:  # each file has all rows of its values
             found = [(part, -1, 1) for part in dict.fromkeys(part for part, _, rows in found if rows)]
         units = [(part, group) for part, group, rows in found if rows]
         context = self._spark.sparkContext
         return list(context.parallelize(units, max(1, len(units))).map(partial(_piece, make)).collect())
 
-    def _together(self, by: str) -> Path:
+    def _repartition(self, by: str) -> Path:
         place, also = self._scratch / by, [CUSTOMER_COLUMN] if by == CUSTOMER_COLUMN else []
         rows = self._spark.read.parquet(local(self._places[""]))
         rows = rows.where(f.col(CUSTOMER_COLUMN).isNotNull()) if also else rows
@@ -50,7 +50,7 @@ class SparkRows:
 
 
 def local(place: Path) -> str:
-    """Return the path by which Hadoop finds a file of this machine, whatever its own file system is."""
+    """Return the URI of a local file for Hadoop, whose default file system may be another one."""
     return f"file://{place.resolve()}"
 
 

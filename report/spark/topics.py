@@ -1,4 +1,4 @@
-"""A run's topics, read once by Spark into events.parquet and journal.parquet; the connection in Java's names."""
+"""Read the topics of a run with Spark into events.parquet and journal.parquet; map the connection to Java options."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ LOGIN_PACKAGE: Final = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True, slots=True)
 class RunTopics:
-    """Names on the broker of what a report reads; None for what is not there."""
+    """Names of the topics of a run on the broker; None: the topic does not exist."""
 
     events: Mapping[str, Topic]
     dead_letters: str | None = None
@@ -34,36 +34,36 @@ class RunTopics:
 
 
 def topics_on(connection: Connection) -> frozenset[str]:
-    """Return the names of the broker's topics. Raises ReportError when it does not answer in time."""
-    quiet = {"log_level": 0, "error_cb": lambda _: None}  # the exception says it already
+    """Return the names of the topics on the broker. Raises ReportError if it does not answer in time."""
+    quiet = {"log_level": 0, "error_cb": lambda _: None}  # the exception has the message
     try:
         listed = AdminClient({**connection.librdkafka(), **quiet}).list_topics(timeout=ANSWER_TIMEOUT_S)
     except KafkaException as away:
-        why, way = away.args[0].str(), "start it, or report from a run folder that holds events.parquet"
-        raise ReportError(f"Kafka at {connection.bootstrap_servers} does not answer ({why}): {way}") from away
+        reason, remedy = away.args[0].str(), "start it, or use a run folder with events.parquet"
+        raise ReportError(f"Kafka at {connection.bootstrap_servers} does not answer ({reason}): {remedy}") from away
     return frozenset(listed.topics)
 
 
 def read_topics(spark: SparkSession, options: Mapping[str, str], topics: Sequence[str]) -> DataFrame:
-    """Return every committed record of `topics`, headers included. options: of `kafka_options`."""
+    """Return all committed records of `topics` with headers. options: from `kafka_options`."""
     timeout_ms = str(int(ANSWER_TIMEOUT_S * 1000))
-    told = {
+    settings = {
         **options,
         "kafka.isolation.level": "read_committed",
         "kafka.request.timeout.ms": timeout_ms,
         "kafka.default.api.timeout.ms": timeout_ms,
         "subscribe": ",".join(topics),
         "includeHeaders": "true",
-        "kafkaConsumer.pollTimeoutMs": str(POLL_TIMEOUT_MS),  # two minutes by default, for a broker that went away
+        "kafkaConsumer.pollTimeoutMs": str(POLL_TIMEOUT_MS),  # default: two minutes after a broker is lost
     }
-    return spark.read.format("kafka").options(**told).load()
+    return spark.read.format("kafka").options(**settings).load()
 
 
 def kafka_options(connection: Connection) -> dict[str, str]:
-    """Return the `kafka.*` options for `connection`, a client properties file in librdkafka's names included.
+    """Return the `kafka.*` options for `connection`, including those of its client properties file.
 
-    Certificates are PEM files and their content travels in the options, so that a cluster's executors need no file.
-    Raises InvalidSettingsError for a bad properties file, ReportError for what Java cannot do with it.
+    The options contain the PEM certificates, so that the executors of a cluster need no files. Raises
+    InvalidSettingsError for an invalid properties file, ReportError for settings that Java does not support.
     """
     security = connection.security()
     options = {"bootstrap.servers": connection.bootstrap_servers, "security.protocol": security.security_protocol}
@@ -95,8 +95,8 @@ def _pem(path: str) -> str:
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as wrong:
-        way = "name a PEM file in the client properties"
-        raise ReportError(f"{path}: cannot be read as PEM ({wrong}); {way}") from wrong
+        remedy = "set a PEM file in the client properties"
+        raise ReportError(f"{path}: cannot be read as PEM ({wrong}); {remedy}") from wrong
 
 
 def _pkcs8(path: str) -> str:
@@ -107,34 +107,33 @@ def _pkcs8(path: str) -> str:
 
 
 def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
-    """Return the topics of `run` among those `present`. Raises ReportError when the input topic is not."""
+    """Return the topics of `run` among those `present`. Raises ReportError if the input topic is missing."""
     wanted = list(COLUMN_OF) if run.topology == "pipeline" else [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
     names = {qualified(run.run, topic): topic for topic in wanted}
     first = next(iter(names))
     if first not in present:
-        raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; was this run's broker another one?")
+        raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; check that the run used this broker")
     also = (qualified(run.run, topic) for topic in (Topic.DEAD_LETTERS, Topic.JOURNAL))
     letters, journal = (name if name in present else None for name in also)
     return RunTopics({name: topic for name, topic in names.items() if name in present}, letters, journal)
 
 
 def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, folder: Path) -> None:
-    """Read `topics` once and write events.parquet and journal.parquet. Each appears whole or not at all.
+    """Read `topics` once and write events.parquet and journal.parquet atomically.
 
-    Raises ReportError when no event was produced, records have a schema version that is not ours, or the files cannot
-    be written.
+    Raises ReportError if no event was produced, a schema version is not supported, or the files cannot be written.
     """
     records = typed_records(read_topics(spark, options, list(topics.events)), topics.events)
     letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
     frames = {folder / EVENTS: event_rows(records, refused_records(letters) if letters is not None else None)}
-    if topics.journal:  # it gets its name first: nobody shall take events without their journal for all there is
+    if topics.journal:  # renamed first, so that events never exist without their journal
         frames = {folder / JOURNAL: journal_entries(read_topics(spark, options, [topics.journal])), **frames}
     temporaries = {place: place.with_name(place.name + ".tmp") for place in frames}
     try:
         for place, frame in frames.items():
             shutil.rmtree(temporaries[place], ignore_errors=True)
             frame.write.parquet(local(temporaries[place]))
-        _refuse(spark.read.parquet(local(temporaries[folder / EVENTS])), ", ".join(topics.events))
+        _check_events(spark.read.parquet(local(temporaries[folder / EVENTS])), ", ".join(topics.events))
         for place, temporary in temporaries.items():
             shutil.rmtree(place, ignore_errors=True)
             temporary.rename(place)
@@ -145,9 +144,9 @@ def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, f
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _refuse(written: DataFrame, names: str) -> None:
+def _check_events(written: DataFrame, names: str) -> None:
     events, versions = written.agg(f.count("*"), f.collect_set("unknown_version")).collect()[0]
     if not events:
-        raise ReportError(f"{names}: empty; nothing was produced, so there is nothing to report on")
+        raise ReportError(f"{names}: empty: no event was produced, nothing to report")
     if versions:
         raise ReportError(f"{names}: {version_error(versions)}")

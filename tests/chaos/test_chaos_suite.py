@@ -1,4 +1,4 @@
-"""Schedules of random faults on a running pipeline break no promise; `make chaos SEEDS=…` runs more of them."""
+"""Schedules of random faults on a running pipeline violate no guarantee; `make chaos SEEDS=…` runs more of them."""
 
 import json
 import os

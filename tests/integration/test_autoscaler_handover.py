@@ -1,4 +1,4 @@
-"""The autoscaler and real replicas, when the group changes without a policy having asked for it."""
+"""The autoscaler with real replicas, when the group changes for other reasons than a decision of the policy."""
 
 import signal
 from pathlib import Path
@@ -33,7 +33,7 @@ def assert_others_served(settled: list[PaymentSettled], without: PlanRecord, unt
     assert served == set(range(PARTITIONS)), "no partition waited for the process that was being started"
 
 
-def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
+def test_a_replica_stopped_by_an_operator_hands_over_its_partitions_and_is_replaced(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     with two_replicas(kafka, namespace, tmp_path) as autoscaler:
@@ -85,7 +85,7 @@ def test_the_partitions_of_a_dead_replica_wait_for_its_return(kafka: str, namesp
         assert owners == first.assignment, "nobody else ever served its partitions"
 
 
-def test_an_upgrade_of_the_controller_touches_no_replica(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_an_upgrade_of_the_controller_restarts_no_replica(kafka: str, namespace: str, tmp_path: Path) -> None:
     with two_replicas(kafka, namespace, tmp_path) as autoscaler:
         autoscaler.wait_for_plan(1)
         before = autoscaler.pids()
@@ -120,7 +120,7 @@ def of(load: PaymentLoad, partition: int) -> list[PaymentSettled]:
     return [one for one in load.settled() if one.timeline.partition == partition]
 
 
-def test_a_topic_that_grows_in_mid_run_is_served_whole(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_partitions_added_during_a_run_are_served(kafka: str, namespace: str, tmp_path: Path) -> None:
     with two_replicas(kafka, namespace, tmp_path) as autoscaler:
         first = autoscaler.wait_for_plan(1)[0]
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:

@@ -34,7 +34,7 @@ def connection(kafka: str, namespace: str) -> Connection:
 
 
 class TestPlanLog:
-    def test_a_new_controller_reads_the_plan_in_force_and_goes_on_above_it(self, connection: Connection) -> None:
+    def test_a_new_controller_continues_after_the_plan_in_force(self, connection: Connection) -> None:
         first = PlanLog(connection, connection.namespace)
         assert first.newest is None
         for count in (1, 2):
@@ -56,7 +56,7 @@ class TestPlanLog:
         assert records[0].key() == connection.namespace.encode()
 
     @pytest.mark.parametrize("size", [6_000_000, 1_000_000], ids=["beyond the client's limit", "beyond the brokers'"])
-    def test_a_plan_that_is_too_large_is_not_in_force_and_the_next_one_is(
+    def test_a_plan_above_the_size_limit_is_not_in_force_but_the_next_one_is(
         self, connection: Connection, size: int
     ) -> None:
         log = PlanLog(connection, connection.namespace, write_deadline_s=10)
@@ -92,7 +92,7 @@ class TestPlanLog:
         assert self.stored(connection)[-1] == log.newest
 
     @pytest.mark.parametrize("away_s", [2.0, TRANSACTION_TIMEOUT_S + 2])
-    def test_after_a_broker_that_froze_in_mid_write_plans_are_written_or_the_controller_ends(
+    def test_after_a_broker_froze_during_a_write_plans_are_written_or_the_controller_exits(
         self, private_broker: Broker, namespace: str, away_s: float
     ) -> None:
         create_topics(private_broker.address(), namespace, PARTITIONS)
@@ -126,7 +126,7 @@ class TestPlanLog:
         records = read_all(connection.bootstrap_servers, connection.namespace, Topic.PLANS)
         return [msgspec.json.decode(record.value(), type=PlanRecord) for record in records]
 
-    def test_what_is_no_plan_is_passed_over(self, connection: Connection) -> None:
+    def test_records_that_are_not_plans_are_skipped(self, connection: Connection) -> None:
         PlanLog(connection, connection.namespace).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PLANS, b"{", b"}")
@@ -136,7 +136,7 @@ class TestPlanLog:
 
 
 class TestJournal:
-    def test_a_tick_of_many_partitions_is_read_as_it_was_written(self, connection: Connection) -> None:
+    def test_a_tick_with_many_partitions_is_read_back_unchanged(self, connection: Connection) -> None:
         said: list[str] = []
         topic = JournalTopic(connection, Metrics(), said.append)
         taken = [
@@ -169,7 +169,7 @@ def report(replica: str, at_us: int, epoch: int = 0) -> bytes:
 
 
 class TestProgress:
-    def test_the_newest_report_of_each_replica_is_known_from_the_start(self, connection: Connection) -> None:
+    def test_the_newest_report_of_each_replica_is_read_at_the_start(self, connection: Connection) -> None:
         now_us = int(time.time() * 1e6)
         reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense", FOREIGN]
         reports += [report("payment-0", now_us)]
@@ -189,5 +189,5 @@ class TestProgress:
             reader.close()
 
     @pytest.mark.timeout(60)  # a fifth of the deadline, which only a topic that is never read to its end would use
-    def test_an_empty_topic_is_read_at_once(self, connection: Connection) -> None:
+    def test_an_empty_topic_is_read_without_waiting(self, connection: Connection) -> None:
         ProgressReader(connection, deadline_s=300.0).close()

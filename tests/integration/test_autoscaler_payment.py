@@ -25,7 +25,9 @@ AT_LEAST = 0.7
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("policy", ["linear", "tail-aware"])
-def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: Path, policy: str) -> None:
+def test_the_group_scales_up_under_load_and_down_after_it(
+    kafka: str, namespace: str, tmp_path: Path, policy: str
+) -> None:
     create_topics(kafka, namespace, 4)
     at_once = {"TAILPACK_POLICY_OPTIONS": '{"keep_s": 0}'} if policy == "tail-aware" else {}
     with Autoscaler(
@@ -54,9 +56,7 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
 
 
 @pytest.mark.timeout(600)
-def test_a_replica_that_becomes_slow_is_known_for_it_and_serves_less(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
+def test_a_replica_that_becomes_slow_gets_fewer_partitions(kafka: str, namespace: str, tmp_path: Path) -> None:
     create_topics(kafka, namespace, 4)
     start_file = tmp_path / "start_at"
     slow = {"SLOW_FACTOR": "2.5", "SLOW_REPLICAS": "1", "SLOW_UNTIL_S": "3600", "START_FILE": str(start_file)}
@@ -87,7 +87,7 @@ def shares(autoscaler: Autoscaler) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_replicas_that_obey_no_plan_are_counted(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_replicas_that_do_not_follow_plans_are_scaled_by_count(kafka: str, namespace: str, tmp_path: Path) -> None:
     create_topics(kafka, namespace, 4)
     more = {"TAILPACK_RUNTIME": "kip848", "TAILPACK_SERVICE_TIME_S": "0.005"}
     module, state = "services.comparators", tmp_path / "state"

@@ -1,4 +1,4 @@
-"""A machine on which the policy's compiler does not work: said everywhere, and the group is scaled all the same."""
+"""The policy's compiler fails on this machine: every output reports it, and a fallback scales the group."""
 
 import urllib.error
 import urllib.request
@@ -13,7 +13,7 @@ from contracts.topics import Topic
 pytestmark = pytest.mark.kafka
 
 
-def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
+def test_a_failing_policy_is_unhealthy_and_a_fallback_scales_the_group(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     create_topics(kafka, namespace, PARTITIONS)

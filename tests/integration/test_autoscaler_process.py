@@ -1,4 +1,4 @@
-"""The autoscaler as a process: its start, its pages, its end, and what a restart finds. Replicas are stubs."""
+"""The autoscaler as a process: start, pages, exit and restart. Replicas are stubs."""
 
 import signal
 import statistics
@@ -25,7 +25,7 @@ def autoscaler(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Autoscale
         yield running
 
 
-def test_first_plan_pages_and_clean_end(autoscaler: Autoscaler) -> None:
+def test_the_first_plan_the_pages_and_a_clean_exit(autoscaler: Autoscaler) -> None:
     (plan,) = autoscaler.plans()
     assert plan.replicas == ("payment-0", "payment-1")
     assert plan.assignment == {0: "payment-0", 1: "payment-1", 2: "payment-0", 3: "payment-1"}
@@ -52,7 +52,7 @@ def test_first_plan_pages_and_clean_end(autoscaler: Autoscaler) -> None:
         assert changes == ["requested", "started", "ready", "left"]
 
 
-def test_after_a_kill_the_replicas_go_on_and_the_next_one_adopts_them(autoscaler: Autoscaler) -> None:
+def test_replicas_outlive_a_killed_controller_and_the_next_one_adopts_them(autoscaler: Autoscaler) -> None:
     before = autoscaler.pids()
     assert set(before) == {"payment-0", "payment-1"}
     autoscaler.signal(signal.SIGKILL)
@@ -71,7 +71,7 @@ def test_after_a_kill_the_replicas_go_on_and_the_next_one_adopts_them(autoscaler
     assert not any(alive(pid) for pid in before.values())
 
 
-def test_those_that_a_controller_left_are_stopped_by_a_command_of_its_own(autoscaler: Autoscaler) -> None:
+def test_replicas_that_a_controller_left_behind_are_stopped_by_stop_replicas(autoscaler: Autoscaler) -> None:
     left = autoscaler.pids()
     refused, said = autoscaler.stop_replicas()
     assert (refused, len(said.splitlines())) == (2, 1)
@@ -85,7 +85,7 @@ def test_those_that_a_controller_left_are_stopped_by_a_command_of_its_own(autosc
     assert autoscaler.stop_replicas() == (0, "autoscaler: stopped no replica\n")
 
 
-def test_without_a_journal_it_controls_on_and_says_so(autoscaler: Autoscaler) -> None:
+def test_without_a_journal_the_controller_continues_and_reports_the_problem(autoscaler: Autoscaler) -> None:
     topic = qualified(autoscaler.namespace, Topic.JOURNAL)
     client = admin(autoscaler.kafka)
     client.delete_topics([topic])[topic].result(60)
@@ -119,7 +119,7 @@ def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> Non
     assert died.at_us <= autoscaler.written()[1].at_us < again.at_us, "survivors are told before another is started"
 
 
-def test_a_plan_that_a_member_reads_and_does_not_take_is_told_and_written_again(
+def test_a_plan_that_a_member_does_not_adopt_is_reported_and_written_again(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     create_topics(kafka, namespace, 4)
@@ -135,7 +135,7 @@ def test_a_plan_that_a_member_reads_and_does_not_take_is_told_and_written_again(
         assert [one.action for one in autoscaler.written()] == ["start", "repeat", "repeat"]
 
 
-def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Path) -> None:
+def test_a_second_controller_makes_the_first_exit(autoscaler: Autoscaler, tmp_path: Path) -> None:
     before = autoscaler.pids()
     with Autoscaler(autoscaler.kafka, autoscaler.namespace, tmp_path / "other") as second:
         wait_for(lambda: second.pids().keys() == before.keys(), "the second one's replicas")
@@ -148,12 +148,12 @@ def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Pa
 
 
 def trouble(autoscaler: Autoscaler, where: str) -> str | None:
-    """What the health page says of that trouble; there may be others on a busy machine."""
-    said: str | None = autoscaler.get("/healthz").get("problems", {}).get(where)
-    return said
+    """Return this problem as the health page reports it; a busy machine may have others."""
+    problem: str | None = autoscaler.get("/healthz").get("problems", {}).get(where)
+    return problem
 
 
-def test_no_broker_is_one_line(tmp_path: Path) -> None:
+def test_without_a_broker_the_controller_prints_one_line(tmp_path: Path) -> None:
     alone = Autoscaler("127.0.0.1:1", "nobody", tmp_path / "state")
     alone.start()
     code, said = alone.ended()

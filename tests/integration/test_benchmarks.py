@@ -1,4 +1,4 @@
-"""Every benchmark, run as a command: the keys of its JSON, and values that can be true. No process is left behind."""
+"""Every benchmark, run as a command: the keys of its JSON, plausible values, and no process left behind."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_handover_accounts_for_every_event_while_partitions_move() -> None:
 
 
 @LONG
-def test_other_runtimes_take_the_steps_that_they_have() -> None:
+def test_other_runtimes_take_the_steps_that_they_support() -> None:
     found = bench("handover", "--quick", "--runtime", "kip848", "--handovers", "4", "--heartbeat", "0.5", status=(0, 1))
     assert {one["kind"] for one in found["kinds"]} <= {"sigterm", "start"}
     assert (found["lost"], found["handovers"] >= 4) == (0, True)
@@ -69,7 +69,7 @@ def test_a_stage_serves_its_backlog(stage: str) -> None:
 
 
 @LONG
-def test_the_load_generator_is_punctual_and_has_a_highest_rate() -> None:
+def test_the_load_generator_reports_punctuality_and_its_highest_rate() -> None:
     found = bench("stage", "load", "--quick", "--instances", "1,2")
     assert 0 < found["within_2ms"] <= 1
     assert 0 <= found["on_time_per_s"] < found["max_rate_per_s"]
@@ -77,20 +77,20 @@ def test_the_load_generator_is_punctual_and_has_a_highest_rate() -> None:
 
 
 @LONG
-def test_a_start_takes_some_time() -> None:
+def test_the_startup_time_of_a_replica_is_measured() -> None:
     found = bench("startup")
     assert found["n"] >= 1
     assert 0 < found["asked_to_ready_p50_s"] <= found["p99_s"]
 
 
 @LONG
-def test_a_small_group_is_scaled_whole() -> None:
+def test_the_controller_is_measured_with_a_small_group() -> None:
     found = bench("scale", "--quick", "--sizes", "4x8")
     assert (found["members"], found["partitions"], found["problem"]) == (4, 8, "")
     assert all(found[name] > 0 for name in found if name.endswith(("_s", "_cores", "_day")))
 
 
-def test_decisions_take_milliseconds() -> None:
+def test_the_time_of_decisions_is_measured() -> None:
     found = bench("decide", "--quick")
     assert (found["partitions"], found["replicas"]) == (100, 20)
     assert all(0 < row["algorithm-2_ms"] < 1000 for row in found["rows"])
@@ -105,7 +105,7 @@ def test_the_simulator_serves_every_event() -> None:
 
 @LONG
 @pytest.mark.spark
-def test_the_report_sees_every_event() -> None:
+def test_the_report_counts_every_event() -> None:
     found = bench("report", "--events", "20000")
     assert found["events"] == 20_000
     assert found["wall_s"] > 0

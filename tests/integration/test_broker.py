@@ -1,4 +1,4 @@
-"""The embedded broker: starts, is found again, keeps its port and its data."""
+"""The embedded broker starts, is found by a second command, and keeps its port and data."""
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
@@ -17,7 +17,7 @@ def test_a_second_start_finds_the_running_broker(private_broker: Broker) -> None
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_events_and_port_survive_a_restart(private_broker: Broker, namespace: str, end: str) -> None:
+def test_events_and_port_remain_after_a_restart(private_broker: Broker, namespace: str, end: str) -> None:
     address = private_broker.address()
     assert address
     create_topics(address, namespace, 1)

@@ -1,6 +1,4 @@
-"""Payment, Shipment and Notification on a real Kafka, one autoscaler for all: each is scaled by what the one before it
-will send.
-"""
+"""Payment, Shipment and Notification on a real Kafka with one autoscaler: forecasts of one group scale the next."""
 
 import json
 import os
@@ -80,7 +78,7 @@ def orders(kafka: str, namespace: str, topic: Topic) -> list[str]:
 
 
 @pytest.mark.timeout(600)
-def test_all_three_groups_grow_with_the_load_of_the_first_and_every_order_is_told_of_once(
+def test_three_groups_grow_with_the_load_of_the_first_and_every_order_is_notified_once(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     create_topics(kafka, namespace, 4)
@@ -120,7 +118,7 @@ def test_all_three_groups_grow_with_the_load_of_the_first_and_every_order_is_tol
                     psutil.Process(entry.pid).kill()
 
 
-def test_what_cannot_be_a_chain_is_refused(tmp_path: Path) -> None:
+def test_groups_that_form_no_chain_are_rejected(tmp_path: Path) -> None:
     first, second, _ = stages("127.0.0.1:1", "run", tmp_path, shipment="linear")
     refused = autoscale([first, second])
     assert "linear" in refused.communicate(timeout=DEADLINE_S)[1]

@@ -1,4 +1,4 @@
-"""The comparators' replicas on a real Kafka: the same story for each runtime."""
+"""The replicas of the comparators on a real Kafka: the same test for each runtime."""
 
 import signal
 from collections import defaultdict
@@ -49,7 +49,7 @@ def first_servings(settled: list[PaymentSettled]) -> dict[int | None, list[int |
     return offsets
 
 
-def test_two_replicas_share_the_work_and_one_takes_over_what_the_other_leaves(group):
+def test_two_replicas_share_the_partitions_and_one_takes_over_those_of_the_other(group):
     produce(group.kafka, group.namespace, Topic.PAYMENTS_REQUESTED, [b"not json"], partition=2)
     group.start("payment-0", "payment-1")
     group.wait_until_shared("payment-0", "payment-1")

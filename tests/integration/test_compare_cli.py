@@ -1,4 +1,4 @@
-"""`tailpack compare`, as somebody at a terminal or a script meets it."""
+"""`tailpack compare` as a user or a script runs it."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 
-def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_finished_runs_and_leaves_no_process(tmp_path: Path) -> None:
     """One process computes long runs; as soon as the first is kept, the terminal's Ctrl-C reaches all of them."""
     words = ("compare", "w1", "--policy", "algorithm-2", "--seeds", "400", "--set", "split=random")
     command = [sys.executable, "-m", "tailpack", *words, "--processes", "2", "--out", str(tmp_path)]
@@ -28,7 +28,7 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: P
     out, err = running.communicate(timeout=30)
     assert running.returncode == 130
     assert out == ""
-    assert "finished runs are kept in" in err
+    assert "finished runs are stored in" in err
     assert err.splitlines()[-1] == "tailpack: stopped"
     assert "Traceback" not in err
     _, alive = psutil.wait_procs(family, timeout=5)

@@ -1,4 +1,4 @@
-"""Every tutorial and how-to guide, followed from top to bottom on a real Kafka."""
+"""Every tutorial and how-to guide is executed from top to bottom on a real Kafka."""
 
 from pathlib import Path
 

@@ -116,7 +116,7 @@ def test_outputs_of_a_failed_attempt_are_not_visible_and_a_dead_letter_is_commit
     assert Counter(shop.seen()) == Counter(expected)
 
 
-def test_the_first_transaction_needs_no_lookup(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_transaction_needs_no_coordinator_lookup(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     send = Client.send
 

@@ -1,4 +1,4 @@
-"""The generator as a process on a real Kafka: every event once, on time, whatever the broker does."""
+"""The generator as a process on a real Kafka: it sends every event once and on time, also during broker faults."""
 
 import os
 import signal
@@ -75,7 +75,7 @@ class Generator:
         return self.process.wait(deadline_s)
 
     def said(self) -> str:
-        """What it printed, once it has ended."""
+        """Standard error of the ended process."""
         return self.process.communicate(timeout=10)[1]
 
     @property
@@ -109,7 +109,7 @@ def test_orders_arrive_once_keyed_and_stamped(kafka: str, namespace: str, tmp_pa
     assert 1 < len({record.partition() for record in records}) <= PIPELINE_PARTITIONS
 
 
-def test_payments_go_to_the_partitions_of_the_schedule_in_order(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_payments_are_sent_in_order_to_scheduled_partitions(kafka: str, namespace: str, tmp_path: Path) -> None:
     create_topics(kafka, namespace, 3)
     with Generator(tmp_path, kafka, namespace, load(Topology.PAYMENT_ONLY, partitions=3)) as generator:
         started_us = generator.start()
@@ -126,7 +126,7 @@ def test_payments_go_to_the_partitions_of_the_schedule_in_order(kafka: str, name
         assert (timeline.intended_us - started_us) % 1_000_000 == 0
 
 
-def test_a_broker_killed_and_started_again_loses_and_doubles_nothing(
+def test_a_restart_of_a_killed_broker_loses_and_duplicates_no_event(
     private_broker: Broker, namespace: str, tmp_path: Path
 ) -> None:
     kafka = private_broker.address()
@@ -148,7 +148,7 @@ def test_a_broker_killed_and_started_again_loses_and_doubles_nothing(
         assert found == [Orders(namespace, 1).order_id(number) for number in range(partition, 290, 3)]
 
 
-def test_the_web_page_shows_the_load_and_ends_with_it(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_the_web_page_shows_the_load_and_closes_after_it(kafka: str, namespace: str, tmp_path: Path) -> None:
     create_topics(kafka, namespace, 5)
     port = str(free_port())
     with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE, duration_s=4), WEB_PORT=port) as generator:
@@ -163,7 +163,7 @@ def test_the_web_page_shows_the_load_and_ends_with_it(kafka: str, namespace: str
     assert generator.result.complete
 
 
-def test_without_a_broker_it_says_so(tmp_path: Path, namespace: str) -> None:
+def test_without_a_broker_the_generator_prints_one_line(tmp_path: Path, namespace: str) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     spec = load(Topology.PIPELINE)
     with Generator(tmp_path, nowhere, namespace, spec, CONNECT_DEADLINE_S="1") as generator:
@@ -173,10 +173,10 @@ def test_without_a_broker_it_says_so(tmp_path: Path, namespace: str) -> None:
     assert len(said.splitlines()) == 1
 
 
-def test_a_broker_that_stands_still_for_two_seconds_is_in_the_percentiles(
+def test_a_broker_stall_of_two_seconds_appears_in_the_percentiles(
     private_broker: Broker, namespace: str, tmp_path: Path
 ) -> None:
-    """No coordinated omission: what is due while nobody answers is sent all the same, and timed from when it was due.
+    """No coordinated omission: events that are due while the broker stalls count from their due time.
 
     A client that waited for each answer would have one slow event of 600, and a p99 of milliseconds.
     """

@@ -1,4 +1,4 @@
-"""Orders that enter by POST /orders: each once, with its intended time, however slow the service answers."""
+"""Orders by POST /orders: each is sent once, with its intended time, even if the service answers slowly."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def load(stack: Stack, url: str, spec: LoadSpec = SPEC, **more: str) -> "subproc
     return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_every_order_comes_once_with_its_intended_time_though_the_service_stands_still(stack: Stack) -> None:
+def test_every_order_arrives_once_with_its_intended_time_although_the_service_stalls(stack: Stack) -> None:
     stack.start("order")
     running = load(stack, f"http://127.0.0.1:{stack.ports['order']}")
     wait_for(lambda: len(stack.requests()) > 5, "the load has begun", deadline_s=60)
@@ -89,7 +89,7 @@ def test_every_order_comes_once_with_its_intended_time_though_the_service_stands
         ),
     ],
 )
-def test_what_cannot_begin_is_one_line(stack: Stack, spec: LoadSpec, said: str) -> None:
+def test_a_load_that_cannot_start_prints_one_line(stack: Stack, spec: LoadSpec, said: str) -> None:
     port = free_port()
     running = load(stack, f"http://127.0.0.1:{port}", spec, CONNECT_DEADLINE_S="2")
     told = running.communicate(timeout=60)[0]
@@ -98,7 +98,7 @@ def test_what_cannot_begin_is_one_line(stack: Stack, spec: LoadSpec, said: str) 
     assert "Traceback" not in told
 
 
-def test_a_service_that_asks_for_a_token_gets_it(stack: Stack) -> None:
+def test_a_service_that_requires_a_token_receives_it(stack: Stack) -> None:
     token = stack.folder / "token"
     token.write_text("a-token-of-twenty-letters")
     stack.of_service["order"] = {"API_TOKEN_FILE": str(token)}

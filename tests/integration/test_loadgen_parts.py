@@ -70,7 +70,7 @@ def check_every_event(kafka: str, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_two_processes_send_every_event_once_or_keep_what_they_sent(
+def test_two_processes_send_every_event_once_and_save_their_counts_if_stopped(
     kafka: str, namespace: str, tmp_path: Path, interrupted: bool
 ) -> None:
     create_topics(kafka, namespace, SPEC.partitions)
@@ -98,7 +98,7 @@ def test_two_processes_send_every_event_once_or_keep_what_they_sent(
         check_every_event(kafka, namespace)
 
 
-def test_locusts_command_line_sends_the_load_headless(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_the_command_line_of_locust_sends_the_load_headless(kafka: str, namespace: str, tmp_path: Path) -> None:
     with locust(tmp_path, kafka, namespace, "--headless", "-u", "1") as process:
         assert process.wait(60) == 0
     assert GeneratorResult.load(tmp_path).complete

@@ -1,4 +1,4 @@
-"""A live demo scraped by a real Prometheus: each declared metric is there, each query of a dashboard has series."""
+"""A real Prometheus scrapes a live demo: each declared metric exists, and each dashboard query has series."""
 
 import json
 import os
@@ -80,7 +80,7 @@ def prometheus(addresses: dict[str, str], folder: Path) -> Iterator[str]:
         process.wait(20)
 
 
-def test_what_is_declared_is_scraped_and_what_dashboards_ask_for_has_series(
+def test_every_declared_metric_is_scraped_and_every_dashboard_query_has_series(
     demo: tuple[Stack, dict[str, str]], tmp_path: Path
 ) -> None:
     if shutil.which("prometheus") is None:

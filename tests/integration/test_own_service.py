@@ -33,8 +33,8 @@ def reader(private_broker: Broker, tmp_path: Path) -> Iterator[Reader]:
     follows.close()
 
 
-def test_from_a_consumer_that_exists_to_one_that_is_scaled(reader: Reader) -> None:
-    # What there is: the topic, events in it, and a group of plain clients.
+def test_the_tutorial_turns_an_existing_consumer_into_a_scaled_one(reader: Reader) -> None:
+    # the starting point: a topic with events, and a group of plain clients
     kafka = reader.kafka
     client = admin(kafka)
     client.create_topics([NewTopic("names", PARTITIONS)])["names"].result(60)

@@ -1,4 +1,4 @@
-"""Order chooses the partitions that a source with the same partitioner chooses. Two Orders are two sources."""
+"""Order chooses the same partitions as a source with the same partitioner. Two Orders are two sources."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -38,7 +38,9 @@ def together(found: list[tuple[PaymentRequested, int]]) -> dict[str, set[int]]:
 
 
 @pytest.mark.parametrize("partitioner", [Partitioner.KG, Partitioner.PORC])
-def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: Path, partitioner: Partitioner) -> None:
+def test_order_and_its_source_choose_alike(
+    kafka: str, namespace: str, tmp_path: Path, partitioner: Partitioner
+) -> None:
     with a_stack(kafka, namespace, tmp_path) as stack:
         stack.settings = {"PARTITIONER": partitioner}
         stack.start("order")

@@ -1,4 +1,4 @@
-"""A Payment group on a real Kafka carries out the plans it reads."""
+"""A Payment group on a real Kafka executes the plans that it reads."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def group(kafka: str, namespace: str, tmp_path: Path) -> Iterator[PaymentGroup]:
         yield made
 
 
-def test_without_any_plan_partitions_are_shared_evenly_and_stay_where_they_are(group):
+def test_without_a_plan_partitions_are_distributed_evenly_and_do_not_move(group):
     group.start("payment-0")
     group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
     group.start("payment-1")
@@ -62,7 +62,7 @@ def test_the_assignment_is_the_one_the_plan_states_and_each_new_plan_moves_parti
         assert each.timeline.replica == owner[each.timeline.partition]
 
 
-def test_kafkas_own_tool_names_the_owner_and_the_lag_of_each_partition(group):
+def test_kafka_consumer_groups_shows_owner_and_lag_of_each_partition(group):
     planned = {partition: ("payment-0", "payment-1")[partition > 0] for partition in range(6)}
     group.plan(["payment-0", "payment-1"], planned)
     group.start("payment-0", "payment-1")
@@ -96,7 +96,7 @@ def test_within_a_partition_events_are_settled_in_order_across_handovers(group):
         assert offsets == sorted(set(offsets))
 
 
-def test_a_replica_is_warm_in_the_group_until_a_plan_names_it_and_drained_when_one_drops_it(group):
+def test_a_replica_is_warm_until_a_plan_includes_it_and_drained_when_a_plan_omits_it(group):
     alone = dict.fromkeys(range(6), "payment-0")
     group.plan(["payment-0"], alone)
     group.start("payment-0")
@@ -136,7 +136,7 @@ HOSTILE = (
 )
 
 
-def test_no_record_ends_a_replica_and_each_that_cannot_be_settled_has_its_letter(group):
+def test_no_record_crashes_a_replica_and_each_invalid_record_becomes_a_dead_letter(group):
     group.start("payment-0")
     group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
     for value in HOSTILE:

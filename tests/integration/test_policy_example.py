@@ -1,4 +1,4 @@
-"""docs/examples/lag-threshold, installed as a user would, then listed and simulated by the command line."""
+"""docs/examples/lag-threshold, installed as a user installs it, then listed and simulated by the command line."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def asked(environ: dict[str, str], *words: str) -> dict[str, object]:
     return json.loads(ended.stdout)
 
 
-def test_it_is_listed_beside_ours_with_its_options(environ: dict[str, str]) -> None:
+def test_the_installed_policy_is_listed_with_its_options(environ: dict[str, str]) -> None:
     listed = asked(environ, "list", "policies")
 
     assert listed["lag-threshold"] == "lag over a threshold; states a count only"
@@ -39,7 +39,7 @@ def test_it_is_listed_beside_ours_with_its_options(environ: dict[str, str]) -> N
     assert asked(environ, "show", "policy", "lag-threshold") == {"lag_per_replica": 50}
 
 
-def test_what_it_is_told_decides_what_happens(environ: dict[str, str]) -> None:
+def test_the_options_of_the_policy_change_its_decisions(environ: dict[str, str]) -> None:
     words = ("simulate", "smoke", "--policy", "lag-threshold", "--set")
     lazy, keen = (asked(environ, *words, f"policy.lag_per_replica={lag}") for lag in (50, 5))
 

@@ -1,4 +1,4 @@
-"""A service that ends in mid-run is started again, with growing pauses; a command that is stopped prints one line."""
+"""A service that ends during a run is restarted with growing delays; a command that is stopped prints one line."""
 
 import fcntl
 import os
@@ -30,7 +30,7 @@ def child(folder: Path, body: str, kind: type[C] = Child) -> C:
     return kind("a child", python_module("a_child"), environ, folder / "a.log")
 
 
-def test_a_child_that_ends_is_started_again_after_a_pause(tmp_path: Path) -> None:
+def test_a_child_that_ends_is_restarted_after_a_delay(tmp_path: Path) -> None:
     one = child(tmp_path, "print('no broker'); raise SystemExit(3)", Supervised)
     one.start()
     wait_for(lambda: one.exit_status is not None, "the first end")
@@ -42,7 +42,7 @@ def test_a_child_that_ends_is_started_again_after_a_pause(tmp_path: Path) -> Non
     assert "in 1 s" in (one.supervise(now + 1) or "")
 
 
-def test_a_child_that_ignores_sigterm_is_ended_by_force(tmp_path: Path) -> None:
+def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     body = "from signal import *\nsignal(SIGTERM, SIG_IGN)\nprint('up', flush=True)\nwhile True: pause()"
     one = child(tmp_path, body)
     one.start()
@@ -77,7 +77,7 @@ def started(folder: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def opened(pipe: Path) -> int:
-    """Return the writing end of a named pipe, 0 as long as nobody reads it."""
+    """Return the writing end of a named pipe, 0 as long as it has no reader."""
     try:
         return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:
@@ -95,7 +95,7 @@ def waits_for_more(pid: int, pipe: int) -> bool:
     ("words", "number"),
     [(("simulate", "w1", "--trace"), signal.SIGINT), (("compare",), signal.SIGINT), (("run",), signal.SIGTERM)],
 )
-def test_a_command_at_work_ends_with_one_line(tmp_path: Path, words: tuple[str, ...], number: signal.Signals) -> None:
+def test_a_stopped_command_prints_one_line(tmp_path: Path, words: tuple[str, ...], number: signal.Signals) -> None:
     """It reads a file that never ends, so it is at work when the signal comes."""
     pipe = tmp_path / "own.toml"
     os.mkfifo(pipe)
@@ -111,7 +111,7 @@ def test_a_command_at_work_ends_with_one_line(tmp_path: Path, words: tuple[str, 
     assert "Traceback" not in err
 
 
-def test_a_command_that_is_still_being_loaded_ends_in_the_same_way(tmp_path: Path) -> None:
+def test_a_command_that_is_stopped_while_loading_prints_one_line(tmp_path: Path) -> None:
     """The signal comes when the first module of the command line is asked for."""
     early = (
         "import signal, sys\n"

@@ -1,4 +1,4 @@
-"""A stranger's topic, recorded: every record once, at its time, in its partition; then played."""
+"""A topic of another application is recorded: every record once, with time and partition; then simulated."""
 
 import json
 from collections import Counter
@@ -28,7 +28,7 @@ def create(kafka: str, topic: str, partitions: int) -> None:
 
 
 def foreign(kafka: str, topic: str, events: int) -> list[tuple[int, int, int]]:
-    """Let somebody else's producer write; return time (ms), partition and key of each, times out of order."""
+    """Write with a plain producer, times out of order; return time (ms), partition and key of each record."""
     create(kafka, topic, PARTITIONS)
     random = np.random.default_rng(3)
     at_ms = (BEGAN_MS + random.integers(0, 30_000, events)).tolist()
@@ -61,7 +61,7 @@ def test_a_foreign_topic_is_recorded_simulated_and_sorted(kafka: str, namespace:
     assert Counter(played) == Counter(row[1] for row in rows)
 
 
-def test_holes_aborted_transactions_and_what_a_group_has_read_are_left_out(
+def test_offset_gaps_aborted_transactions_and_committed_records_are_left_out(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     rows = foreign(kafka, namespace, 500)
@@ -84,7 +84,7 @@ def test_holes_aborted_transactions_and_what_a_group_has_read_are_left_out(
     reader.close()
 
 
-def test_what_is_not_there_is_one_line_and_leaves_nothing(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, namespace: str, tmp_path: Path) -> None:
     create(kafka, namespace, 1)
     timeless = f"{namespace}-timeless"
     create(kafka, timeless, 1)
@@ -105,7 +105,7 @@ def test_what_is_not_there_is_one_line_and_leaves_nothing(kafka: str, namespace:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_growing_topic_is_followed_until_ctrl_c_which_keeps_what_came(
+def test_a_growing_topic_is_recorded_until_ctrl_c_which_saves_the_trace(
     kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foreign(kafka, namespace, 200)

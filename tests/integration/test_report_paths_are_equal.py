@@ -1,4 +1,4 @@
-"""A report computed in this process and one computed in Spark workers are equal to the last digit."""
+"""A report computed in this process and one computed by Spark's workers are equal to the last digit."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,15 +50,15 @@ def live(kafka: str, namespace: str, folder: Path) -> None:
 
 
 def simulated(folder: Path) -> None:
-    """Two minutes of w1 with a steep ramp and an unannounced death of a replica."""
-    told = {"policy": "algorithm-2", "duration_s": 120, "split": "random", "startup_s": 8, "failures_s": (60.0,)}
-    scenario = load_scenario("w1", {**told, "failures_known": False})
+    """Simulate two minutes of w1 with steep growth, in which a replica dies unannounced."""
+    changes = {"policy": "algorithm-2", "duration_s": 120, "split": "random", "startup_s": 8, "failures_s": (60.0,)}
+    scenario = load_scenario("w1", {**changes, "failures_known": False})
     run, _ = run_scenario(scenario)
     write_run(folder, run, describe_simulated(scenario, build_events(scenario), run.drained_us, folder))
 
 
 @pytest.mark.parametrize("kind", ["live", "simulated"])
-def test_spark_and_in_memory_reports_are_equal(
+def test_the_report_without_spark_equals_the_report_with_spark(
     kind: str, kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster("local[2]", [ensure("spark")])

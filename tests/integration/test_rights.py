@@ -1,6 +1,6 @@
-"""Each service under a principal of its own, with just the rights that `tailpack topics create` prints.
+"""Each service has its own principal, with only the rights that `tailpack topics create` prints.
 
-With them an order comes through; without one of them nobody writes what is another's.
+These rights are sufficient for an order, and no service can write the topics of another.
 """
 
 import json
@@ -70,9 +70,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield Shop(kafka, logins)
 
 
-def test_an_order_is_done_where_each_service_has_its_printed_rights_alone_and_no_secret_is_told(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_an_order_completes_with_only_the_printed_rights_and_no_secret_is_logged(shop: Shop, tmp_path: Path) -> None:
     files = {"API_TOKEN_FILE": TOKEN, "CARD_TOKEN_KEY_FILE": CARD_KEY}
     for name, held in files.items():
         (tmp_path / name).write_text(held + "\n", encoding="utf-8")
@@ -126,7 +124,7 @@ def test_an_order_is_done_where_each_service_has_its_printed_rights_alone_and_no
 
 
 @pytest.mark.parametrize(("role", "topic"), [(role, topic) for role, topics in NOT_THEIRS.items() for topic in topics])
-def test_nobody_writes_what_is_another_s(shop: Shop, role: str, topic: Topic) -> None:
+def test_no_service_can_write_the_topics_of_another(shop: Shop, role: str, topic: Topic) -> None:
     told: list[KafkaError | None] = []
     producer = Producer(shop.connection(role).librdkafka() | {"message.timeout.ms": 20_000})
     producer.produce(qualified(NAMESPACE, topic), b"x", on_delivery=lambda error, _: told.append(error))
@@ -139,7 +137,7 @@ def test_nobody_writes_what_is_another_s(shop: Shop, role: str, topic: Topic) ->
     ("role", "topic"),
     [("shipment", Topic.ORDERS_PLACED), ("payment", Topic.JOURNAL), ("notification", Topic.PAYMENTS_REQUESTED)],
 )
-def test_nobody_reads_what_is_not_for_it(shop: Shop, role: str, topic: Topic) -> None:
+def test_no_service_can_read_topics_that_it_does_not_need(shop: Shop, role: str, topic: Topic) -> None:
     """Not even in its own group. Orders hold card numbers."""
     reader = Consumer(shop.connection(role).librdkafka() | {"group.id": qualified(NAMESPACE, role)})
     try:

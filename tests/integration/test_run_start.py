@@ -1,4 +1,4 @@
-"""What `tailpack run` does when a process of it dies at start: one line with the reason, and no process left behind."""
+"""A process of `tailpack run` fails at start: one line names the reason, and no process is left behind."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def modules_at(kafka: str, namespace: str) -> list[str]:
         ("CONNECT_DEADLINE_S", {"locust"}),
     ],
 )
-def test_a_process_that_dies_at_start_is_named_with_its_reason(
+def test_a_process_that_fails_at_start_is_named_with_the_reason(
     kafka: str, tmp_path: Path, variable: str, names: set[str]
 ) -> None:
     command = [sys.executable, "-m", "tailpack", "run", "smoke", "--bootstrap-servers", kafka]

@@ -37,8 +37,8 @@ def test_a_run_on_a_secured_kafka_has_every_effect_exactly_once(secured: Secured
     assert 0 < effects["orders"] == effects["exactly_once"]
 
 
-def test_a_wrong_password_is_one_line(secured: SecuredKafka, tmp_path: Path) -> None:
+def test_a_wrong_password_prints_one_line(secured: SecuredKafka, tmp_path: Path) -> None:
     properties = secured.client_properties("wrong")
     line = only_line(run(secured, tmp_path, properties))
-    assert line.startswith(f"tailpack: Kafka at {secured.address} cannot be entered")
+    assert line.startswith(f"tailpack: Kafka at {secured.address} rejects the client")
     assert line.endswith(f"correct sasl.mechanism, sasl.username or sasl.password in {properties}")

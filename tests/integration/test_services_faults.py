@@ -1,4 +1,4 @@
-"""Services that are killed, and a broker that is: nothing lost, no effect twice."""
+"""Killed services and a killed broker: no event is lost and no effect happens twice."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def stack(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Stack]:
 
 
 @pytest.mark.parametrize("service", ["order", "shipment", "notification"])
-def test_a_service_killed_again_and_again_writes_each_effect_once(stack: Stack, service: str) -> None:
+def test_a_service_that_is_killed_repeatedly_writes_each_effect_once(stack: Stack, service: str) -> None:
     """Nothing is committed before the kills, so each falls between output and commit."""
     stack.settings["COMMIT_INTERVAL_S"] = "60"
     stack.start(service)
@@ -61,7 +61,7 @@ def test_a_service_killed_again_and_again_writes_each_effect_once(stack: Stack, 
     assert len(keys()) == len(set(keys())) == placed
 
 
-def test_services_survive_a_broker_that_is_killed_and_comes_back(
+def test_services_continue_after_a_broker_is_killed_and_restarted(
     private_broker: Broker, namespace: str, tmp_path: Path
 ) -> None:
     kafka = private_broker.address()
@@ -96,7 +96,7 @@ def test_services_survive_a_broker_that_is_killed_and_comes_back(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_service_that_is_stopped_leaves_nothing_to_repeat(stack: Stack, number: int) -> None:
+def test_after_a_clean_stop_no_event_is_processed_again(stack: Stack, number: int) -> None:
     stack.settings["COMMIT_INTERVAL_S"] = "60"  # so that only the stop itself commits
     stack.start("shipment")
 
@@ -140,7 +140,7 @@ FOREIGN = [b"\xff\xfe", b"{}", b"[" * 30_000, b'{"shipment_id": 7, "v": 1}', b'{
         ("shipment", Topic.SHIPMENTS_SCHEDULED),
     ],
 )
-def test_foreign_records_in_its_own_topics_are_passed_over_and_counted(
+def test_foreign_records_in_the_topics_of_a_service_are_skipped_and_counted(
     stack: Stack, service: str, target: Topic
 ) -> None:
     produce(stack.kafka, stack.namespace, target, FOREIGN, key=b"k")
@@ -168,8 +168,8 @@ def spoilt(good: bytes) -> bytes:
         ("notification", Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT),
     ],
 )
-def test_no_record_can_end_a_service(stack: Stack, service: str, source: Topic, target: Topic) -> None:
-    """Whatever lies in its input, it lives on and accepts the next good record; what it refuses fits the broker."""
+def test_no_record_can_crash_a_service(stack: Stack, service: str, source: Topic, target: Topic) -> None:
+    """After any invalid input the service runs and accepts the next valid record; its dead letters fit the broker."""
     good = {
         Topic.ORDERS_PLACED: order("o-last"),
         Topic.PAYMENTS_SETTLED: settled("o-last", accepted=True),
@@ -195,7 +195,7 @@ def test_no_record_can_end_a_service(stack: Stack, service: str, source: Topic, 
     assert stack.get(service, "/healthz")[0] == 200
 
 
-def test_letters_fit_a_broker_that_takes_small_records_only(stack: Stack) -> None:
+def test_dead_letters_fit_the_record_size_limit_of_the_broker(stack: Stack) -> None:
     limit = ConfigEntry("max.message.bytes", "4000", incremental_operation=AlterConfigOpType.SET)
     name = qualified(stack.namespace, Topic.DEAD_LETTERS)
     client = admin(stack.kafka)
@@ -211,7 +211,7 @@ def test_letters_fit_a_broker_that_takes_small_records_only(stack: Stack) -> Non
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(stack: Stack) -> None:
+def test_uncommitted_events_are_not_processed_twice_whatever_their_number(stack: Stack) -> None:
     """12,000 effects in one partition, none of their inputs committed: more than any fixed tail that is read back."""
     stack.settings["COMMIT_INTERVAL_S"] = "3600"
     stack.start("shipment")
@@ -231,7 +231,7 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
     nothing = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number, 0) for number in range(3)])
 
     def forgotten() -> bool:
-        """Faust commits each 10,000 records whatever it is told, so the commits are taken back."""
+        """Reset the commits, because Faust commits every 10,000 records regardless of its settings."""
         (done,) = client.alter_consumer_group_offsets([nothing]).values()
         with contextlib.suppress(KafkaException):  # while the group waits for the one that was killed
             return all(one.error is None for one in done.result(60).topic_partitions)
@@ -255,7 +255,7 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
     assert written() == len(of_one) + MAX_UNCOMMITTED
 
 
-def test_a_copy_that_wakes_up_after_another_took_over_writes_nothing_more(stack: Stack) -> None:
+def test_an_instance_that_resumes_after_a_takeover_writes_nothing(stack: Stack) -> None:
     stack.settings["COMMIT_INTERVAL_S"] = "60"  # so that everything is repeated
     stack.start("shipment")
     frozen = stack.processes.pop("shipment")

@@ -19,7 +19,7 @@ def stack(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Stack]:
         yield running
 
 
-def test_an_order_goes_through_every_stage_and_its_status_survives_a_restart(stack: Stack) -> None:
+def test_an_order_passes_every_stage_and_its_status_remains_after_a_restart(stack: Stack) -> None:
     stack.start("order", "shipment", "notification")
     code, told = stack.place(order_without_id())
     assert code == 202
@@ -44,7 +44,7 @@ def test_an_order_goes_through_every_stage_and_its_status_survives_a_restart(sta
     assert [stack.stop(service) for service in ("order", "shipment", "notification")] == [0, 0, 0]
 
 
-def test_repeats_are_dropped_and_refused_records_become_one_dead_letter_each(stack: Stack) -> None:
+def test_duplicates_are_dropped_and_each_invalid_record_becomes_one_dead_letter(stack: Stack) -> None:
     stack.start("order")
     bad = [b"{", order("o-2", v=9), order("o-3", amount_minor=0, currency="XXX"), order("o-4", customer="x" * 20_000)]
     produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [order("o-1")] * 3 + bad, key=b"k")
@@ -78,7 +78,7 @@ def test_repeats_are_dropped_and_refused_records_become_one_dead_letter_each(sta
     assert stack.status("o-3") == "rejected"
 
 
-def test_orders_over_http_are_refused_with_every_reason(stack: Stack) -> None:
+def test_invalid_orders_over_http_are_rejected_with_all_reasons(stack: Stack) -> None:
     stack.start("order")
     assert stack.place(b"{")[0] == 400
     assert stack.place(b"[]")[0] == 422
@@ -88,7 +88,7 @@ def test_orders_over_http_are_refused_with_every_reason(stack: Stack) -> None:
     assert [reason.split(":")[0] for reason in told["reasons"]] == ["amount_minor", "card_number"]
 
 
-def test_an_idempotency_key_stands_for_one_order_also_after_a_restart(stack: Stack) -> None:
+def test_an_idempotency_key_identifies_one_order_even_after_a_restart(stack: Stack) -> None:
     stack.start("order")
     first = stack.place(order_without_id(), **{"Idempotency-Key": "key-1"})
     assert first[0] == 202

@@ -1,4 +1,4 @@
-"""The shadow beside a plain confluent-kafka group on a real Kafka: it sees it right, and leaves it as it was."""
+"""The shadow next to a plain confluent-kafka group on a real Kafka: it observes correctly and changes nothing."""
 
 import os
 import re
@@ -135,7 +135,7 @@ def members(client: AdminClient, group: str) -> set[str]:
     return {one.member_id for one in described.members}
 
 
-def test_a_plain_group_is_seen_right_and_left_as_it_was(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_the_shadow_observes_a_plain_group_without_changes(kafka: str, namespace: str, tmp_path: Path) -> None:
     topic, group, said = f"{namespace}-orders", f"{namespace}-shipping", list[str]()
     client = admin(kafka)
     client.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(DEADLINE_S)

@@ -1,4 +1,4 @@
-"""The example docs/examples/taxi.py makes a trace of trip records: every row is in it, or counted under a rule."""
+"""docs/examples/taxi.py turns trip records into a trace: every row is in it, or counted under a rule."""
 
 import gzip
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Spans of the four services, as processes on real Kafka, sent by OTLP to a collector of this test."""
+"""The four services, as processes on a real Kafka, send spans by OTLP to a collector of this test."""
 
 import os
 import threading

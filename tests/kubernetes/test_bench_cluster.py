@@ -65,7 +65,7 @@ def test_a_missing_context_is_named(kubernetes: str) -> None:
 
 def test_a_missing_kubeconfig_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    with pytest.raises(BenchError, match=r"^no kubeconfig leads to a cluster \(/nowhere/config\)"):
+    with pytest.raises(BenchError, match=r"^kubeconfig /nowhere/config has no cluster"):
         run_on_cluster(load_scenario("w1"), Cluster(images={"tailpack": kubernetes}), tmp_path / "run", lambda _: None)
 
 

@@ -13,7 +13,7 @@ from unit.autoscaler.builders import seen
 from autoscaler.policies.tail_aware.starts import StartUps
 from contracts.clock import monotonic_s
 from contracts.journal import ReplicaChange
-from report.history import started_us
+from report.history import startup_times_us
 
 WAITS = "CrashLoopBackOff: .*; it ended with killed by SIGKILL: OOMKilled"
 
@@ -72,7 +72,7 @@ def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wai
     assert ReplicaChange.START_FAILED not in [one.change for one in world.changes], "to wait is no failure"
     assert not world.launcher.problem
     assert learned.typical_s(0.0, 1.0) > waited_s
-    assert started_us(world.changes)[0] / 1e6 > waited_s
+    assert startup_times_us(world.changes)[0] / 1e6 > waited_s
 
 
 def test_the_launcher_reconnects_after_a_restart_of_the_api_server(nursery: Pods, cluster_tool: Path) -> None:

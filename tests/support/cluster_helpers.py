@@ -1,4 +1,4 @@
-"""What tests on a cluster of three nodes share."""
+"""Fixtures of the tests on a cluster of three nodes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class ProxiedCluster:
         self.broker = Broker(folder, brokers=3, properties=BEHIND_PROXIES, advertised_port=self.proxies.advertised_port)
 
     def vanish(self, node: int) -> None:
-        """From now on nothing comes from the node's host, and nothing gets there; nobody is told."""
+        """Drop all traffic from and to the node's host, without closing connections."""
         self.switch(node, Mode.DROP)
         if process := self.broker.nodes[node].process():
             process.suspend()
@@ -31,7 +31,7 @@ class ProxiedCluster:
         self.switch(node, Mode.OPEN)
 
     def switch(self, node: int, mode: Mode) -> None:
-        """What becomes of what clients say to this node, and it to them; the other nodes are not concerned."""
+        """Set how the proxy treats traffic between clients and this node; other nodes are not affected."""
         state = self.broker.nodes[node].state
         assert state, "it was started"
         self.proxies.switch(state.port, mode)
@@ -69,7 +69,7 @@ def wait_until_whole(cluster: Broker, *, deadline_s: float = 30.0) -> None:
 
 
 def coordinator_of(cluster: Broker, group: str) -> int:
-    """Number of the node that coordinates `group`, as Kafka's own tools are told."""
+    """Return the number of the node that coordinates `group`, as Kafka reports it."""
     client = admin(bootstrap(cluster))
 
     def found() -> int | None:

@@ -9,7 +9,7 @@ from contracts.validation import InvalidSettingsError
 
 
 def told(job: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> Row:
-    """Return the row of a run that nobody had to compute."""
+    """Return an invented row of a run, without simulating it."""
     return {
         **{"scenario": job.scenario, "policy": job.policy, "seed": job.seed, "events": 1000, "in_sla": in_sla},
         **{"p50_s": 0.1, "p99_s": 0.4, "p999_s": 0.6, "max_s": 0.9, "lost": 0},

@@ -108,11 +108,11 @@ def cost() -> Cost:
 
 
 def rebalances() -> Rebalances:
-    """Return forty rounds by plan, one after a death."""
+    """Return forty rebalances by plan, and one after a death."""
     chance = np.random.default_rng(7)
     moved = chance.integers(1, 5, 40).tolist()
     pauses_s = chance.lognormal(np.log(0.02), 0.6, 40) * np.sqrt(moved)
-    rounds = [
+    by_plan = [
         RebalanceRecord(
             at_s=3.0 * k, kind="plan", members=2 + k % 2, moved=moved[k], pause_s=round(pause_s, 6),
             plan_to_ready_s=round(pause_s + 0.03, 6),
@@ -120,7 +120,7 @@ def rebalances() -> Rebalances:
         for k, pause_s in enumerate(pauses_s.tolist())
     ]  # fmt: skip
     died = RebalanceRecord(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
-    return Rebalances(rebalance_protocol="incremental", rounds=(*rounds, died))
+    return Rebalances(rebalance_protocol="incremental", records=(*by_plan, died))
 
 
 def integrity() -> Integrity:

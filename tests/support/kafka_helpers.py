@@ -1,4 +1,4 @@
-"""What tests on a real Kafka share."""
+"""Helpers of the tests on a real Kafka."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from tailpack.local.topics import create_topics as create
 T = TypeVar("T")
 
 DEADLINE_S = 60.0
-"""For what is not promised in seconds: only a test that fails waits for so long, however busy the machine is."""
+"""Deadline for events without a time guarantee, long enough for a busy machine; only a failing test waits that long."""
 
 
 def create_topics(kafka: str, namespace: str, *partitions: int) -> None:

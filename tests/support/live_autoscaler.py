@@ -30,7 +30,7 @@ PARTITIONS = 4
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs. An orphan that nobody has collected yet is dead all the same."""
+    """Return whether the process runs. A zombie counts as dead."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""Folders of live runs that nobody ran: a simulated world writes what live processes would have left."""
+"""Make folders of live runs without running them: a simulation writes the files that live processes would write."""
 
 from itertools import pairwise
 from pathlib import Path

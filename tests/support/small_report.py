@@ -120,7 +120,7 @@ def _result() -> Result:
         ),
         rebalances=Rebalances(
             rebalance_protocol="incremental",
-            rounds=(RebalanceRecord(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06),),
+            records=(RebalanceRecord(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06),),
         ),
         starts=StartupTimes(replicas=2, p50_s=1.5, p99_s=2.1, max_s=2.1),
         provenance=Provenance(

@@ -1,4 +1,4 @@
-"""What tests on a real Spark share: one session for the whole process, as the job opens it."""
+"""Fixtures of the tests on a real Spark: one session for the whole process, opened as the job opens it."""
 
 import gc
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Run schedules of faults and check the pipeline's promises: `make chaos SEEDS=5`.
 
-Exit status 1 if a promise was broken; the logs of that schedule are kept. 130 after Ctrl-C, with the results so far.
+Exit status 1 if a guarantee was violated; the logs of that schedule remain. 130 after Ctrl-C, with the results so far.
 """
 
 import argparse

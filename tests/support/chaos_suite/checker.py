@@ -1,4 +1,4 @@
-"""What must hold after a schedule, checked on plain evidence. Shares no code with the product.
+"""Check the guarantees after a schedule on plain evidence. This module shares no code with the product.
 
 Every check returns one sentence for each violation; the same violation is always the same sentence.
 """

@@ -1,4 +1,4 @@
-"""What a schedule acts on: three brokers, each behind a proxy, a small disk, and one pipeline."""
+"""The testbed of a schedule: three brokers, each behind a proxy, a small disk, and one pipeline."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ DISK_BYTES: Final = 48 << 20
 STEPPED: Final = Path(__file__).parent / "stepped"
 SCENARIO: Final = {
     "payment.session_s": SESSION_S, "payment.heartbeat_s": 0.3,
-    # It packs the rates of each tick anew; the load moves between partitions, so partitions move all the time.
+    # It packs the rates again at each tick; the load moves between partitions, so partitions move all the time.
     "autoscaler.policy": "paper-optimal", "policy.bin_events_per_s": 12.0, "autoscaler.decision_interval_s": 2.0,
     "autoscaler.initial_replicas": 2, "autoscaler.min_replicas": 2, "autoscaler.max_replicas": 3,
     "autoscaler.cool_down_up_s": 5.0, "autoscaler.cool_down_down_s": 10.0,

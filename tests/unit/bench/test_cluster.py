@@ -1,4 +1,4 @@
-"""What a run on a cluster refuses before a cluster is asked."""
+"""A run on a cluster rejects invalid input before it contacts the cluster, and reports obstacles."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What follows from many runs: means, differences, the Pareto front, and the page."""
+"""The result of many runs: means, differences, the Pareto front, and the page."""
 
 from pathlib import Path
 from typing import Any

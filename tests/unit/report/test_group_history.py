@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.journal import PartitionState, ReplicaChange, ReplicaChanged, TickRecord
-from report.history import lag_each_second, paid, replica_minutes, started_us
+from report.history import lag_each_second, paid_spans, replica_minutes, startup_times_us
 
 REQUESTED, READY, DRAINED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DRAINED
 LEFT, DIED, ADOPTED = ReplicaChange.LEFT, ReplicaChange.DIED, ReplicaChange.ADOPTED
@@ -24,13 +24,13 @@ def at(second: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
     ids=["until it has left", "before the run", "dead for a while", "adopted"],
 )
 def test_a_replica_costs_from_its_request_until_it_left_or_died(life: list[ReplicaChanged], minutes: float) -> None:
-    assert replica_minutes(paid(life), 0, 60_000_000) == minutes
+    assert replica_minutes(paid_spans(life), 0, 60_000_000) == minutes
 
 
 def test_start_up_time_lasts_from_request_to_ready_and_failed_starts_do_not_count() -> None:
     first = [at(10, "a", REQUESTED), at(13, "a", READY), at(40, "a", LEFT)]
     again = [at(50, "a", REQUESTED), at(51, "a", DIED), at(52, "a", REQUESTED), at(54, "a", READY)]
-    assert started_us([*first, *again, at(0, "b", ADOPTED), at(60, "c", REQUESTED)]) == [3_000_000, 2_000_000]
+    assert startup_times_us([*first, *again, at(0, "b", ADOPTED), at(60, "c", REQUESTED)]) == [3_000_000, 2_000_000]
 
 
 def test_lag_is_unknown_if_no_tick_observed_it() -> None:

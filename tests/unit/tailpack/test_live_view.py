@@ -1,4 +1,4 @@
-"""What the topics say, folded into the state that the live view draws, and the view."""
+"""The records of the topics become the state of the live view, and the view draws it."""
 
 from io import StringIO
 

@@ -29,7 +29,7 @@ class Process:
 
 @pytest.fixture
 def running(monkeypatch: pytest.MonkeyPatch) -> Running:
-    """What psutil finds: pid → (CPU seconds, PSS in MiB)."""
+    """The processes that psutil finds: pid → (CPU seconds, PSS in MiB)."""
     shown: Running = {}
     monkeypatch.setattr(psutil, "Process", lambda pid: Process(*shown[pid]))
     return shown

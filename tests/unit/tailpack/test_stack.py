@@ -31,7 +31,7 @@ READ_BY: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "locust": (GeneratorSettings,),
 }
 NOT_READ = {"TAILPACK_PARTITIONS"}
-"""Told with the section it stands in: PAYMENT_PARTITIONS repeats it."""
+"""Variables that are set with their section but not read: PAYMENT_PARTITIONS repeats the value."""
 
 
 @pytest.fixture(autouse=True)

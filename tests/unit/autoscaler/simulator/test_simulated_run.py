@@ -13,7 +13,7 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from contracts.journal import JournalEntry
-from report.history import Journal, paid
+from report.history import Journal, paid_spans
 from report.history import replica_minutes as minutes_of_spans
 from report.measures import replica_minutes
 
@@ -53,7 +53,7 @@ def test_replica_minutes_by_hand():
     # the one that goes finishes the event that it began at 3.1
     assert run.requested == ((0, 1), (1_102_000, 2), (3_105_000, 1))
     assert replica_minutes(run.requested, 0, 5) == pytest.approx((1.102 + 2 * 2.003 + 1.895) / 60)
-    spans = paid(Journal(run.entries(EPOCH_US)).changes)
+    spans = paid_spans(Journal(run.entries(EPOCH_US)).changes)
     assert minutes_of_spans(spans, EPOCH_US, EPOCH_US + 5_000_000) == replica_minutes(run.requested, 0, 5)
     assert run.changes == (Change(1.102, Action.UP, 2, 2), Change(3.102, Action.DOWN, 1, 2))
 

@@ -1,4 +1,4 @@
-"""A group told in milliseconds: events at a steady pace, served by whichever replica owns their partition."""
+"""A group described in milliseconds: events at a constant rate, served by the replica that owns their partition."""
 
 from collections.abc import Iterable, Mapping
 

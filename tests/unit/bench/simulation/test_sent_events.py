@@ -1,4 +1,4 @@
-"""What a simulated run sends: the live load's very events, or a trace's."""
+"""A simulated run sends the same events as the live load, or those of a trace."""
 
 import numpy as np
 import pytest

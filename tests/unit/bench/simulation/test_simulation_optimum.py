@@ -73,13 +73,13 @@ def question(times_us, partition, world, seconds, takes_us=None, **changes):
     st.randoms(use_true_random=False),
 )
 def test_no_schedule_in_the_simulator_serves_every_event_in_time_below_the_bound(
-    bursts, offset_s, told, distribution, random
+    bursts, offset_s, drawn, distribution, random
 ):
     """Three seconds, three partitions: all placements at each tick under all names, 5 * 18 ** 2 schedules.
 
-    told: the pause, also one that is longer than a tick, the start-up, and how many replicas are there before.
+    drawn: the pause, also one that is longer than a tick, the start-up, and how many replicas are there before.
     """
-    pause_s, startup_s, there = told
+    pause_s, startup_s, there = drawn
     bursts = bursts[: 3 if there == 1 else 2]
     seconds = len(bursts)
     times, partitions = [], []

@@ -17,7 +17,7 @@ def test_an_unmet_slo_names_the_fewest_causes_that_broke_it() -> None:
     by = (("burst", 30), ("handover", 6), ("overloaded", 2))
     causes = tuple(CauseOfLateness(cause=cause, events=n, share=n / 38, worst_s=1.0) for cause, n in by)
     other = OtherPolicy(policy="overprovisioned", in_sla=1.0, replica_minutes=6.0)
-    unmet = changed(in_sla=1 - 38 / 10_240, tail=Tail(late=38, causes=causes, episodes=()), otherwise=(other,))
+    unmet = changed(in_sla=1 - 38 / 10_240, tail=Tail(late=38, causes=causes, episodes=()), other_policies=(other,))
     slo, main, _ = answers(unmet)
     assert slo.answer == "No"
     assert main.answer == "Burst", "the other eight are fewer than the ten that are allowed"

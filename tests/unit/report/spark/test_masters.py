@@ -10,9 +10,9 @@ from report.spark.session import check_master
     ("master", "message"),
     [
         ("spark://127.0.0.1:1", "no master answers .*Connection refused.; start it"),
-        ("spark://here", "here is no address; an example is spark://HOST:7077"),
-        ("spark://here:port", "here:port is no address"),
-        ("nonsense", r"Spark has no such master; examples: local\[2\]"),
+        ("spark://here", "here is not an address; example: spark://HOST:7077"),
+        ("spark://here:port", "here:port is not an address"),
+        ("nonsense", r"not a master of Spark; examples: local\[2\]"),
     ],
 )
 def test_an_invalid_master_is_refused_in_one_line(master: str, message: str) -> None:

@@ -1,11 +1,11 @@
-"""The loop: observe, decide, act, record. Everything else is behind a port."""
+"""The control loop: observe, decide, act, record. Everything else is behind a port."""
 
 from autoscaler.model import Action
 from autoscaler.ports import ConsumerGroup, Journal, NotReadyError, Policy, urgent_of
 
 
 class Controller:
-    """One group, one policy, one journal."""
+    """Runs one policy for one group and records its decisions in one journal."""
 
     def __init__(self, group: ConsumerGroup, policy: Policy, journal: Journal) -> None:
         self.group = group
@@ -14,17 +14,17 @@ class Controller:
         self._urgent = urgent_of(policy)
 
     @property
-    def watches(self) -> bool:
-        """Whether the policy may want to decide between ticks."""
+    def decides_between_ticks(self) -> bool:
+        """Whether the policy may decide between ticks."""
         return self._urgent is not None
 
     def urgent(self) -> bool:
-        """Tell whether what has come since the last tick cannot wait for the next. Asked between ticks."""
+        """Return whether the arrivals since the last tick cannot wait for the next one. Called between ticks."""
         arrived = self.group.arrivals() if self._urgent is not None else None
         return self._urgent is not None and arrived is not None and self._urgent(arrived)
 
     def tick(self) -> None:
-        """Take one decision. Called once per decision interval, and early where it is urgent; never sleeps."""
+        """Make one decision. Called once per decision interval, and earlier if a decision is urgent. Never sleeps."""
         try:
             observation = self.group.observe()
         except NotReadyError as missing:

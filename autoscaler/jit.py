@@ -1,8 +1,8 @@
-"""The one module that knows the just-in-time compiler (Numba): loops over events and partitions at machine speed."""
+"""The only module that uses the just-in-time compiler (Numba), for loops over events and partitions."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -10,13 +10,13 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R], calls: Sequence[Callable[..., Any]] = ()) -> Callable[P, R]:
-    """Return `function` as machine code. It may use numbers and numpy arrays only, compiled functions and `calls`.
+    """Return `function` as machine code. It may use only numbers, numpy arrays, compiled functions and `calls`.
 
-    calls: functions that are interpreted everywhere else.
+    calls: functions that the compiler includes here and that stay interpreted everywhere else.
 
-    The code is kept beside the module, so that only the first call on a machine waits for the compiler (seconds). An
-    image brings it along, and it is read also where nothing can be written. The compiler itself is imported by the
-    first call of a process: whoever computes nothing does not wait for it.
+    The machine code is cached next to the module, so only the first call on a computer waits for the compiler
+    (seconds). An image contains the cache, which also works on a read-only file system. The first call imports the
+    compiler: a process that compiles nothing does not wait for it.
     """
     return _Compiled(function, calls)
 
@@ -24,7 +24,7 @@ def compiled(function: Callable[P, R], calls: Sequence[Callable[..., Any]] = ())
 def load_compiler(on_compile: Callable[[], None] | None = None) -> None:
     """Import the compiler now, before a first call that must not wait for it.
 
-    on_compile: called when this process has to compile a function whose machine code is not kept, for the first time.
+    on_compile: called once, when this process compiles its first function that is not in the cache.
     """
     times = _compile_times()
     if on_compile is not None:
@@ -32,7 +32,7 @@ def load_compiler(on_compile: Callable[[], None] | None = None) -> None:
 
 
 def compiling_s() -> float:
-    """Return how long this process has compiled since `load_compiler`."""
+    """Return the seconds that this process has spent compiling since `load_compiler`."""
     return float(getattr(_compile_times(), "_duration", 0.0))
 
 
@@ -68,7 +68,7 @@ class _Compiled(Generic[P, R]):
 
     @property
     def _numba_type_(self) -> Any:
-        """What the compiler takes this for where compiled code names it: the machine code."""
+        """Type that the compiler sees if compiled code refers to this function: that of the machine code."""
         return self._machine_code._numba_type_
 
     @cached_property
@@ -76,43 +76,51 @@ class _Compiled(Generic[P, R]):
         from numba import njit  # noqa: PLC0415
         from numba.extending import register_jitable  # noqa: PLC0415
 
-        for one in self._calls:
-            register_jitable(one)
+        for function in self._calls:
+            register_jitable(function)
         try:
             code = njit(cache=True, nogil=True)(self._function)
-        except RuntimeError:  # the file system cannot be written to, as in a container: nothing more can be kept there
+        except RuntimeError:  # a read-only file system, as in a container: the cache cannot be extended
             code = njit(nogil=True)(self._function)
-            with suppress(RuntimeError):  # it is of no file
-                code._cache = _kept(self._function)
+            with suppress(RuntimeError):  # the function was not defined in a file
+                code._cache = _read_only_cache(self._function)
         own = self._function
-        others = [one for one in own.__globals__.values() if isinstance(one, _Compiled)]
-        others = [one for one in others if one._function.__code__.co_filename != own.__code__.co_filename]
-        if (file := _file(code)) and others:  # stale, too, when one of their files changes: they are in this code
-            stamps = {other._source_stamp for one in others if (other := _file(one._machine_code))}
+        callees = [value for value in own.__globals__.values() if isinstance(value, _Compiled)]
+        callees = [callee for callee in callees if callee._function.__code__.co_filename != own.__code__.co_filename]
+        if file := _cache_file(code):  # this code contains its callees: a change of their files makes it stale
+            stamps = {other._source_stamp for callee in callees if (other := _cache_file(callee._machine_code))}
             file._source_stamp = (*file._source_stamp, *sorted(stamps))
+            file._load_index = partial(_load_index, file._load_index)
         return code
 
 
-def _file(code: Any) -> Any:
-    """Return the file in which machine code is kept; None where it is not."""
+def _load_index(load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except (AttributeError, ImportError):  # written by another version, with a type that does not exist any more
+        return {}
+
+
+def _cache_file(code: Any) -> Any:
+    """Return the cache file of machine code; None if it has none."""
     return getattr(code._cache, "_cache_file", None)
 
 
-def _kept(function: Callable[..., Any]) -> Any:
-    """Return the machine code that was kept beside the module when that could be written to, as an image is built."""
+def _read_only_cache(function: Callable[..., Any]) -> Any:
+    """Return the cache that was written next to the module while the image was built."""
     from numba.core import caching  # noqa: PLC0415
 
-    class Beside(caching.InTreeCacheLocator):  # type: ignore[misc]
+    class NextToModule(caching.InTreeCacheLocator):  # type: ignore[misc]
         def ensure_cache_path(self) -> None:
-            """It is as it is."""
+            """Do nothing: the folder cannot be created."""
 
-    class Kept(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        _locator_classes = (Beside,)
+    class Results(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (NextToModule,)
 
     class Cache(caching.FunctionCache):  # type: ignore[misc]
-        _impl_class = Kept
+        _impl_class = Results
 
         def save_overload(self, sig: Any, data: Any) -> None:
-            """What is compiled now is compiled again by the next process."""
+            """Do nothing: the next process compiles it again."""
 
     return Cache(function)

@@ -1,4 +1,4 @@
-"""The vocabulary of deciding: what is known, what is wanted. Values only, frozen: nobody reasons on a changed copy."""
+"""Vocabulary of decisions: observations and plans. All values are frozen, so a policy cannot change its input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,74 +14,74 @@ from numpy.typing import NDArray
 class PartitionLoad:
     """One partition: λ in events/s over the last decision interval, and lag in events (produced − committed).
 
-    Where one of them could not be read now, both are the worst that may be: events arrive as they last did, and none
-    was served since. Plans are made for that.
+    If one of them could not be read, both are worst-case values: arrivals continue at the last rate, and no event has
+    been served since. Plans are made for this case.
     """
 
     partition: int
     arrival_rate: float
     lag: int
     age_s: float = 0.0
-    """How old what they rest on is, in seconds; 0: all was read for this observation."""
+    """Age of the values that they are computed from, seconds; 0: read for this observation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A process or pod that was requested. `ready`: it serves, or could serve at once."""
+    """A process or pod that was requested. `ready`: it serves, or can serve at once."""
 
     name: str
     ready: bool
     service_rate: float | None = None
-    """Its own μ, events/s, as far as it is known to differ; None: as the group's."""
+    """Its own μ, events/s, if it is known to differ from the group's; else None."""
     silent_s: float = 0.0
-    """For how long it should have said something and has not, in seconds; 0: it reports. Whether it serves is unknown
-    then: at best it does, at worst nothing."""
+    """Seconds since its last progress report was due; 0: it reports. Whether a silent replica still serves is
+    unknown."""
     late: int | None = None
-    """Events that it has finished later than W, as it has reported since the observation before; None: it has reported
-    nothing since then, or does not count them."""
+    """Events that took longer than W, as reported since the previous observation; None: it has reported nothing since
+    then, or does not count them."""
 
     @property
     def surely_ready(self) -> bool:
-        """Whether it is known to be ready now."""
+        """Whether it is ready and not silent."""
         return self.ready and not self.silent_s
 
 
-SOONER: Final = 0.01
-"""Share of events that may come before `RecentArrivals.begin_s`."""
+BEGIN_QUANTILE: Final = 0.01
+"""Share of events that arrive before `RecentArrivals.begin_s`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecentArrivals:
-    """How the events since the observation before lay in time: a rate over the interval hides bursts."""
+    """Arrivals since the previous observation, by slot: a rate over the interval would hide bursts."""
 
     slot_s: float
     """Length of a slot, seconds."""
     counts: NDArray[np.int64]
     """Events by slot and partition, shape (slots, partitions): oldest slot first, the last ends at the observation."""
     begin_s: float = 0.0
-    """How long after their slots began events came at the soonest, one in a hundred left out; of bursts, the last one.
-    Slots as if each were slot_s long; negative where they came before: slots need not end when it is looked."""
+    """Offset of the 1st-percentile arrival within its slot, seconds (bursty traffic: within the slot of the latest
+    burst). Negative if it arrived before: real slots can start earlier than multiples of slot_s."""
 
 
-BURSTS: Final = 0.25
-"""Share of slots that hold half as many events as the fullest; where there are more, events come evenly."""
+MAX_FULL_SLOT_SHARE: Final = 0.25
+"""Traffic is bursty if at most this share of slots has at least half as many events as the fullest one."""
 
 
 def begin_offset_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64], slots: NDArray[np.int64]) -> float:
-    """Return `RecentArrivals.begin_s` of so many events at each offset from the start of their slots; 0 of none."""
+    """Return `RecentArrivals.begin_s` for `events` at each offset from the start of their slots; 0 without events."""
     if not events.any():
         return 0.0
-    held = np.bincount(slots, events, minlength=int(slots.max()) + 1)
-    full = np.flatnonzero(2 * held >= held.max())
-    some = slots == full[-1] if len(full) <= BURSTS * len(held) else np.ones(len(slots), np.bool_)
-    order = np.flatnonzero(some)[np.argsort(offsets_s[some], kind="stable")]
+    by_slot = np.bincount(slots, events, minlength=int(slots.max()) + 1)
+    full = np.flatnonzero(2 * by_slot >= by_slot.max())
+    chosen = slots == full[-1] if len(full) <= MAX_FULL_SLOT_SHARE * len(by_slot) else np.ones(len(slots), np.bool_)
+    order = np.flatnonzero(chosen)[np.argsort(offsets_s[chosen], kind="stable")]
     so_far = np.cumsum(events[order])
-    return float(offsets_s[order[so_far.searchsorted(SOONER * so_far[-1], side="right")]])
+    return float(offsets_s[order[so_far.searchsorted(BEGIN_QUANTILE * so_far[-1], side="right")]])
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which replicas, and who owns which partition. assignment None: the group's own assignor places the partitions."""
+    """The replicas and the owner of each partition. assignment None: the group's own assignor places the partitions."""
 
     replicas: tuple[str, ...]
     assignment: Mapping[int, str] | None
@@ -98,38 +98,37 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class GroupObservation:
-    """All a policy may know at one tick. What is unknown is marked with its age, and is the worst that may be."""
+    """Input of a policy at one tick. A value that could not be read has an age and is a worst case."""
 
     at_s: float
-    """Seconds since some moment in the past, by a clock that nobody sets."""
+    """Time of the observation by a monotonic clock, seconds."""
     partitions: tuple[PartitionLoad, ...]
-    """By partition number, every partition of the topic."""
+    """All partitions of the topic, sorted by number."""
     replicas: tuple[Replica, ...]
-    """Requested and not being removed, in the order in which they were requested."""
+    """Replicas that were requested and are not being removed, oldest request first."""
     assignment: Mapping[int, str]
-    """Partition → name of the replica that owns it now, or will once the plan in force is carried out."""
+    """Partition → name of its owner once the plan in force is carried out."""
     service_rate: float
-    """μ, events/s of one replica that is never idle."""
+    """μ, events/s: what one replica serves if it is never idle."""
     rebalance_time_s: float
-    """t_r, seconds."""
+    """t_r, seconds: how long a planned handover pauses a partition."""
     overhead_s: float = 0.0
-    """What an event's latency has beside waiting and being served: the way through the broker, seconds."""
+    """Part of an event's latency that is neither waiting nor service: its way through the broker, seconds."""
     startup_s: float = 0.0
-    """From the request of a replica until it could serve, as far as the world knows beforehand, seconds."""
+    """Configured time from the request of a replica until it can serve, seconds; 0: unknown."""
     commit_age_s: float = 0.0
-    """How old the commits are that lag is counted from: what was done since still counts as lag, seconds."""
+    """Age of the commits that lag is computed from, seconds. Events served since then still count as lag."""
     stops_all: bool = False
-    """Whether a change of owners stops every partition for t_r, not just those that move."""
+    """Whether a change of owners stops every partition for t_r, not only those that move."""
     recent: RecentArrivals | None = field(default=None, compare=False)
-    """Where the world samples offsets between ticks; None: it does not."""
+    """Arrivals by slot; None: offsets are not sampled between ticks."""
     inflow: tuple[float, ...] = ()
-    """Events that the stage before this one will send in each of the coming decision intervals, in all; empty: nobody
-    says."""
+    """Total events that the previous stage will send in each of the coming decision intervals; empty: unknown."""
     late_upstream: float = 0.0
-    """Events that stages before this one took for late since the tick before, of the same promise."""
+    """Events that previous stages counted as late since the previous tick, for the same SLO."""
     late_of_removed_replicas: Mapping[str, int] = field(default_factory=dict)
-    """Replica → `Replica.late` of those that are being removed, or are gone, and have reported since the observation
-    before."""
+    """`Replica.late` of replicas that are being removed, or are gone, and have reported since the previous
+    observation."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
@@ -137,7 +136,7 @@ class GroupObservation:
 
     @property
     def requested_replicas(self) -> int:
-        """Number of replicas asked for and not being removed: the count that policies start from."""
+        """Number of replicas that were requested and are not being removed: the count that policies start from."""
         return len(self.replicas)
 
     @property
@@ -147,7 +146,7 @@ class GroupObservation:
 
 
 class Action(StrEnum):
-    """What a decision does."""
+    """Kind of a decision."""
 
     UP = "up"
     DOWN = "down"
@@ -157,25 +156,25 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A plan that was weighed: what it was predicted to bring and to cost, as far as the policy looks ahead."""
+    """A plan that was considered, with its predicted result and cost within the policy's horizon."""
 
     replicas: int
     moved: int
     in_sla: float
-    """Share of the events looked at (those that wait and those that are expected) that would be in time."""
+    """Predicted share of waiting and expected events that are in time."""
     cost_s: float
-    """Replica-seconds, late events at what they are worth included; the policy takes the least it may."""
+    """Replica-seconds, including late events at their price. The policy chooses the allowed plan with the lowest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is wanted and why. On HOLD `plan` is what is in force already."""
+    """The plan that a policy wants, and why. If the action is `NO_CHANGE`, it is the plan in force."""
 
     action: Action
     plan: Plan
     reason: str
-    """One sentence with the numbers that decided, e.g. which replica exceeds which capacity."""
+    """One sentence with the deciding numbers, e.g. which replica exceeds which capacity."""
     alternatives: tuple[Alternative, ...] = ()
-    """What was weighed, the chosen first, then by cost; empty for policies that follow a rule."""
+    """Plans that were considered: the chosen one, then the others by cost; empty for policies that follow a rule."""
     fault: str = ""
-    """What was wrong with the policy, where this is not its own decision but of what stands in for it."""
+    """Problem of the policy, if the fallback made this decision; else empty."""

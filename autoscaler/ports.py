@@ -1,4 +1,4 @@
-"""What the controller needs from a world: something that can be observed and told, and something to write to."""
+"""Ports of the controller: the group that it observes and changes, the policy, and the journal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from autoscaler.model import Decision, GroupObservation, RecentArrivals
 
 
 class NotReadyError(Exception):
-    """An observation is not possible now. `missing` says which number, in words."""
+    """Raised if the group cannot be observed now. `missing` names the value that is unknown."""
 
     def __init__(self, missing: str) -> None:
         self.missing = missing
@@ -16,61 +16,61 @@ class NotReadyError(Exception):
 
 
 class ConsumerGroup(Protocol):
-    """A group whose replicas and assignment can be seen and set."""
+    """A group whose replicas and assignment can be observed and changed."""
 
     def observe(self) -> GroupObservation:
-        """Return what is known now. Raises NotReadyError when any part of it is unknown or stale."""
+        """Return the present state. Raises NotReadyError if any part of it is unknown or stale."""
 
     def arrivals(self) -> RecentArrivals | None:
-        """Return how events lay since the last observation, without looking at commits; None where nobody knows."""
+        """Return the arrivals since the last observation, without reading commits; None if they are unknown."""
 
     def apply(self, decision: Decision) -> None:
-        """Ask for the decision's plan; return at once. It is carried out over the following seconds."""
+        """Request the decision's plan and return at once. The group carries it out over the following seconds."""
 
 
 class Policy(Protocol):
-    """Observation → decision. Deterministic for equal histories; never reads a clock."""
+    """Maps observations to decisions. Deterministic for equal histories; never reads a clock."""
 
     @property
     def name(self) -> str:
-        """Name in kebab case, as in measuring and scenarios."""
+        """Name in kebab case, as in scenarios and reports."""
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return what to do now."""
+        """Return the decision for this tick."""
 
 
 Urgent = Callable[[RecentArrivals], bool]
-"""Tells whether what has come since the last decision cannot wait for the next tick. Asked slot by slot."""
+"""Returns whether the arrivals since the last decision cannot wait for the next tick. Called once per slot."""
 
 
 def urgent_of(policy: Policy) -> Urgent | None:
-    """Return by what the policy wants to decide between ticks; None: it does at ticks alone, as most do."""
+    """Return the policy's test for decisions between ticks; None: it decides only at ticks, as most do."""
     urgent: Urgent | None = getattr(policy, "urgent", None)
     return urgent
 
 
 @dataclass(eq=False)
-class PolicyAround:
-    """A policy around a policy: it goes by the name of the one inside, and decides when that wants to."""
+class PolicyWrapper:
+    """Base of a policy that wraps another one. It has the inner policy's name and decides when that one wants to."""
 
     policy: Policy
 
     @property
     def name(self) -> str:
-        """Name of the policy inside."""
+        """Name of the inner policy."""
         return self.policy.name
 
     @property
     def urgent(self) -> Urgent | None:
-        """By what the policy inside wants to decide between ticks."""
+        """Test of the inner policy for decisions between ticks."""
         return urgent_of(self.policy)
 
 
 class Journal(Protocol):
-    """Where decisions are recorded."""
+    """Records decisions."""
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
-        """Record one decision with what it was made from."""
+        """Record one decision with its observation."""
 
     def record_not_ready(self, missing: NotReadyError) -> None:
-        """Record that nothing was decided because something was unknown."""
+        """Record that no decision was possible because a value was unknown."""

@@ -1,1 +1,1 @@
-"""What is measured of the group, learned: service rates μ, rebalance times t_r."""
+"""Estimates from measurements of the group: service rates (μ) and rebalance times (t_r)."""

@@ -1,4 +1,4 @@
-"""t_r of this very group: how long a planned handover makes events wait, learned from what its replicas report."""
+"""Rebalance time (t_r) of a group: how long a planned handover delays events, learned from its replicas' reports."""
 
 import math
 from collections import deque
@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 QUANTILE: Final = 0.99
-"""What the papers take of the rebalance time, too (CLOSER 2024: 50 ms)."""
-REMEMBERED: Final = 200
-ENOUGH: Final = 30
-"""Pauses that must be seen before they count for more than the setting."""
+"""Quantile of the pauses that counts as t_r, as in the papers (CLOSER 2024: 50 ms)."""
+MAX_PAUSES: Final = 200
+"""Newest pauses that are kept."""
+MIN_PAUSES: Final = 30
+"""Pauses that must be observed before they replace the setting."""
 
 
 class RebalanceTime:
-    """The p99 of the newest planned pauses; the setting until enough of them were seen.
+    """Estimates t_r as the p99 of the newest planned pauses; uses the setting until `MIN_PAUSES` were observed.
 
-    fixed_s: the setting, and the answer always where `learn` is False. warn: called with one sentence when the learned
-    time reaches the latency target, once until it has fallen again.
+    fixed_s: the setting, which is always used if `learn` is False. warn: called with one sentence when the learned
+    time reaches the latency target; not again before it has fallen below.
     """
 
     def __init__(self, fixed_s: float, *, learn: bool, latency_target_s: float, warn: Callable[[str], None]) -> None:
@@ -25,11 +26,11 @@ class RebalanceTime:
         self._latency_target_s = latency_target_s
         self._warn = warn
         self._warned = False
-        self._pauses_s = deque[float](maxlen=REMEMBERED)
+        self._pauses_s = deque[float](maxlen=MAX_PAUSES)
         self.pause_count = 0
 
     def observe(self, pauses_s: Iterable[float]) -> None:
-        """Take in the pauses that replicas report of partitions that a plan gave them; 0: it was not measured."""
+        """Add pauses that replicas report for partitions that a plan moved to them, seconds; 0: not measured."""
         for pause_s in pauses_s:
             if pause_s > 0:
                 self._pauses_s.append(pause_s)
@@ -37,14 +38,14 @@ class RebalanceTime:
 
     @property
     def learned_s(self) -> float | None:
-        """The p99 of the pauses remembered, of few the longest; None: too few were seen."""
-        if self.pause_count < ENOUGH:
+        """The p99 of the kept pauses (of fewer than 100, the longest), seconds; None: fewer than `MIN_PAUSES`."""
+        if self.pause_count < MIN_PAUSES:
             return None
         rank = math.ceil((len(self._pauses_s) + 1) * QUANTILE - 1e-9)
         return sorted(self._pauses_s)[min(rank, len(self._pauses_s)) - 1]
 
     def planned_s(self) -> float:
-        """Return the t_r that policies shall plan for."""
+        """Return the t_r that policies use, seconds."""
         learned_s = self.learned_s
         if learned_s is None:
             return self._fixed_s
@@ -52,7 +53,7 @@ class RebalanceTime:
         if late and not self._warned:
             self._warn(
                 f"{QUANTILE:.0%} of the planned handovers pause a partition for up to {learned_s:.3g} s, which reaches "
-                f"the latency target of {self._latency_target_s:g} s: an event of a partition that moves can be late"
+                f"the latency target of {self._latency_target_s:g} s: events of a partition that moves can be late"
             )
         self._warned = late
         return learned_s if self._learn else self._fixed_s

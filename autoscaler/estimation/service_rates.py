@@ -1,9 +1,10 @@
-"""μ of each replica with its doubt: what all replicas show informs what is believed of one.
+"""Service rate (μ) of each replica with a confidence interval. All replicas inform the estimate of one.
 
-Logarithms of the seconds that one event takes, because machines differ by factors. What an operator says is right to a
-factor e^±PRIOR_SPREAD. The typical replica is that of a random-effects model (DerSimonian, Laird 1986): each replica's
-value is the typical one's plus a difference with variance τ², measured with an error of known variance. Who has served
-much is believed to be as it was measured, who has served little to be like the others (empirical Bayes, Morris 1983).
+The model uses logarithms of seconds per event, because machines differ by factors. The configured rate is correct to a
+factor e^±PRIOR_SPREAD. The typical replica comes from a random-effects model (DerSimonian, Laird 1986): a replica's
+value is the typical one plus a difference with variance τ², measured with an error of known variance. The estimate of a
+replica that has served many events is close to its measurement; with few events it is close to the typical one
+(empirical Bayes, Morris 1983).
 """
 
 import math
@@ -16,73 +17,73 @@ import numpy as np
 from numpy.typing import NDArray
 
 Z: Final = NormalDist().inv_cdf(0.975)
-"""Standard deviations of an interval that holds the truth with 95 %."""
-VARIATION, BATCHES = 1.0, 4.0
-"""(Standard deviation / mean)² of one event's service time before any was seen, and for how many readings it counts."""
+"""Half-width of a 95 % confidence interval, standard deviations."""
+PRIOR_VARIATION, PRIOR_BATCHES = 1.0, 4.0
+"""Prior of (standard deviation / mean)² of one event's service time, and its weight in reports."""
 PRIOR_SPREAD: Final = 0.5
-"""Standard error of the logarithm of what an operator says."""
-REPLICA_SPREAD, REPLICAS = 0.1, 2.0
-"""τ as believed before replicas were seen, and for how many replicas that counts."""
+"""Standard error of the logarithm of the configured rate."""
+PRIOR_REPLICA_SPREAD, PRIOR_REPLICAS = 0.1, 2.0
+"""Prior of τ, and its weight in replicas."""
 MEMORY_EVENTS: Final = 2000
-"""An event counts half after its replica has served so many more."""
-LEAST_DOUBT: Final = 1e-12
-"""Variance of a mean that seems certain."""
-ALIKE: Final = 0.05
-"""Replicas whose μ differ by less are alike: a plan gains nothing by telling them apart."""
+"""Half-life of an event's weight, in later events of its replica."""
+MIN_VARIANCE: Final = 1e-12
+"""Lower bound of the variance of a replica's mean."""
+SAME_RATE_SHARE: Final = 0.05
+"""Relative difference of μ below which replicas count as equal: a plan gains nothing by distinguishing them."""
 
 
 class WorkCounters(NamedTuple):
-    """What a replica says of its work. Both counters grow over one incarnation and start again with the next."""
+    """Work that a replica reports. Both counters grow during one incarnation and restart with the next."""
 
     replica: str
     incarnation: str
     processed: int
     busy_us: int
-    """Time spent serving them, waiting for input left out."""
+    """Time spent serving them, µs, without waiting for input."""
 
 
 class RateEstimate(NamedTuple):
-    """μ, events/s, and the interval that holds it with 95 %."""
+    """μ, events/s, with its 95 % confidence interval."""
 
     value: float
     low: float
     high: float
     samples: int
-    """Events of this very replica that it was learned from; 0: only from others."""
+    """Events of this replica that it was learned from; 0: it comes only from other replicas."""
 
 
 class _Typical(NamedTuple):
     value: float
-    doubt: float
+    variance: float
     spread: float
     """τ²."""
-    spread_doubt: float
+    spread_error: float
     """(Standard error / value)² of τ²."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """What one replica has done; older events count less."""
+    """Work of one replica, as weighted sums over its events; older events count less."""
 
     last: WorkCounters
-    seen: int = 0
+    samples: int = 0
     events: float = 0.0
     busy_s: float = 0.0
     squares: float = 0.0
-    """Σ weight² over events: how much the forgetting costs in certainty."""
+    """Sum of the squared weights. Variances are computed from it."""
 
 
 class ServiceRates:
-    """Learns μ of each replica and of the typical one. prior: events/s believed before anything is seen."""
+    """Learns μ of each replica and of the typical one. prior: configured μ, events/s."""
 
     def __init__(self, prior: float) -> None:
         self._prior_log_s = -math.log(prior)
         self._work: dict[str, _Work] = {}
-        self._variation, self._batches = VARIATION * BATCHES, BATCHES
+        self._variation, self._batches = PRIOR_VARIATION * PRIOR_BATCHES, PRIOR_BATCHES
         self._typical: _Typical | None = None
 
     def observe(self, now: WorkCounters) -> None:
-        """Take in one reading. An incarnation's first says where its counters stand; one out of order is ignored."""
+        """Add one report. The first of an incarnation only sets its counters; one out of order is ignored."""
         work = self._work.setdefault(now.replica, _Work(now))
         if work.last.incarnation != now.incarnation:
             work.last = now
@@ -90,40 +91,44 @@ class ServiceRates:
         if events <= 0 or busy_s <= 0:
             return
         remembered = 0.5 ** (events / MEMORY_EVENTS)
-        if work.events:  # how far is the mean of so many events off what the earlier ones predict?
-            off = busy_s / events * work.events / work.busy_s - 1
-            self._variation = self._variation * remembered + off * off / (1 / events + work.squares / work.events**2)
+        if work.events:  # compare the mean of these events with the mean of the earlier ones
+            error = busy_s / events * work.events / work.busy_s - 1
+            self._variation = self._variation * remembered + error * error / (
+                1 / events + work.squares / work.events**2
+            )
             self._batches = self._batches * remembered + 1
-        work.last, work.seen = now, work.seen + events
+        work.last, work.samples = now, work.samples + events
         work.events, work.busy_s = work.events * remembered + events, work.busy_s * remembered + busy_s
         work.squares = work.squares * remembered**2 + events
         self._typical = None
 
     def keep(self, replicas: Collection[str]) -> None:
-        """Forget all replicas but these."""
+        """Forget all replicas except these."""
         self._work, self._typical = {name: work for name, work in self._work.items() if name in replicas}, None
 
     def estimate(self, replica: str) -> RateEstimate:
-        """Return μ of one replica; of one that was never seen, what the others suggest."""
+        """Return μ of one replica; for an unknown replica, the typical μ with a wider interval."""
         typical, work = self._fitted(), self._work.get(replica)
-        log_s, variance = typical.value, typical.doubt + typical.spread
+        log_s, variance = typical.value, typical.variance + typical.spread
         if work is not None and work.events:
-            own, doubt = math.log(work.busy_s / work.events), self._event_variance * work.squares / work.events**2
-            shrunk, off = doubt / (doubt + typical.spread), own - typical.value
-            variance = (1 - shrunk) * doubt + shrunk**2 * (typical.doubt + off * off * typical.spread_doubt)
-            log_s = typical.value + (1 - shrunk) * off
-        error = Z * math.sqrt(variance)
-        seen = work.seen if work else 0
-        return RateEstimate(math.exp(-log_s), math.exp(-log_s - error), math.exp(-log_s + error), seen)
+            own = math.log(work.busy_s / work.events)
+            own_variance = self._event_variance * work.squares / work.events**2
+            shrinkage, offset = own_variance / (own_variance + typical.spread), own - typical.value
+            error = typical.variance + offset * offset * typical.spread_error
+            variance = (1 - shrinkage) * own_variance + shrinkage**2 * error
+            log_s = typical.value + (1 - shrinkage) * offset
+        half_width = Z * math.sqrt(variance)
+        samples = work.samples if work else 0
+        return RateEstimate(math.exp(-log_s), math.exp(-log_s - half_width), math.exp(-log_s + half_width), samples)
 
     def own_rate(self, replica: str) -> float | None:
-        """Return μ of a replica that is known to differ from the typical one; None of any other.
+        """Return μ of a replica that differs from the typical one; None for all others.
 
-        Known: the whole interval of its estimate lies outside those that are alike.
+        It differs if its whole confidence interval is outside typical μ · (1 ± `SAME_RATE_SHARE`).
         """
-        one, typical = self.estimate(replica), self.service_rate
-        differs = one.high < typical * (1 - ALIKE) or one.low > typical * (1 + ALIKE)
-        return one.value if one.samples and differs else None
+        rate, typical = self.estimate(replica), self.service_rate
+        differs = rate.high < typical * (1 - SAME_RATE_SHARE) or rate.low > typical * (1 + SAME_RATE_SHARE)
+        return rate.value if rate.samples and differs else None
 
     @property
     def service_rate(self) -> float:
@@ -132,7 +137,7 @@ class ServiceRates:
 
     @property
     def _event_variance(self) -> float:
-        """Variance of the logarithm of one event's seconds, raised to what Student's t asks of so few readings."""
+        """Variance of the logarithm of one event's seconds, increased for few reports as Student's t requires."""
         return self._variation / self._batches * (1 + (Z**2 + 1) / (4 * self._batches)) ** 2
 
     def _fitted(self) -> _Typical:
@@ -141,23 +146,24 @@ class ServiceRates:
             events, busy_s, squares = (
                 np.array([getattr(work, name) for work in known]) for name in ("events", "busy_s", "squares")
             )
-            own, doubt = np.log(busy_s / events), np.maximum(self._event_variance * squares / events**2, LEAST_DOUBT)
-            spread = _spread(own, doubt)
-            weights = 1 / (doubt + spread)
-            certainty = 1 / PRIOR_SPREAD**2 + float(weights.sum())
-            value = (self._prior_log_s / PRIOR_SPREAD**2 + float(weights @ own)) / certainty
-            self._typical = _Typical(value, 1 / certainty, spread, 2 / (len(own) + REPLICAS))
+            own = np.log(busy_s / events)
+            variances = np.maximum(self._event_variance * squares / events**2, MIN_VARIANCE)
+            spread = _spread(own, variances)
+            weights = 1 / (variances + spread)
+            precision = 1 / PRIOR_SPREAD**2 + float(weights.sum())
+            value = (self._prior_log_s / PRIOR_SPREAD**2 + float(weights @ own)) / precision
+            self._typical = _Typical(value, 1 / precision, spread, 2 / (len(own) + PRIOR_REPLICAS))
         return self._typical
 
 
-def _spread(own: NDArray[np.float64], doubt: NDArray[np.float64]) -> float:
-    """Return τ²: what is expected and what is seen, each by how well it is known (of m values to 2·v²/m)."""
-    expected = REPLICA_SPREAD**2
+def _spread(own: NDArray[np.float64], variances: NDArray[np.float64]) -> float:
+    """Return τ²: prior and measurement, each weighted by its precision (variance of m values: 2·v²/m)."""
+    prior = PRIOR_REPLICA_SPREAD**2
     if len(own) < 2:
-        return expected
-    weights = 1 / doubt
+        return prior
+    weights = 1 / variances
     mean = weights @ own / weights.sum()
     excess = weights @ (own - mean) ** 2 - (len(own) - 1)
-    seen = excess / (weights.sum() - weights @ weights / weights.sum())
-    known, believed = (len(own) - 1) / (expected + doubt.mean()) ** 2, REPLICAS / expected**2
-    return float(max(expected / 10, (believed * expected + known * seen) / (believed + known)))
+    measured = excess / (weights.sum() - weights @ weights / weights.sum())
+    precision, prior_precision = (len(own) - 1) / (prior + variances.mean()) ** 2, PRIOR_REPLICAS / prior**2
+    return float(max(prior / 10, (prior_precision * prior + precision * measured) / (prior_precision + precision)))

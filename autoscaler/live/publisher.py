@@ -8,7 +8,7 @@ from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import PlanAdoption
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
-from autoscaler.packing.owners import moved, spread_by_count
+from autoscaler.packing.owners import count_moves, spread_by_count
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
@@ -113,7 +113,7 @@ class Publisher:
                 reason=due.reason,
                 replicas=written.replicas,
                 assignment=written.assignment,
-                moved=moved(before.assignment if before else None, written.assignment),
+                moved=count_moves(before.assignment if before else None, written.assignment),
             )
         )
 

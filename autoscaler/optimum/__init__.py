@@ -1,1 +1,1 @@
-"""The least that serving known events can cost: schedules found with the whole future known, and proofs beside them."""
+"""Minimum cost of serving known events: schedules computed from the known future, and proven lower bounds."""

@@ -1,4 +1,4 @@
-"""Ways to have come to a state of the dynamic program, and which of them are kept. Compiled."""
+"""Labels of the dynamic program: paths to a state, and which of them are kept. Compiled."""
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
 from typing import Final, NamedTuple
@@ -12,56 +12,56 @@ DOMINATED: Final = -1
 
 
 class Labels(NamedTuple):
-    """By state and way."""
+    """Paths to each state, shape (states, paths), with the queues at their end."""
 
-    ways: Ints
-    """By state: how many there are."""
+    paths: Ints
+    """Number of paths to each state."""
     value: Ints
     late: Ints
     at: Ints
-    """Two more axes. FOLLOWING: by partition, its next event to be started. BUSY: until when an event of it is in
-    service. ELIGIBLE: from when on it may be served. FREE: by bin, when its replica is free."""
+    """Two more axes. By partition, FOLLOWING: its next event to start; BUSY: end of its event in service, µs; ELIGIBLE:
+    earliest time of service, µs. By bin, FREE: time at which its replica is free, µs."""
 
 
 @compiled
 def _worth(value: int, following: Ints, event_us: int) -> int:
-    """Return the cost of a label less what its served events cost at a replica that is always busy."""
-    return value - event_us * int(following.sum())
+    return value - event_us * int(following.sum())  # served events count as at a replica that is always busy
 
 
 @compiled
 def _place(labels: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> tuple[int, bool]:
-    """Return where a label goes among the ways of a state (DOMINATED: nowhere), and whether it replaces another there.
+    """Return the place of a label among those of a state (DOMINATED: none), and whether it replaces a different one.
 
-    What differs gives way only where no way is free: in value the nearest if they are merged, else the one worth least.
+    It replaces a different label only if no place is free: the one with the nearest value if they are merged, else the
+    one worth least.
     """
     keep = labels.value.shape[1]
     mine = made.at[0, 0]
-    for way in range(labels.ways[state]):
-        its = labels.at[state, way]
-        no_worse = labels.value[state, way] <= made.value[0, 0]
-        no_better = labels.value[state, way] >= made.value[0, 0]
-        for one in range(mine.shape[1]):
-            my_us, its_us = max(mine[ELIGIBLE, one], end_us), max(its[ELIGIBLE, one], end_us)
-            no_worse = no_worse and its[FOLLOWING, one] >= mine[FOLLOWING, one] and its_us <= my_us
-            no_better = no_better and its[FOLLOWING, one] <= mine[FOLLOWING, one] and its_us >= my_us
-            if optimistic:  # to the µs: what is dropped must not have been better in anything
-                no_worse = no_worse and its[FREE, one] <= mine[FREE, one] and its[BUSY, one] <= mine[BUSY, one]
-                no_better = no_better and its[FREE, one] >= mine[FREE, one] and its[BUSY, one] >= mine[BUSY, one]
+    for path in range(labels.paths[state]):
+        its = labels.at[state, path]
+        no_worse = labels.value[state, path] <= made.value[0, 0]
+        no_better = labels.value[state, path] >= made.value[0, 0]
+        for i in range(mine.shape[1]):
+            my_us, its_us = max(mine[ELIGIBLE, i], end_us), max(its[ELIGIBLE, i], end_us)
+            no_worse = no_worse and its[FOLLOWING, i] >= mine[FOLLOWING, i] and its_us <= my_us
+            no_better = no_better and its[FOLLOWING, i] <= mine[FOLLOWING, i] and its_us >= my_us
+            if optimistic:  # compare everything exactly: a dropped label must not be better in any respect
+                no_worse = no_worse and its[FREE, i] <= mine[FREE, i] and its[BUSY, i] <= mine[BUSY, i]
+                no_better = no_better and its[FREE, i] >= mine[FREE, i] and its[BUSY, i] >= mine[BUSY, i]
         if no_worse:
             return DOMINATED, False
         if no_better:
-            return way, False
-    if labels.ways[state] < keep:
-        labels.ways[state] += 1
-        return int(labels.ways[state]) - 1, False
+            return path, False
+    if labels.paths[state] < keep:
+        labels.paths[state] += 1
+        return int(labels.paths[state]) - 1, False
     chosen, most = 0, -NEVER
-    for way in range(keep):
-        how = -abs(labels.value[state, way] - made.value[0, 0])
+    for path in range(keep):
+        score = -abs(labels.value[state, path] - made.value[0, 0])
         if not optimistic:
-            how = _worth(labels.value[state, way], labels.at[state, way, FOLLOWING], event_us)
-        if how > most:
-            chosen, most = way, how
+            score = _worth(labels.value[state, path], labels.at[state, path, FOLLOWING], event_us)
+        if score > most:
+            chosen, most = path, score
     if not optimistic and most <= _worth(made.value[0, 0], mine[FOLLOWING], event_us):
         return DOMINATED, True
     return chosen, True
@@ -69,38 +69,38 @@ def _place(labels: Labels, state: int, made: Labels, end_us: int, event_us: int,
 
 @compiled
 def labels_for(states: int, keep: int, partitions: int) -> Labels:
-    """Return room for `keep` ways to each state."""
+    """Return empty labels with room for `keep` paths to each state."""
     numbers = np.zeros((2, states, keep), np.int64)
     return Labels(np.zeros(states, np.int64), numbers[0], numbers[1], np.zeros((states, keep, 4, partitions), np.int64))
 
 
 @compiled
 def keep_label(then: Labels, state: int, made: Labels, end_us: int, event_us: int, optimistic: bool) -> int:
-    """Put `made` among the ways of a state; return where, or DOMINATED.
+    """Add label `made` to a state; return its place, or DOMINATED.
 
-    optimistic: where it replaces one that differs, it is made as good as both.
+    optimistic: if it replaces a different label, it gets the better value of both in every respect.
     """
-    way, replaces = _place(then, state, made, end_us, event_us, optimistic)
-    if way == DOMINATED:
-        return way
-    mine, its = made.at[0, 0], then.at[state, way]
+    path, replaces = _place(then, state, made, end_us, event_us, optimistic)
+    if path == DOMINATED:
+        return path
+    mine, its = made.at[0, 0], then.at[state, path]
     if replaces and optimistic:
-        made.value[0, 0] = min(made.value[0, 0], then.value[state, way])
-        made.late[0, 0] = min(made.late[0, 0], then.late[state, way])
+        made.value[0, 0] = min(made.value[0, 0], then.value[state, path])
+        made.late[0, 0] = min(made.late[0, 0], then.late[state, path])
         mine[FOLLOWING] = np.maximum(mine[FOLLOWING], its[FOLLOWING])
         mine[BUSY:] = np.minimum(mine[BUSY:], its[BUSY:])
-    then.value[state, way] = made.value[0, 0]
-    then.late[state, way] = made.late[0, 0]
+    then.value[state, path] = made.value[0, 0]
+    then.late[state, path] = made.late[0, 0]
     its[:] = mine
-    return way
+    return path
 
 
 @compiled
 def best_label(now: Labels) -> tuple[int, int]:
-    """Return state and way of the label of least value; NOBODY where there is none."""
-    best, best_way = NONE, 0
-    for state in range(len(now.ways)):
-        for way in range(now.ways[state]):
-            if best == NONE or now.value[state, way] < now.value[best, best_way]:
-                best, best_way = state, way
-    return best, best_way
+    """Return state and path of the label with the least value; NONE if there is no label."""
+    best, best_path = NONE, 0
+    for state in range(len(now.paths)):
+        for path in range(now.paths[state]):
+            if best == NONE or now.value[state, path] < now.value[best, best_path]:
+                best, best_path = state, path
+    return best, best_path

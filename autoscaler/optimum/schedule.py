@@ -1,4 +1,4 @@
-"""From placements, tick by tick, to plans of named replicas."""
+"""Converts placements at ticks to plans with named replicas."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -10,35 +10,35 @@ from autoscaler.optimum.serving import NONE
 PREFIX: Final = "payment"
 
 Schedule = tuple[tuple[int, tuple[str, ...], tuple[str, ...]], ...]
-"""(µs, replicas from then on, the owner of each partition), at ticks, where it changes."""
+"""(Time in µs, replicas from then on, owner of each partition), for each tick with a change."""
 Step = tuple[int, Sequence[int], int, Sequence[int]]
-"""(µs, the bin of each partition, replicas, which bin of the step before each bin was; NOBODY: another replica)."""
+"""(Time in µs, bin of each partition, replicas, previous bin of each bin's replica; NONE: another replica)."""
 
 
 def plans_of(path: Iterable[Step], first: Sequence[int], replicas: int, startup_us: int) -> Schedule:
-    """Return the path as plans of named replicas; who needs a start-up is in them so long before.
+    """Return the path as plans with named replicas, which request replicas a start-up time before they serve.
 
-    first: the replica of each partition before the path, of as many as there are then.
+    first: replica of each partition before the path. replicas: number of replicas before the path.
     """
     names = [f"{PREFIX}-{number}" for number in range(replicas)]
-    holding = [names[owner] for owner in dict.fromkeys(first)]
-    idle = [name for name in names if name not in holding]
+    serving = [names[owner] for owner in dict.fromkeys(first)]
+    idle = [name for name in names if name not in serving]
     fresh = count(len(names))
     steps: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
-    for at_us, placement, paid, heirs in path:
+    for at_us, placement, paid, previous in path:
         bins = max(placement) + 1
-        taken = [holding[heir] if heir != NONE else "" for heir in heirs[:bins]]
-        spare = [*idle, *(name for name in holding if name not in taken)]
+        taken = [serving[before] if before != NONE else "" for before in previous[:bins]]
+        spare = [*idle, *(name for name in serving if name not in taken)]
         free = chain(spare, (f"{PREFIX}-{number}" for number in fresh))
-        holding = [name or next(free) for name in taken]
+        serving = [name or next(free) for name in taken]
         idle = list(islice(free, paid - bins))
-        owners = tuple(holding[bin_] for bin_ in placement)
-        steps.append((at_us, (*holding, *idle), owners))
+        owners = tuple(serving[bin_] for bin_ in placement)
+        steps.append((at_us, (*serving, *idle), owners))
     return _requested_ahead(steps, startup_us)
 
 
 def _requested_ahead(steps: Sequence[tuple[int, tuple[str, ...], tuple[str, ...]]], startup_us: int) -> Schedule:
-    """Return the plans, each with the replicas that a later one needs within a start-up; without those that repeat."""
+    """Return the plans with the replicas that later plans need within a start-up time, without repetitions."""
     plans: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
     times_us = [at_us for at_us, _, _ in steps]
     for index, (at_us, names, owners) in enumerate(steps):

@@ -1,9 +1,9 @@
-"""Dynamic programming over the ticks of a run: which placements, one after another, cost least. Compiled.
+"""Dynamic programming over the ticks of a run: the sequence of placements with the lowest cost. Compiled.
 
-A *state* is a placement and the replicas paid for. A *label* is one way to have come to a state, and where it leaves
-the queues. From tick to tick each label is carried into each state. Replicas serve as the simulator's do: in the order
-of numbers, what is in service is finished first, and a partition that changes its replica pauses. What a replica does
-until the next tick follows from its partitions and from which replica it was, so that is computed once for a label.
+A *state* is a placement and the number of paid replicas. A *label* is a path to a state, with the queues at its end. At
+each tick each label is extended to each state. Replicas serve as in the simulator: in the order of event numbers, after
+the event in service; a partition that changes its replica pauses. The work of a replica until the next tick follows
+from its partitions and its previous bin, so it is computed once per label.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -17,45 +17,45 @@ from autoscaler.optimum.serving import BUSY, ELIGIBLE, FOLLOWING, FREE, NEVER, N
 
 
 class States(NamedTuple):
-    """Every placement that may be chosen. Bins of one are numbered from 0, in the order of their first partitions."""
+    """All allowed placements. Bins are numbered from 0, in the order of their first partitions."""
 
     member: Ints
-    """Shape (states, partitions): the bin of each partition."""
+    """Bin of each partition, shape (states, partitions)."""
     replicas: Ints
-    """Paid for; more than bins: the others are idle."""
+    """Paid replicas; those beyond the bins are idle."""
 
 
 class _Served(NamedTuple):
-    """What replicas do until the next tick. By partitions (bit mask) and by the bin before + 1; 0: another replica."""
+    """Service until the next tick, by partitions (bit mask) and previous bin + 1 (0: another replica)."""
 
     label: Ints
     late: Ints
-    """-1: more than none, and none may be."""
+    """Late events; -1: one is late and none may be."""
     at: Ints
-    """As the labels have it; when the replica is free is said of the bin before + 1, at place 0."""
+    """As `Labels.at`; the time at which the replica is free is in row FREE, place 0."""
 
 
 class _Bins(NamedTuple):
-    """Which partitions are in which bins, in ways that are quick to ask."""
+    """Partitions of the bins, in forms for fast access."""
 
     mask: Ints
-    """By state and bin: its partitions, as bits."""
-    many: Ints
-    """By state: how many."""
+    """Partitions of each bin as bits, shape (states, bins)."""
+    bin_count: Ints
+    """Number of bins of each state."""
     partitions: Ints
-    """By mask: its partitions, in a row; `size` of them."""
+    """Partitions of each mask, in the first `size` places."""
     size: Ints
 
 
-class _World(NamedTuple):
-    """What does not change in a search."""
+class _Constants(NamedTuple):
+    """Constants of a search."""
 
     load: Load
     prices: Prices
     states: States
     bins: _Bins
     edges: Ints
-    """When placements may change, and NEVER."""
+    """Times at which placements may change, µs, and NEVER."""
 
 
 @compiled
@@ -70,7 +70,7 @@ def _bins(states: States) -> _Bins:
     for state in range(count):
         for partition in range(partitions):
             bins.mask[state, states.member[state, partition]] |= 1 << partition
-        bins.many[state] = states.member[state].max() + 1
+        bins.bin_count[state] = states.member[state].max() + 1
     for mask in range(1 << partitions):
         for partition in range(partitions):
             if mask >> partition & 1:
@@ -81,40 +81,40 @@ def _bins(states: States) -> _Bins:
 
 @compiled
 def _serve_all(
-    world: _World, now: Labels, state: int, way: int, target: int, tick: int, served: _Served, label: int
+    const: _Constants, now: Labels, state: int, path_: int, target: int, tick: int, served: _Served, label: int
 ) -> None:
-    """Compute, where it is not yet known, what each bin of `target` would do after one label."""
-    states, bins = world.states, world.bins
-    begin_us, end_us = world.edges[tick], world.edges[tick + 1]
-    for one in range(bins.many[target]):
+    """Compute the service of each bin of `target` after one label, unless it is known."""
+    states, bins = const.states, const.bins
+    begin_us, end_us = const.edges[tick], const.edges[tick + 1]
+    for one in range(bins.bin_count[target]):
         mask = bins.mask[target, one]
-        for old in range(-1, bins.many[state]):
+        for old in range(-1, bins.bin_count[state]):
             at = old + 1
             if served.label[mask, at] == label or (old >= 0 and not mask & bins.mask[state, old]):
                 continue
             served.label[mask, at] = label
             then = served.at[mask, at]
-            then[:] = now.at[state, way]
+            then[:] = now.at[state, path_]
             for partition in range(states.member.shape[1]):
                 if mask >> partition & 1 and states.member[state, partition] != old:
-                    then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + world.prices.pause_us
-            free_us = now.at[state, way, FREE, old] if old >= 0 else begin_us
+                    then[ELIGIBLE, partition] = max(begin_us, then[BUSY, partition]) + const.prices.pause_us
+            free_us = now.at[state, path_, FREE, old] if old >= 0 else begin_us
             of = bins.partitions[mask, : bins.size[mask]]
-            served.late[mask, at], then[FREE, 0] = serve(world.load, world.prices, of, begin_us, end_us, free_us, then)
+            served.late[mask, at], then[FREE, 0] = serve(const.load, const.prices, of, begin_us, end_us, free_us, then)
 
 
 @compiled
-def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served, tried: Ints, heirs: Ints) -> int:
-    """Find which bin of `state` each bin of `target` had best be: fewest late, most served, least time until all go on.
+def _match_bins(bins: _Bins, state: int, target: int, end_us: int, served: _Served, tried: Ints, previous: Ints) -> int:
+    """Find the previous bins of the bins of `target`: fewest late events, then most served, then shortest pauses.
 
-    heirs: takes it. Returns how many are late; -1: there is no way without.
+    previous: takes the result. Returns the late events; -1: some are late and none may be.
     """
     fewest, most, least_us = -1, 0, 0
     tried[:] = NONE
     place = 0
-    while place < bins.many[target]:
+    while place < bins.bin_count[target]:
         claimed, late, progress, pause_us = 0, 0, 0, 0
-        for one in range(bins.many[target]):
+        for one in range(bins.bin_count[target]):
             mask, old = bins.mask[target, one], tried[one]
             if old >= 0 and (claimed >> old & 1 or not mask & bins.mask[state, old]):
                 late = -1
@@ -128,15 +128,15 @@ def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served,
                 progress += served.at[mask, old + 1, FOLLOWING, partition]
                 pause_us += max(0, served.at[mask, old + 1, ELIGIBLE, partition] - end_us)
             pause_us += max(0, served.at[mask, old + 1, FREE, 0] - end_us)
-            pause_us += old == NONE  # a tie: who has been there stays
+            pause_us += old == NONE  # a tie: the present replica stays
         better = late < fewest or (late == fewest and (progress > most or (progress == most and pause_us < least_us)))
         if late >= 0 and (fewest < 0 or better):
             fewest, most, least_us = late, progress, pause_us
-            heirs[:] = tried
+            previous[:] = tried
         place = 0
-        while place < bins.many[target]:
+        while place < bins.bin_count[target]:
             tried[place] += 1
-            if tried[place] < bins.many[state]:
+            if tried[place] < bins.bin_count[state]:
                 break
             tried[place] = NONE
             place += 1
@@ -144,13 +144,13 @@ def _inherit(bins: _Bins, state: int, target: int, end_us: int, served: _Served,
 
 
 @compiled
-def _hope(bins: _Bins, state: int, target: int, served: _Served, made: Labels, heirs: Ints) -> int:
-    """Fill `made` with what is as good for each bin of `target` as any way to inherit; return the least late, or -1."""
+def _best_of_all(bins: _Bins, state: int, target: int, served: _Served, made: Labels, previous: Ints) -> int:
+    """Fill `made` with the best value of any previous bin for each bin of `target`; return the least late, or -1."""
     late = 0
-    heirs[:] = NONE
-    for one in range(bins.many[target]):
+    previous[:] = NONE
+    for one in range(bins.bin_count[target]):
         mask, fewest = bins.mask[target, one], -1
-        for old in range(-1, bins.many[state]):
+        for old in range(-1, bins.bin_count[state]):
             at = old + 1
             if (old >= 0 and not mask & bins.mask[state, old]) or served.late[mask, at] < 0:
                 continue
@@ -171,38 +171,46 @@ def _hope(bins: _Bins, state: int, target: int, served: _Served, made: Labels, h
 
 
 @compiled
-def _begin(world: _World, initial: int, now: Labels) -> bool:
-    """Set the one label of the first tick; return whether the promise can still be kept."""
-    prices, bins, first_us = world.prices, world.bins, world.edges[0]
-    now.ways[initial] = 1
+def _begin(const: _Constants, initial: int, now: Labels) -> bool:
+    """Create the label of the first tick; return whether the SLO can still be met."""
+    prices, bins, first_us = const.prices, const.bins, const.edges[0]
+    now.paths[initial] = 1
     first = now.at[initial, 0]
-    first[FOLLOWING] = world.load.first[:-1]
-    for one in range(bins.many[initial]):
+    first[FOLLOWING] = const.load.first[:-1]
+    for one in range(bins.bin_count[initial]):
         mask = bins.mask[initial, one]
         of = bins.partitions[mask, : bins.size[mask]]
-        late, first[FREE, one] = serve(world.load, prices, of, 0, first_us, 0, first)
+        late, first[FREE, one] = serve(const.load, prices, of, 0, first_us, 0, first)
         if late < 0:
             return False
         now.late[initial, 0] += late
-    now.value[initial, 0] = world.states.replicas[initial] * first_us + prices.late_us * now.late[initial, 0]
+    now.value[initial, 0] = const.states.replicas[initial] * first_us + prices.late_us * now.late[initial, 0]
     return True
 
 
 @compiled
-def _take_over(
-    world: _World, now: Labels, state: int, way: int, target: int, tick: int, served: _Served, heirs: Ints, made: Labels
+def _extend(
+    const: _Constants,
+    now: Labels,
+    state: int,
+    path_: int,
+    target: int,
+    tick: int,
+    served: _Served,
+    previous: Ints,
+    made: Labels,
 ) -> int:
-    """Fill `made` with what the replicas do that inherit as `heirs` says; return what those that leave still cost."""
-    bins, begin_us, claimed, rest_us = world.bins, world.edges[tick], 0, 0
-    for one in range(bins.many[target]):
-        mask, at = bins.mask[target, one], heirs[one] + 1
-        claimed |= 1 << heirs[one] if at else 0
+    """Fill `made` with the service of the replicas, given their previous bins; return the cost of leaving ones."""
+    bins, begin_us, claimed, rest_us = const.bins, const.edges[tick], 0, 0
+    for one in range(bins.bin_count[target]):
+        mask, at = bins.mask[target, one], previous[one] + 1
+        claimed |= 1 << previous[one] if at else 0
         made.at[0, 0, FREE, one] = served.at[mask, at, FREE, 0]
         for partition in bins.partitions[mask, : bins.size[mask]]:
             made.at[0, 0, :FREE, partition] = served.at[mask, at, :FREE, partition]
-    for old in range(bins.many[state]):
+    for old in range(bins.bin_count[state]):
         if not claimed >> old & 1:
-            rest_us += max(0, min(now.at[state, way, FREE, old], world.prices.until_us) - begin_us)
+            rest_us += max(0, min(now.at[state, path_, FREE, old], const.prices.until_us) - begin_us)
     return rest_us
 
 
@@ -210,71 +218,71 @@ def _take_over(
 def search(  # noqa: PLR0912, PLR0915  one loop over ticks, labels and states; parts that are not it are above
     load: Load, states: States, ticks: Ints, prices: Prices, initial: int, keep: int, optimistic: bool
 ) -> tuple[int, int, Ints, Ints]:
-    """Return (value, late, path, kept) of the cheapest schedule; value -1: none keeps the promise.
+    """Return (value, late, path, kept) of the cheapest schedule; value -1: none meets the SLO.
 
-    ticks: when placements may change, µs. initial: the state before the first one. keep: ways that a state may have.
-    optimistic: where labels do not fit, or replicas might inherit in several ways, one as good as each of them stands
-    for all; the value is then one that no schedule is below.
-    value: replica-µs, late events at their price included. path: the state from each tick on. kept: shape
-    (ticks, partitions), which bin of the state before the replica of each bin was; NOBODY: another one.
+    ticks: times at which placements may change, µs. initial: state before the first tick. keep: maximum labels of a
+    state. optimistic: if there are more labels, or several possible previous bins, one label that is as good as each of
+    them replaces all. The value is then a lower bound of all schedules.
+    value: replica-µs, including the price of late events. path: state from each tick on. kept: previous bin of each
+    bin's replica, shape (ticks, partitions); NONE: another replica.
     """
     count, partitions = states.member.shape
     event_us = int(load.take.mean()) if len(load.take) else 0
     bins = _bins(states)
-    world = _World(load, prices, states, bins, np.append(ticks, NEVER))
+    const = _Constants(load, prices, states, bins, np.append(ticks, NEVER))
     now, then = labels_for(count, keep, partitions), labels_for(count, keep, partitions)
     made = labels_for(1, 1, partitions)
     wide = (1 << partitions, partitions + 1)
     served = _Served(np.full(wide, -1), np.zeros(wide, np.int64), np.zeros((*wide, 4, partitions), np.int64))
     before = np.zeros((len(ticks), count, keep), np.int32)
-    inherited = np.full((len(ticks), count, keep, partitions), NONE, np.int8)
-    tried, heirs = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
+    previous_at = np.full((len(ticks), count, keep, partitions), NONE, np.int8)
+    tried, previous = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
     path = np.zeros(len(ticks), np.int64)
     kept = np.full((len(ticks), partitions), NONE, np.int64)
-    if not _begin(world, initial, now):
+    if not _begin(const, initial, now):
         return -1, 0, path, kept
 
     label = 0
     for tick in range(len(ticks)):
-        begin_us, end_us = world.edges[tick], world.edges[tick + 1]
+        begin_us, end_us = const.edges[tick], const.edges[tick + 1]
         paid_us = min(prices.until_us, end_us) - begin_us
-        then.ways[:] = 0
+        then.paths[:] = 0
         for carried in range(count * keep):
-            state, way = carried // keep, carried % keep
-            if way >= now.ways[state]:
+            state, path_ = carried // keep, carried % keep
+            if path_ >= now.paths[state]:
                 continue
             label += 1
             for target in range(count):
                 more = states.replicas[target] - states.replicas[state]
-                value = now.value[state, way] + states.replicas[target] * paid_us + max(0, more) * prices.startup_us
+                value = now.value[state, path_] + states.replicas[target] * paid_us + max(0, more) * prices.startup_us
                 too_soon = more > 0 and prices.startup_us and begin_us - prices.startup_us < ticks[0]
-                beaten = keep == 1 and then.ways[target] and then.value[target, 0] <= value
+                beaten = keep == 1 and then.paths[target] and then.value[target, 0] <= value
                 if too_soon or (beaten and not optimistic):
                     continue
-                _serve_all(world, now, state, way, target, tick, served, label)
+                _serve_all(const, now, state, path_, target, tick, served, label)
                 if optimistic:
-                    late = _hope(bins, state, target, served, made, heirs)
+                    late = _best_of_all(bins, state, target, served, made, previous)
                 else:
-                    late = _inherit(bins, state, target, end_us, served, tried, heirs)
+                    late = _match_bins(bins, state, target, end_us, served, tried, previous)
                 if late < 0:
                     continue
                 if not optimistic:
-                    rest_us = _take_over(world, now, state, way, target, tick, served, heirs, made)
+                    rest_us = _extend(const, now, state, path_, target, tick, served, previous, made)
                     value += rest_us if more < 0 else 0
                 made.value[0, 0] = value + prices.late_us * late
-                made.late[0, 0] = now.late[state, way] + late
+                made.late[0, 0] = now.late[state, path_] + late
                 to = keep_label(then, target, made, end_us, event_us, optimistic)
                 if to != DOMINATED:
                     before[tick, target, to] = carried
-                    inherited[tick, target, to] = heirs
+                    previous_at[tick, target, to] = previous
         now, then = then, now
 
-    state, way = best_label(now)
+    state, path_ = best_label(now)
     if state == NONE:
         return -1, 0, path, kept
-    value, late = now.value[state, way], now.late[state, way]
+    value, late = now.value[state, path_], now.late[state, path_]
     for tick in range(len(ticks) - 1, -1, -1):
         path[tick] = state
-        kept[tick] = inherited[tick, state, way]
-        state, way = before[tick, state, way] // keep, before[tick, state, way] % keep
+        kept[tick] = previous_at[tick, state, path_]
+        state, path_ = before[tick, state, path_] // keep, before[tick, state, path_] % keep
     return value, late, path, kept

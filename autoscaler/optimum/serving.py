@@ -1,4 +1,4 @@
-"""What a replica does with known events until the next decision, in the simulator's own order. Compiled."""
+"""Service of known events by one replica until the next decision, in the simulator's order. Compiled."""
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 NEVER: Final = 1 << 60
 NONE: Final = -1
 FOLLOWING, BUSY, ELIGIBLE, FREE = 0, 1, 2, 3
-"""Rows of what a label says: see Labels."""
+"""Rows of `Labels.at`."""
 
 
 class Load(NamedTuple):
@@ -20,31 +20,32 @@ class Load(NamedTuple):
 
     number: Ints
     time: Ints
-    """When intended, µs."""
+    """Intended time, µs."""
     take: Ints
+    """Service time, µs."""
     first: Ints
-    """By partition: where its events begin; and where the last one's end."""
+    """Index of the first event of each partition, and the end of the last one."""
 
 
 class Prices(NamedTuple):
-    """What a schedule pays, and what it must keep."""
+    """Costs and limits of a schedule."""
 
     until_us: int
-    """Replicas are paid for until then."""
+    """Replicas are paid for until this time."""
     pause_us: int
-    """Of a partition that changes its replica."""
+    """Pause of a partition that changes its replica."""
     startup_us: int
-    """Each replica that is added was paid for so long before."""
+    """Time for which an added replica is paid before it serves."""
     target_us: int
     late_us: int
-    """Replica-µs for each late event; 0: none may be late."""
+    """Price of a late event, replica-µs; 0: no event may be late."""
     longest_us: int
-    """No event takes longer."""
+    """Longest service time."""
 
 
 @compiled
 def next_event(load: Load, of: Ints, free_us: int, end_us: int, following: Ints, eligible: Ints) -> tuple[int, int]:
-    """Return the partition among `of` whose event a replica starts next, and when; NOBODY: none before `end_us`."""
+    """Return the partition among `of` whose event starts next, and its start, µs; NONE: none before `end_us`."""
     chosen, start_us = NONE, end_us
     for partition in of:
         event = following[partition]
@@ -57,18 +58,17 @@ def next_event(load: Load, of: Ints, free_us: int, end_us: int, following: Ints,
 
 
 @compiled
-def late_by(load: Load, prices: Prices, event: int, at_us: int) -> bool:
-    """Tell whether an event that came before `at_us` and is not started then must be late."""
+def is_late(load: Load, prices: Prices, event: int, at_us: int) -> bool:
+    """Return whether an event that arrived before `at_us` and has not started then must be late."""
     return bool(load.time[event] < at_us and load.time[event] + prices.target_us < at_us + load.take[event])
 
 
 @compiled
 def serve(load: Load, prices: Prices, of: Ints, begin_us: int, end_us: int, free_us: int, at: Ints) -> tuple[int, int]:
-    """Let a replica serve the partitions `of` until `end_us`; return how many are late (-1: given up), and when it is
-    free.
+    """Let a replica serve the partitions `of` until `end_us`; return the late events and the time at which it is free.
 
-    An event that waits is late as soon as it cannot be in time. at: as in Labels; FOLLOWING and BUSY are brought up to
-    date.
+    A waiting event counts as late as soon as it cannot be in time. -1 late events: one is late and none may be.
+    at: as in `Labels`; FOLLOWING and BUSY are updated.
     """
     late, following = 0, at[FOLLOWING]
     while True:
@@ -82,12 +82,12 @@ def serve(load: Load, prices: Prices, of: Ints, begin_us: int, end_us: int, free
         if free_us > load.time[event] + prices.target_us:
             if prices.late_us == 0:
                 return -1, 0
-            late += not late_by(load, prices, event, begin_us)
+            late += not is_late(load, prices, event, begin_us)
     if end_us == NEVER:
         return late, free_us
     for partition in of:
         for event in range(following[partition], load.first[partition + 1]):
             if load.time[event] >= min(end_us, end_us + prices.longest_us - prices.target_us):
                 break
-            late += late_by(load, prices, event, end_us) and not late_by(load, prices, event, begin_us)
+            late += is_late(load, prices, event, end_us) and not is_late(load, prices, event, begin_us)
     return (-1, 0) if late and prices.late_us == 0 else (late, free_us)

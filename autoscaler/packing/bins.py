@@ -1,4 +1,4 @@
-"""What is packed into what: items are partitions, bins are replicas without a name yet."""
+"""Items and bins: an item is a partition, a bin is a replica that has no name yet."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One partition: λ in events/s, lag in events (a float, for it may hold what is expected to arrive).
+    """One partition: λ in events/s, lag in events (a float, because it may include expected arrivals).
 
     Raises ValueError for a load that is negative or not a finite number.
     """
@@ -24,13 +24,13 @@ class Item:
 
     @property
     def idle(self) -> bool:
-        """Nothing arrives and nothing waits."""
+        """Whether no event arrives and none waits."""
         return self.arrival_rate == 0 and self.lag == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What one bin may hold: λ in events/s and lag in events; infinity means no limit.
+    """Limits of one bin: λ in events/s and lag in events; infinity: no limit.
 
     Raises ValueError for a capacity that is not positive.
     """
@@ -44,11 +44,11 @@ class Capacity:
 
     @classmethod
     def of_replica(cls, service_rate: float, latency_target_s: float, share: float) -> "Capacity":
-        """Return λ ≤ μ·f and lag ≤ μ·W·f: an event that finds that lag waits W·f at most (μ: service_rate)."""
+        """Return the limits μ·f and μ·W·f: an event that arrives at this lag waits at most W·f (μ: service_rate)."""
         return cls(service_rate * share, service_rate * latency_target_s * share)
 
     def exceeded_by(self, arrival_rate: float, lag: float) -> bool:
-        """Tell whether such a load is above the capacity in either dimension."""
+        """Return whether the load exceeds the capacity in either dimension."""
         return arrival_rate > self.arrival_rate or lag > self.lag
 
 
@@ -57,16 +57,16 @@ UNLIMITED = Capacity(math.inf, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Items that share a replica, with the loads they came with: nothing is truncated here."""
+    """Items that share a replica, with their full loads, even if these exceed the capacity."""
 
     items: tuple[Item, ...]
 
     @property
     def arrival_rate(self) -> float:
-        """Σλ, events/s."""
+        """Total λ, events/s."""
         return sum(item.arrival_rate for item in self.items)
 
     @property
     def lag(self) -> float:
-        """Σlag, events."""
+        """Total lag, events."""
         return sum(item.lag for item in self.items)

@@ -1,7 +1,7 @@
-"""Who gets what when the number of replicas is given: everything stays where it is unless that would not fit.
+"""Assignments with few moves for a given number of replicas: a partition moves only if it would not fit.
 
-Sizes are events per interval, and so are the capacities. A partition above every capacity is put on a replica of its
-own where there is one: nothing else would help it.
+Sizes and capacities are events per interval. A partition that exceeds every capacity gets a replica of its own if one
+is empty: nothing else would help it.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ROUNDING: Final = 1e-9
-"""Relative; a bin may be so much too full."""
+"""Tolerance of the capacity, relative: rounding must not make a bin overfull."""
 
 
 def largest_first(sizes: Floats) -> Ints:
@@ -25,11 +25,12 @@ def largest_first(sizes: Floats) -> Ints:
 
 @compiled
 def _tightest(room: Floats, in_use: NDArray[np.bool_], size: float, capacities: Floats) -> int:
-    """Return the replica in use with the least room in which `size` fits, of several the first; −1 where none is."""
+    """Return the replica in use with the least room that still fits `size`, on ties the first; −1 if there is none."""
     best = -1
-    for one in range(len(room)):
-        if in_use[one] and room[one] >= size - ROUNDING * capacities[one] and (best < 0 or room[one] < room[best]):
-            best = one
+    for replica in range(len(room)):
+        fits = room[replica] >= size - ROUNDING * capacities[replica]
+        if in_use[replica] and fits and (best < 0 or room[replica] < room[best]):
+            best = replica
     return best
 
 
@@ -38,9 +39,10 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
     """Return owners after the fewest moves that a greedy search finds, and whether everything fits.
 
     order: as from `largest_first`. owners: replica of each partition, −1 for none. closed: 1 for replicas that must be
-    empty afterwards. From each replica that is too full leave the partitions that free it with the least size moved:
-    the smallest one that is enough alone, else the largest; one above the capacity is left alone by the others. Those
-    without a place go, largest first, where the least room is left over.
+    empty afterwards.
+    An overfull replica loses the smallest partition that is enough alone, else its largest. If one partition exceeds
+    the capacity, all others leave it. Partitions without an owner go, largest first, to the replica with the least room
+    that fits them.
     """
     partitions, replicas = len(sizes), len(capacities)
     placed = owners.copy()
@@ -62,7 +64,7 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
             continue
         best = _tightest(room, in_use, sizes[partition], capacities)
         for place in range(len(empty)):
-            replica = int(empty[place])  # one alone may be larger than the capacity
+            replica = int(empty[place])  # an empty replica takes even a partition that exceeds its capacity
             if held[replica] == 0 and (
                 best < 0 or room[replica] < room[best] or (room[replica] == room[best] and replica < best)
             ):
@@ -81,7 +83,7 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
 
 @compiled
 def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, room: Floats, held: Ints) -> None:
-    """Take from each replica that is too full what must leave it."""
+    """Remove partitions from each overfull replica until it fits."""
     replicas = len(capacities)
     ends = np.cumsum(held)
     own = np.empty(len(sizes), np.int64)  # the partitions of each replica, largest first
@@ -110,20 +112,20 @@ def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, roo
 
 @compiled
 def fewest_bins(falling: Floats, capacity: float, limit: int) -> int:
-    """Return how many bins best fit decreasing needs, `limit` + 1 where it would need more than that.
+    """Return how many bins best-fit decreasing needs; `limit` + 1 if more than `limit`.
 
-    falling: sizes, the largest first; one above the capacity has a bin of its own.
+    falling: sizes, largest first. A size above the capacity gets a bin of its own.
     """
     room = np.full(min(limit, len(falling)), capacity)
     count = 0
     for place in range(len(falling)):
         size = falling[place]
         if place > 0 and falling[place - 1] == 0.0:
-            break  # the others are empty, too, and go where this one went
+            break  # all remaining sizes are 0 and fit where this one went
         best = -1
-        for one in range(count):
-            if room[one] >= size - ROUNDING * capacity and (best < 0 or room[one] < room[best]):
-                best = one
+        for index in range(count):
+            if room[index] >= size - ROUNDING * capacity and (best < 0 or room[index] < room[best]):
+                best = index
         if best < 0:
             if count == limit:
                 return limit + 1
@@ -137,11 +139,11 @@ def fewest_bins(falling: Floats, capacity: float, limit: int) -> int:
 def fewest_moves(
     sizes: Floats, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
 ) -> tuple[Ints, bool]:
-    """Return owners that fit with the least weight moved, by exhaustive search; False where none was found.
+    """Return owners that fit with the least weight moved, by exhaustive search; False if none was found.
 
-    At most `limit` replicas hold anything then. Depth first over partitions, largest first; a replica that holds
-    nothing yet and owned nothing before is tried once, for all such are alike. Ends after `nodes` steps with the best
-    found. weights: what moving each partition costs.
+    At most `limit` replicas get partitions. The search is depth first over partitions, largest first. It tries
+    only one of the replicas that are empty and owned nothing before: they are interchangeable. After `nodes` steps it
+    ends with the best result so far. weights: cost of moving each partition.
     """
     partitions, replicas = len(sizes), len(capacities)
     order = np.argsort(-sizes, kind="mergesort")

@@ -21,30 +21,30 @@ NO_ROOM: Final = -1
 
 
 def least_loaded(items: Sequence[Item], capacity: Capacity, *, at_least: int = 1) -> tuple[Bin, ...]:
-    """Pack `items` into the first number of bins ≥ `at_least` at which every item finds room.
+    """Pack `items` into the smallest number of bins ≥ `at_least` at which every item fits.
 
-    Largest λ first, each item into the bin with the least λ in which both capacities hold. Ties: items by lag, then
-    partition number; bins by lag, then number of items, then age. An item bigger than a bin counts as exactly one full
-    bin, so only idle partitions can join it.
+    Items are placed largest λ first, each into the bin with the least λ in which both capacities hold. Ties: items by
+    lag, then partition number; bins by lag, then number of items, then age. An item bigger than a bin counts as exactly
+    one full bin, so only idle partitions can join it.
 
-    Ends: with as many bins as items each item finds an empty bin, and a bin holds any item (after the above).
+    The search ends: with as many bins as items, each item finds an empty bin, which fits any item.
     """
-    # No binary search: that k bins suffice does not imply that k + 1 do (a small item placed elsewhere can leave a
-    # later one without room). Counts below the sum of the loads cannot succeed, so leaving them out changes nothing.
+    # No binary search: if k bins suffice, k + 1 may not (a small item placed elsewhere can leave a later one without
+    # room). Counts below the sum of the loads cannot succeed, so they are skipped.
     sized = _Sized.of(items, capacity)
     tries = (sized.filled(bins) for bins in count(max(at_least, sized.lower_bound)))
     return next(bins for bins in tries if bins is not None)
 
 
 def least_loaded_below(items: Sequence[Item], capacity: Capacity, limit: int) -> tuple[Bin, ...] | None:
-    """Return what `least_loaded` returns, or None where that has `limit` bins or more: stops looking there."""
+    """Return the result of `least_loaded`, or None if it has `limit` bins or more. The search stops there."""
     sized = _Sized.of(items, capacity)
     tries = (sized.filled(bins) for bins in range(max(1, sized.lower_bound), limit))
     return next((bins for bins in tries if bins is not None), None)
 
 
 def spread(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
-    """Pack `items` into exactly `count` bins, as evenly as Least-Loaded can, whatever they hold then."""
+    """Pack `items` into exactly `count` bins, as evenly as Least-Loaded can, without a capacity."""
     bins = _Sized.of(items, UNLIMITED).filled(count)
     assert bins is not None, "a bin without limits has room"
     return bins
@@ -52,7 +52,7 @@ def spread(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sized:
-    """Items in the order of placement, with what each takes of a bin."""
+    """Items in the order of placement, each with the part of a bin that it takes."""
 
     items: Sequence[Item]
     rates: Loads
@@ -61,7 +61,7 @@ class _Sized:
 
     @classmethod
     def of(cls, items: Sequence[Item], capacity: Capacity) -> "_Sized":
-        """Cut what is bigger than a bin down to one, and sort."""
+        """Sort the items, and count each that is bigger than a bin as one full bin."""
         rates = np.fromiter((item.arrival_rate for item in items), np.float64, len(items))
         lags = np.fromiter((item.lag for item in items), np.float64, len(items))
         partitions = np.fromiter((item.partition for item in items), np.int64, len(items))
@@ -72,13 +72,13 @@ class _Sized:
 
     @property
     def lower_bound(self) -> int:
-        """How many bins the sums alone demand in the tighter dimension."""
+        """Number of bins that the total load needs in the tighter dimension."""
         by_rate = float(self.rates.sum()) / self.capacity.arrival_rate
         by_lag = float(self.lags.sum()) / self.capacity.lag
         return math.ceil(max(by_rate, by_lag) * (1 - ROUNDING))
 
     def filled(self, bins: int) -> tuple[Bin, ...] | None:
-        """Place all items into so many bins, or return None when one of them finds no room."""
+        """Place all items into `bins` bins; return None if one does not fit."""
         places = fill(self.rates, self.lags, self.capacity.arrival_rate, self.capacity.lag, bins)
         if (places == NO_ROOM).any():
             return None
@@ -90,20 +90,20 @@ class _Sized:
 
 @compiled
 def fill(rates: Loads, lags: Loads, rate_capacity: float, lag_capacity: float, count: int) -> Ranks:
-    """Return the bin of each item, each put into the least loaded bin where both capacities hold.
+    """Put each item into the least loaded bin in which both capacities hold; return the bin of each.
 
-    Least loaded: by rate, then lag, then number of items, then number of the bin. NO_ROOM from the first item on that
-    fits nowhere.
+    Least loaded: by rate, then lag, then number of items, then number of the bin. The first item that
+    fits nowhere, and all after it, get NO_ROOM.
     """
-    bins = [(0.0, 0.0, 0, number) for number in range(count)]  # in order, so a heap
+    bins = [(0.0, 0.0, 0, number) for number in range(count)]  # sorted, hence a heap
     full = [(0.0, 0.0, 0, 0) for _ in range(0)]
     places = np.full(rates.size, NO_ROOM)
     for item in range(rates.size):
-        # The room that is left is compared, not the new sum: beside a full bin even 1e-300 must not fit.
+        # Compare with the remaining room, not the new sum: not even 1e-300 may fit into a full bin.
         while bins and lags[item] > lag_capacity - bins[0][1]:
             full.append(heappop(bins))
         if not bins or rates[item] > rate_capacity - bins[0][0]:
-            return places  # this bin lacks the rate, so all after it do
+            return places  # the bin with the least rate has no room, so no other has
         rate, lag, items, number = bins[0]
         heapreplace(bins, (rate + rates[item], lag + lags[item], items + 1, number))
         places[item] = number

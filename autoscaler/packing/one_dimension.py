@@ -1,4 +1,4 @@
-"""What the one-dimensional packers share: their arguments as arrays, checked."""
+"""Base of the one-dimensional packers: checks their arguments and turns them into arrays."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,31 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_OWNER = -1
-"""In place of an owner: the partition is new."""
+"""Owner of a new partition."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What is to be packed, as arrays with one entry for each partition, in the order of arrival.
+    """Arguments of a packer, as arrays with one entry for each partition, in the order of arrival.
 
-    Consumers are *ranks* here: the same order as their numbers, but without gaps, so that an array of all consumers
-    that can be in use is no longer than twice the partitions. 0 … number of partitions are ranks and numbers at once:
-    no packer opens a fresh consumer beyond.
+    Consumers are *ranks* here: the order of their numbers, but without gaps, so an array of all usable consumers has at
+    most twice as many entries as there are partitions. For 0 … number of partitions, rank and number are equal: no
+    packer opens a new consumer above that.
     """
 
     partitions: Sequence[int]
     loads: NDArray[np.float64]
     owners: NDArray[np.int64]
-    """Ranks of the consumers before; NOBODY for a new partition."""
+    """Ranks of the previous consumers; `NO_OWNER` for a new partition."""
     capacity: float
     numbers: NDArray[np.int64]
-    """By rank, ascending."""
+    """Consumer number by rank, ascending."""
 
     @classmethod
     def of(
         cls, loads: Mapping[int, float], owners: Mapping[int, int], capacity: float, order: Sequence[int] | None
     ) -> "Problem":
-        """Check the arguments of a Packer. Raises ValueError that names what is wrong with them."""
+        """Check the arguments of a Packer. Raises ValueError naming the wrong one."""
         if not 0 < capacity < inf:
             raise ValueError(f"capacity must be positive and finite, got {capacity}")
         partitions = tuple(loads) if order is None else tuple(order)
@@ -53,13 +53,13 @@ class Problem:
         return cls(partitions, sizes, ranks, float(capacity), numbers)
 
     def decreasing(self) -> NDArray[np.int64]:
-        """Return positions of the partitions, largest load first, equal ones in the order of arrival."""
+        """Return positions of the partitions, largest load first, equal loads in the order of arrival."""
         return np.argsort(-self.loads, kind="stable")
 
     def grouped(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return positions of owned partitions by owner, largest load first, and where each owner's begin.
+        """Return `grouped`, positions of owned partitions by owner, largest load first, and `starts`.
 
-        Those of consumer c are grouped[starts[c]:starts[c + 1]].
+        The partitions of consumer c are grouped[starts[c]:starts[c + 1]].
         """
         decreasing = self.decreasing()
         grouped = decreasing[np.argsort(self.owners[decreasing], kind="stable")]
@@ -82,14 +82,13 @@ class Packer(ABC):
         *,
         order: Sequence[int] | None = None,
     ) -> dict[int, int]:
-        """Return partition → number of the consumer that shall own it, for every partition of `loads`.
+        """Return partition → number of its new consumer, for every partition of `loads`.
 
-        loads: rate of each partition, in any unit, finite and not negative. owners: consumers before, numbered from
-        0; a partition without one is new, one that `loads` lacks is ignored. capacity: what a consumer may hold, in
-        the unit of the loads; a load above it gets a consumer of its own. order: every partition once: the order of
-        arrival for packers that take partitions as they come, and what breaks ties between equal loads for the
-        others; None: the order of `loads`.
-        Raises ValueError for arguments that are not so.
+        loads: rate of each partition, in any unit, finite and not negative.
+        owners: previous consumers, numbered from 0. A partition without one is new; one missing in `loads` is ignored.
+        capacity: limit of a consumer, in the unit of the loads. A load above it gets a consumer of its own.
+        order: every partition once, in the order of arrival. It breaks ties between equal loads. None: as in `loads`.
+        Raises ValueError for other arguments.
         """
         problem = Problem.of(loads, owners, capacity, order)
         return problem.answer(self.pack(problem))

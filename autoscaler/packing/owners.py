@@ -1,4 +1,4 @@
-"""Bins get the names of replicas so that as little arrival rate as possible changes its owner."""
+"""Names bins after replicas so that as little arrival rate as possible changes its owner."""
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from heapq import heappop, heappush
@@ -14,27 +14,27 @@ from autoscaler.packing.bins import Bin
 Numbers = NDArray[np.int64]
 NONE: Final = -1
 RATE_UNITS: Final = 1_000_000
-"""Rates are counted in millionths of an event/s: integers add exactly, so what is best does not hang on rounding."""
+"""Units per event/s. Integers add exactly, so rounding does not influence the best matching."""
 
 
 class Overlap(NamedTuple):
-    """What stays where it is, by bin and name: integers, so that sums are exact. One entry for each pair that shares.
+    """Rate that stays with its owner if a bin gets a name: one entry for each bin and name that share partitions.
 
-    Entries of bin b are starts[b] … starts[b + 1] − 1.
+    The entries of bin b are starts[b] … starts[b + 1] − 1. Weights are integers, so sums are exact.
     """
 
     starts: Numbers
     names: Numbers
-    """0, 1, 2, …"""
+    """Number of the name of each entry."""
     weights: Numbers
 
 
 def name_bins(bins: Sequence[Bin], owners: Mapping[int, str], names: Sequence[str], prefix: str) -> tuple[str, ...]:
     """Return one replica name for each bin, all different.
 
-    owners: partition → its owner now; an owner outside `names` is gone.
-    names: replicas that may stay, preferred first. Bins beyond them get `prefix`-<smallest unused ordinal>.
-    The rate that stays with its owner is the largest possible (to a millionth of an event/s), then the number of
+    owners: partition → its present owner; an owner that is not in `names` is gone.
+    names: replicas that may stay, preferred first. Further bins get `prefix`-<smallest unused ordinal>.
+    The rate that stays with its owner is as large as possible (to a millionth of an event/s), then the number of
     partitions that stay.
     """
     numbers = {name: number for number, name in enumerate(names)}
@@ -50,45 +50,45 @@ def fresh_names(prefix: str, taken: set[str]) -> Iterator[str]:
 
 
 def round_robin(replicas: Sequence[str], partitions: int) -> dict[int, str]:
-    """Return the owners in a group about which nothing is known yet: equal counts."""
+    """Return owners with equal counts, for a group about which nothing is known yet."""
     return {partition: replicas[partition % len(replicas)] for partition in range(partitions)}
 
 
-def moved(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> int:
-    """Count the partitions that change their owner; 0 where either side leaves the owners to the group."""
+def count_moves(before: Mapping[int, str] | None, after: Mapping[int, str] | None) -> int:
+    """Count the partitions that change their owner; 0 if either side leaves the owners to the group."""
     known = before or {}
     return sum(known.get(partition, owner) != owner for partition, owner in (after or {}).items())
 
 
 def spread_by_count(
-    placed: MutableMapping[int, str],
-    homeless: Iterable[int],
+    owners: MutableMapping[int, str],
+    unowned: Iterable[int],
     replicas: Sequence[str],
     room: Mapping[str, int] | None = None,
 ) -> None:
-    """Add each of `homeless` to `placed`, at the replica that then has the fewest; ties go to the oldest.
+    """Assign each partition of `unowned`, in `owners`, to the replica that has the fewest; ties go to the oldest.
 
-    room: how many a replica may have; None: any number.
+    room: maximum number of partitions of each replica; None: no maximum.
     """
     count = dict.fromkeys(replicas, 0)
-    for name in placed.values():
+    for name in owners.values():
         if name in count:
             count[name] += 1
-    for partition in homeless:
-        open_to = replicas if room is None else [name for name in replicas if count[name] < room[name]]
-        owner = min(open_to, key=count.__getitem__)
-        placed[partition] = owner
+    for partition in unowned:
+        candidates = replicas if room is None else [name for name in replicas if count[name] < room[name]]
+        owner = min(candidates, key=count.__getitem__)
+        owners[partition] = owner
         count[owner] += 1
 
 
 def _overlap(bins: Sequence[Bin], owners: Mapping[int, str], numbers: Mapping[str, int]) -> Overlap:
     shared: list[dict[int, int]] = []
-    for one in bins:
+    for bin_ in bins:
         stays: dict[int, int] = {}
-        for item in one.items:
+        for item in bin_.items:
             number = numbers.get(owners.get(item.partition, ""))
             if number is not None:
-                # one unit for the handover itself: moving an idle partition is not free either
+                # one unit for the handover itself: moving an idle partition has a cost, too
                 stays[number] = stays.get(number, 0) + round(item.arrival_rate * RATE_UNITS) + 1
         shared.append(stays)
     return Overlap(
@@ -99,22 +99,22 @@ def _overlap(bins: Sequence[Bin], owners: Mapping[int, str], numbers: Mapping[st
 
 
 class Search(NamedTuple):
-    """Shortest paths from the bin that enters, by name; what an earlier search left counts for nothing."""
+    """Shortest paths from the entering bin, by name. Values of earlier searches are ignored."""
 
     seen_in: Numbers
-    """The last search that saw the name, by the bin that entered."""
+    """Entering bin of the last search that reached the name."""
     distance: Numbers
     entry: Numbers
-    """By which entry of the overlap it is reached."""
+    """Entry of the overlap by which the path reaches the name."""
 
 
 @compiled
 def _cheapest_path(
     overlap: Overlap, entering: int, worth: Numbers, price: Numbers, holder: Numbers, search: Search
 ) -> tuple[int, int]:
-    """Find the path of one bin (Dijkstra) and adapt worths and prices to it.
+    """Find the path of one bin (Dijkstra) and update worths and prices.
 
-    Returns the entry with which it ends at a free name; or NONE, and the bin that goes without a name in the end.
+    Returns the entry by which it ends at a free name; or NONE, and the bin that stays without a name.
     """
     passed = [np.int64(0) for _ in range(0)]
     waiting = [(np.int64(0), np.int64(0)) for _ in range(0)]
@@ -133,7 +133,7 @@ def _cheapest_path(
         while waiting and name == NONE:
             at, name = heappop(waiting)
             if at > search.distance[name]:
-                name = NONE  # a shorter way was found since
+                name = NONE  # a shorter path has been found since
         if name == NONE or at >= cost:
             break
         if holder[name] == NONE:
@@ -150,12 +150,11 @@ def _cheapest_path(
 
 @compiled
 def best_matching(overlap: Overlap, count: int) -> Numbers:
-    """Return the name of each bin so that the total weight is the largest; NONE for a bin without one.
+    """Return the name of each bin so that the total weight is maximal; NONE for a bin without a name.
 
-    count: number of names. The Hungarian method on a sparse graph: bins enter one by one, and each takes the cheapest
-    alternating path to a free name, or to a bin that does as well without one. A path costs what worths of bins and
-    prices of names leave of the weights: worth + price is never below the weight between a bin and a name, and equal
-    to it where they are matched.
+    count: number of names. This is the Hungarian method on a sparse graph. Bins enter one by one. Each takes the
+    cheapest alternating path to a free name, or to a bin that loses nothing without a name. The worth of a bin plus the
+    price of a name is never below the weight between them, and equals it if they are matched.
     """
     bins = overlap.starts.size - 1
     bin_of = np.repeat(np.arange(bins), overlap.starts[1:] - overlap.starts[:-1])
@@ -168,7 +167,7 @@ def best_matching(overlap: Overlap, count: int) -> Numbers:
             worth[entering] = max(worth[entering], overlap.weights[entry] - price[overlap.names[entry]])
         entry, giving_up = _cheapest_path(overlap, entering, worth, price, holder, search)
         taker = giving_up if entry == NONE else bin_of[entry]
-        while True:  # swap along the path, from its end
+        while True:  # swap along the path, beginning at its end
             given_up, entry_of[taker] = entry_of[taker], entry
             if entry != NONE:
                 holder[overlap.names[entry]] = taker

@@ -1,10 +1,10 @@
-"""Next, First, Best and Worst Fit with owners, as they come or decreasing (Landau et al. 2024, arXiv:2402.06085).
+"""Next, First, Best and Worst Fit with owners, in arrival order or decreasing (Landau et al. 2024, arXiv:2402.06085).
 
-Differs from textbooks where an owner counts: a consumer that has to be opened is the partition's owner, unless that is
-open already. The owner takes no part in the choice between open consumers. The loops are compiled.
+They differ from textbooks in one point: if a consumer must be opened, it is the partition's owner, unless that one is
+open already. The choice between open consumers ignores the owner. The loops are compiled.
 
-Modified Any Fit: consumers keep large partitions and hand on small ones. None of its four asks whether a move is
-needed: small partitions always drift towards consumers that rank higher.
+Modified Any Fit: consumers keep large partitions and pass on small ones. None of its four variants checks whether a
+move is needed: small partitions always drift to consumers that rank higher.
 """
 
 from dataclasses import dataclass
@@ -23,26 +23,26 @@ FIRST: Final = 0
 BEST: Final = 1
 WORST: Final = 2
 NEXT: Final = 3
-"""The fit rules: lowest number; fullest; emptiest; the one opened last, whatever its number."""
+"""Fit rules: the consumer with the lowest number; the fullest; the emptiest; the one opened last."""
 NONE: Final = -1
 _COUNT, _LOWEST, _LATEST = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class AnyFit(Packer):
-    """A Packer that builds the assignment anew, partition by partition.
+    """Builds a new assignment, partition by partition.
 
-    Next Fit opens consumer 0 before it looks at the first partition; the others begin with none.
+    Next Fit opens consumer 0 before the first partition; the other rules start with no open consumer.
     """
 
     rule: int
     """FIRST, BEST, WORST or NEXT."""
     decreasing: bool = False
-    """Largest load first; else in the order of arrival."""
+    """Whether the largest load comes first; else partitions come in the order of arrival."""
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = nothing_open(len(problem.numbers))
+        opened = new_packing(len(problem.numbers))
         if self.rule == NEXT:
             open_consumer(opened, 0)
         sequence = problem.decreasing() if self.decreasing else np.arange(problem.loads.size)
@@ -51,29 +51,29 @@ class AnyFit(Packer):
         return into
 
 
-class Opened(NamedTuple):
-    """Consumers are ranks: see Problem. Nothing closes while a packing is made."""
+class Packing(NamedTuple):
+    """State of a packing. Consumers are ranks (see `Problem`); an open one stays open."""
 
     order: Ranks
-    """The open ones, ascending, as far as the tally counts."""
-    held: Loads
-    """Load that each consumer was given so far."""
+    """Open consumers, ascending, in the first tally[0] places."""
+    load: Loads
+    """Load assigned to each consumer so far."""
     is_open: NDArray[np.bool_]
     tally: Ranks
-    """How many are open; no unopened one is below this; the one opened last."""
+    """Number of open consumers; lower bound of the lowest one that is not open; the consumer opened last."""
 
 
 @compiled
-def nothing_open(consumers: int) -> Opened:
-    """Return the start of a packing with that many ranks."""
-    return Opened(
+def new_packing(consumers: int) -> Packing:
+    """Return the initial state of a packing with `consumers` ranks."""
+    return Packing(
         np.empty(consumers, np.int64), np.zeros(consumers), np.zeros(consumers, np.bool_), np.array([0, 0, NONE])
     )
 
 
 @compiled
-def open_consumer(opened: Opened, consumer: int) -> None:
-    """Open one more."""
+def open_consumer(opened: Packing, consumer: int) -> None:
+    """Mark a consumer as open."""
     at = opened.tally[_COUNT]
     while at > 0 and opened.order[at - 1] > consumer:
         opened.order[at] = opened.order[at - 1]
@@ -85,35 +85,35 @@ def open_consumer(opened: Opened, consumer: int) -> None:
 
 
 @compiled
-def fitting(opened: Opened, rule: int, load: float, capacity: float) -> int:
-    """Return the open consumer into which `load` goes by the rule, or NONE. Ties: the lowest.
+def find_consumer(opened: Packing, rule: int, load: float, capacity: float) -> int:
+    """Return the open consumer that the rule chooses for `load`, or NONE. Ties go to the lowest.
 
-    A plain look at each: in machine code that is faster than a tree up to some thousands of consumers.
+    A linear scan: in machine code it is faster than a tree up to some thousands of consumers.
     """
     found = NONE
     if rule == NEXT:
         latest = opened.tally[_LATEST]
-        # Only a load counts as content here: after partitions without load the published Next Fit goes on as if empty.
-        return int(latest) if opened.held[latest] == 0 or opened.held[latest] + load <= capacity else NONE
+        # A consumer without load counts as empty, even if it has partitions: so does the published Next Fit.
+        return int(latest) if opened.load[latest] == 0 or opened.load[latest] + load <= capacity else NONE
     for at in range(opened.tally[_COUNT]):
         consumer = opened.order[at]
-        held = opened.held[consumer]
-        if held + load > capacity:
+        present = opened.load[consumer]
+        if present + load > capacity:
             continue
         if rule == FIRST:
             return int(consumer)
         if (
             found == NONE
-            or (rule == BEST and held > opened.held[found])
-            or (rule == WORST and held < opened.held[found])
+            or (rule == BEST and present > opened.load[found])
+            or (rule == WORST and present < opened.load[found])
         ):
             found = consumer
     return found
 
 
 @compiled
-def to_open(opened: Opened, owner: int) -> int:
-    """Return the consumer to open for a partition: its owner where that is not open yet, else the lowest unopened."""
+def consumer_to_open(opened: Packing, owner: int) -> int:
+    """Return the consumer to open for a partition: its owner if that is not open yet, else the lowest unopened one."""
     if owner >= 0 and not opened.is_open[owner]:
         return owner
     while opened.is_open[opened.tally[_LOWEST]]:
@@ -123,29 +123,29 @@ def to_open(opened: Opened, owner: int) -> int:
 
 @compiled
 def place_all(
-    opened: Opened, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
+    opened: Packing, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
 ) -> None:
-    """Place the partitions of `sequence` one by one, opening a consumer where none fits; write each's to `into`."""
+    """Place the partitions of `sequence` one by one; open a consumer if none fits. Write their consumers to `into`."""
     for partition in sequence:
-        consumer = fitting(opened, rule, loads[partition], capacity)
+        consumer = find_consumer(opened, rule, loads[partition], capacity)
         if consumer == NONE:
-            consumer = to_open(opened, owners[partition])
+            consumer = consumer_to_open(opened, owners[partition])
             open_consumer(opened, consumer)
-        opened.held[consumer] += loads[partition]
+        opened.load[consumer] += loads[partition]
         into[partition] = consumer
 
 
 @dataclass(frozen=True, slots=True)
 class ModifiedAnyFit(Packer):
-    """A Packer in three stages: rank the consumers before, rebuild each in that order, place what is left over."""
+    """Packs in three steps: rank the previous consumers, rebuild each in that order, place the remaining partitions."""
 
     rule: int
     by_largest: bool = False
-    """Rank consumers by their largest partition; else by the sum of their partitions. Both with the new loads."""
+    """Whether consumers are ranked by their largest partition; else by the sum. Both use the new loads."""
 
     def pack(self, problem: Problem) -> Ranks:
         """Return the rank of each partition's consumer."""
-        opened = nothing_open(len(problem.numbers))
+        opened = new_packing(len(problem.numbers))
         into = np.empty_like(problem.owners)
         ranked = self._ranking(problem)
         left = _rebuild(opened, self.rule, ranked, *problem.grouped(), problem.loads, problem.capacity, into)
@@ -166,22 +166,22 @@ class ModifiedAnyFit(Packer):
 
 @compiled
 def _rebuild(
-    opened: Opened, rule: int, ranked: Ranks, grouped: Ranks, starts: Ranks, loads: Loads, capacity: float, into: Ranks
+    opened: Packing, rule: int, ranked: Ranks, grouped: Ranks, starts: Ranks, loads: Loads, capacity: float, into: Ranks
 ) -> Ranks:
-    """Hand on small partitions of each consumer while they fit elsewhere, keep large ones while they fit here.
+    """Pass on small partitions of each consumer while they fit elsewhere; keep large ones while they fit here.
 
     grouped: partitions by consumer, largest first; those of consumer c are grouped[starts[c]:starts[c + 1]].
-    Returns what fits neither way.
+    Returns the partitions that fit neither way.
     """
     left_over, left = np.empty_like(grouped), 0
     for consumer in ranked:
         first, after_last = starts[consumer], starts[consumer + 1]
         while after_last > first:
             smallest = grouped[after_last - 1]
-            to = fitting(opened, rule, loads[smallest], capacity)
+            to = find_consumer(opened, rule, loads[smallest], capacity)
             if to == NONE:
-                break  # nor does any larger one fit
-            opened.held[to] += loads[smallest]
+                break  # no larger one fits either
+            opened.load[to] += loads[smallest]
             into[smallest] = to
             after_last -= 1
         if after_last == first:
@@ -189,12 +189,12 @@ def _rebuild(
         open_consumer(opened, consumer)
         for at in range(first, after_last):
             load = loads[grouped[at]]
-            if at > first and opened.held[consumer] + load > capacity:
-                # All smaller ones leave too, even those that would fit.
+            if at > first and opened.load[consumer] + load > capacity:
+                # All smaller ones leave, too, even those that would fit.
                 left_over[left : left + after_last - at] = grouped[at:after_last]
                 left += after_last - at
                 break
-            opened.held[consumer] += load
+            opened.load[consumer] += load
             into[grouped[at]] = consumer
     return left_over[:left]
 
@@ -214,4 +214,4 @@ PACKERS: Final[dict[str, Packer]] = {
     "mbfp": ModifiedAnyFit(BEST, by_largest=True),
 }
 ARRIVAL_ORDER_PACKERS: Final = ("nf", "ff", "bf", "wf")
-"""Packers that take partitions in the order in which they are shown; the paper shows them in another each time."""
+"""Packers that take partitions in the given order; the paper gives another order at each step."""

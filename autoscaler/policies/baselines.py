@@ -1,6 +1,6 @@
-"""What was there before, to compare with: `linear`, as clouds scale, `static`, a fixed count, and `ffd-2022`.
+"""Baselines: `linear`, as clouds scale; `static`, a fixed count; and `ffd-2022`.
 
-The last is the two-dimensional first fit of Ezzeddine, Baude, Huet (ICCBDC 2022): it decides the count only.
+The last one is the two-dimensional first fit of Ezzeddine, Baude, Huet (ICCBDC 2022), which decides only the count.
 """
 
 from collections.abc import Sequence
@@ -11,24 +11,24 @@ from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.policies.planning import (
-    Scalings,
+    ScalingHistory,
     change,
-    counted,
+    describe_unowned,
     items_of,
     no_change,
     number,
     plan_for,
     replicas_for,
-    unowned,
+    scale_to,
 )
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
 
 
 class Linear:
-    """Replicas = ⌈Σλ/(μ·W·f)⌉ (CLOSER 2024): up with f_up, down with f_down. The group's assignor places partitions.
+    """Scales to ⌈Σλ/(μ·W·f)⌉ replicas (CLOSER 2024), up with f_up, down with f_down. The group places partitions.
 
-    μ·W is what a replica serves in time of the events of one second, so W counts as 1 s at most; the paper has 0.5 s.
+    A replica serves μ·W of one second's events in time, so W counts as at most 1 s. The paper uses 0.5 s.
     """
 
     name = "linear"
@@ -37,55 +37,55 @@ class Linear:
         self.settings = settings
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Compare the count with what Σλ asks for at f_up and f_down."""
+        """Compare the count with the one that Σλ needs at f_up and f_down."""
         now = observation.requested_replicas
         total = sum(load.arrival_rate for load in observation.partitions)
         in_time = observation.service_rate * min(1.0, self.settings.latency_target_s)
         rule = "μ·W" if self.settings.latency_target_s < 1 else "μ"
-        for share, beyond in ((self.settings.f_up, int.__gt__), (self.settings.f_down, int.__lt__)):
+        for share, differs in ((self.settings.f_up, int.__gt__), (self.settings.f_down, int.__lt__)):
             allowed = in_time * share
             wanted = replicas_for(total, allowed)
-            if beyond(wanted, now):
+            if differs(wanted, now):
                 why = f"{number(total)} events/s at {number(allowed)} for each replica ({rule}·{share})"
-                return counted(observation, wanted, self.settings.replica_prefix, why)
-        return counted(
-            observation, now, self.settings.replica_prefix, f"{number(total)} events/s suit the present count"
+                return scale_to(observation, wanted, self.settings.replica_prefix, why)
+        return scale_to(
+            observation, now, self.settings.replica_prefix, f"{number(total)} events/s fit the present count"
         )
 
 
 class Static:
-    """A fixed number of replicas with the partitions spread evenly once: over-provisioning, or no scaling at all."""
+    """Keeps a fixed number of replicas and spreads the partitions evenly once."""
 
     def __init__(self, settings: PolicySettings, count: int = 0) -> None:
-        """count: the replicas, by which the policy is named; 0: as the settings have it."""
+        """count: number of replicas, part of the policy's name; 0: from the settings."""
         self.settings = settings
         self.name = f"static-{count}" if count else "static"
         self._wanted = count or settings.static_replicas
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Restore the count, or give owners to partitions without one; otherwise hold."""
+        """Restore the count, or assign partitions without an owner."""
         wanted = self._wanted
-        why = unowned(observation)
+        why = describe_unowned(observation)
         if observation.requested_replicas != wanted:
             why = f"static keeps {wanted}"
         if not why:
-            return no_change(observation, f"static keeps {wanted}: hold {wanted}")
+            return no_change(observation, f"static keeps {wanted}: no change at {wanted}")
         bins = spread(items_of(observation), wanted)
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstFit2022Settings(Settings):
-    """What the paper fixed. Raises ValueError for a value out of range."""
+    """Parameters of the paper. Raises ValueError for a value out of range."""
 
     cool_down_s: float = setting(30.0, "s", least=0)
     """Time without a decision after any change of the count. ICCBDC 2022 uses 30 at W = 5 s."""
 
 
 class FirstFit2022:
-    """As many replicas as first-fit decreasing needs with all of μ and μ·W; partitions are spread at each change.
+    """Scales to the count that first-fit decreasing needs with capacities μ and μ·W; spreads partitions at each change.
 
-    Between two changes of the count nothing moves: the paper reassigns only when it scales.
+    Between two changes of the count no partition moves: the paper reassigns only when it scales.
     """
 
     name = "ffd-2022"
@@ -93,10 +93,10 @@ class FirstFit2022:
     def __init__(self, settings: PolicySettings, options: FirstFit2022Settings | None = None) -> None:
         self.settings = settings
         self.options = options or FirstFit2022Settings()
-        self._scalings = Scalings(self.options.cool_down_s)
+        self._scalings = ScalingHistory(self.options.cool_down_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Scale to the count of the packing, unless it is too early; give owners to partitions without one."""
+        """Scale to the count of the packing unless cooling down; assign partitions without an owner."""
         self._scalings.observe(observation)
         now = observation.requested_replicas
         items = items_of(observation)
@@ -111,30 +111,30 @@ class FirstFit2022:
         if wanted != now and now and since_s < self.options.cool_down_s:
             so_far = f"{number(since_s)} of {number(self.options.cool_down_s)} s"
             why, wanted = f"{why}, but cooling down, {so_far}", now
-        if wanted == now and not unowned(observation):
-            return no_change(observation, f"{why}: hold {now}")
+        if wanted == now and not describe_unowned(observation):
+            return no_change(observation, f"{why}: no change at {now}")
         if wanted == now:
-            why = unowned(observation)
+            why = describe_unowned(observation)
         bins = fewest_partitions(items, wanted)
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix, at_least=wanted), why)
 
 
 def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
-    """Spread `items` over `count` bins: largest λ first, each into the bin with the fewest items, then the least λ."""
+    """Spread `items` over `count` bins, largest λ first, each into the bin with the fewest items, then the least λ."""
     contents: list[list[Item]] = [[] for _ in range(count)]
-    heap = [(0, 0.0, index) for index in range(count)]  # items held, λ, index: sorted already, so a heap
+    heap = [(0, 0.0, index) for index in range(count)]  # items, λ, index: sorted, hence a heap
     for item in sorted(items, key=lambda one: (-one.arrival_rate, one.partition)):
-        held, arrival_rate, index = heap[0]
+        number_of_items, arrival_rate, index = heap[0]
         contents[index].append(item)
-        heapreplace(heap, (held + 1, arrival_rate + item.arrival_rate, index))
+        heapreplace(heap, (number_of_items + 1, arrival_rate + item.arrival_rate, index))
     return tuple(Bin(tuple(content)) for content in contents)
 
 
 def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> tuple[Bin, ...]:
-    """First-fit decreasing: each item into the first bin in which both capacities hold, else into a new one.
+    """Put each item into the first bin in which both capacities hold, else into a new one; none without items.
 
-    Largest λ first; ties by lag, then partition number. An item bigger than a bin counts as one full bin, as in
-    Least-Loaded: only idle partitions can join it. No items, no bins.
+    Items come largest λ first; ties by lag, then partition number. An item bigger than a bin counts as one full bin, as
+    in Least-Loaded: only idle partitions can join it.
     """
     room: list[tuple[float, float]] = []
     contents: list[list[Item]] = []

@@ -3,16 +3,16 @@
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, least_loaded_below
-from autoscaler.policies.planning import change, items_of, no_change, number, plan_for, unowned
+from autoscaler.policies.planning import change, describe_unowned, items_of, no_change, number, plan_for
 from autoscaler.policies.settings import PolicySettings
 
 
 class BinPacking:
-    """Adds replicas when f_up demands more, removes some when f_down demands fewer, else mends what is violated.
+    """Adds replicas if f_up needs more, removes replicas if f_down needs fewer, else fixes a violation.
 
-    tail_aware (Algorithm 2): the action is decided with the lag that is there, and carried out with the lag that will
-    be there when the group has rebalanced, lag + λ·t_r. Algorithm 1 is the same with t_r = 0. Both mend a violation
-    with the packing at f_up, spread over every replica that is paid for.
+    tail_aware (Algorithm 2): the action is decided with the present lag, and planned with the lag after the rebalance,
+    lag + λ·t_r. Algorithm 1 is the same with t_r = 0. Both fix a violation with the packing at f_up, spread over all
+    requested replicas.
     """
 
     def __init__(self, settings: PolicySettings, *, tail_aware: bool) -> None:
@@ -36,10 +36,10 @@ class BinPacking:
         if loose is not None:
             why = f"{_total(items)} fit {len(loose)} with {self._allowed(observation, f_down)}"
             return self._shrink(observation, why)
-        if why := unowned(observation) or self._violation(observation):
+        if why := describe_unowned(observation) or self._violation(observation):
             return self._make_room(observation, why)
         why = f"{_total(items)} need {len(tight)} at f_up {f_up} and no fewer than {now} at f_down {f_down}"
-        return no_change(observation, f"{why}: hold {now}")
+        return no_change(observation, f"{why}: no change at {now}")
 
     def _make_room(self, observation: GroupObservation, why: str) -> Decision:
         now = observation.requested_replicas
@@ -51,15 +51,16 @@ class BinPacking:
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix, at_least=now), why)
 
     def _shrink(self, observation: GroupObservation, why: str) -> Decision:
-        """DOWN, deferred while what arrives during the rebalance would not fit."""
+        """Remove replicas, unless the load after the rebalance would not fit."""
         now = observation.requested_replicas
         bins = least_loaded(self._expected(observation), self._capacity(observation, self.settings.f_down))
-        if len(bins) >= now and not unowned(observation):
+        if len(bins) >= now and not describe_unowned(observation):
             ahead = number(observation.rebalance_time_s * 1000)
-            needed = f"{len(bins)} are needed after {ahead} ms of rebalancing"
-            return no_change(observation, f"{why}, but {needed}: hold {now}")
+            return no_change(
+                observation, f"{why}, but {len(bins)} are needed after {ahead} ms of rebalancing: no change at {now}"
+            )
         if len(bins) >= now:
-            return self._make_room(observation, unowned(observation))
+            return self._make_room(observation, describe_unowned(observation))
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
     def _expected(self, observation: GroupObservation) -> tuple[Item, ...]:
@@ -84,19 +85,19 @@ class BinPacking:
         )
 
     def _violation(self, observation: GroupObservation) -> str:
-        """Say which replica holds most above f_up; empty text when none does or when no placement can help.
+        """Return a text about the replica that exceeds f_up most; empty if none does or no placement can help.
 
-        A replica with one partition that is not idle cannot be relieved by moving partitions: it is no violation here.
+        A replica with only one active partition is no violation: moving partitions cannot relieve it.
         """
         share = self.settings.f_up
         capacity = self._capacity(observation, share)
-        held: dict[str, list[Item]] = {}
+        items_by_owner: dict[str, list[Item]] = {}
         for item in items_of(observation):
             if not item.idle:
-                held.setdefault(observation.assignment.get(item.partition, ""), []).append(item)
+                items_by_owner.setdefault(observation.assignment.get(item.partition, ""), []).append(item)
         worst, text = 1.0, ""
         for replica in observation.replica_names:
-            items = held.get(replica, [])
+            items = items_by_owner.get(replica, [])
             total = Bin(tuple(items))
             for value, allowed, unit, rule in (
                 (total.lag, capacity.lag, "events", f"μ·W·{share}"),
@@ -104,7 +105,7 @@ class BinPacking:
             ):
                 if len(items) > 1 and value / allowed > worst:
                     worst = value / allowed
-                    text = f"{replica} holds {number(value)} {unit}, {number(allowed)} allowed ({rule})"
+                    text = f"{replica} has {number(value)} {unit}, {number(allowed)} allowed ({rule})"
         return text
 
 

@@ -1,8 +1,8 @@
-"""Stages one behind the other, scaled as one: what leaves a stage is what arrives at the next.
+"""Chains of stages with one SLO: the output of a stage is the input of the next.
 
-Each stage has a controller and a policy of its own; a `Link` carries what was seen and decided at a stage down to the
-next one. There the policy is told what upstream is about to send, how much of W it has used up, and how many of the
-late events that the promise allows. Nothing is told upwards: a stage does not depend on those behind it.
+Each stage has its own controller and policy. A `Link` carries observations and decisions of a stage to the next one,
+whose policy gets three values from it: the events that upstream will send, the part of W that upstream has used, and
+the late events that it has caused. No information flows upstream.
 """
 
 from collections import deque
@@ -19,28 +19,28 @@ from autoscaler.policies.guards import add_guards
 from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
-from autoscaler.ports import Policy, PolicyAround
+from autoscaler.ports import Policy, PolicyWrapper
 from contracts.settings import Target
 
-KEPT: Final = 0.98
-"""Of the counts by which branching is measured, from tick to tick: the last fifty or so count."""
+DECAY_PER_TICK: Final = 0.98
+"""Decay of the event counts from which the branching factor is estimated: about the last 50 ticks count."""
 PRIOR: Final = 20.0
-"""Events of a branching of 1 that are taken as seen before any were."""
-FURTHEST: Final = 60
-"""Decision intervals that are looked ahead to at most."""
+"""Weight of the prior branching factor 1, events."""
+MAX_INTERVALS: Final = 60
+"""Maximum horizon, decision intervals."""
 HANDOVERS: Final = 8
-"""Times t_r that is looked ahead: moves are begun early where they take long."""
+"""Minimum horizon in multiples of t_r, so that slow handovers start early."""
 
 
 Link = deque[Report]
-"""From a stage to the next one: reports in order of time, each taken once."""
+"""Reports from a stage to the next one, in order of time. Each is read once."""
 
 
-class Chained:
-    """A policy that is told what the stage before it is about to send. It decides at ticks alone.
+class ChainedPolicy:
+    """A policy that gets a forecast of the previous stage's output. It decides only at ticks.
 
-    within_s: the part of W that this stage and those before it may use. before_s: what those before have of it in any
-    case; what they do not use is left over.
+    within_s: latency budget up to and including this stage. before_s: latency budget up to the previous stage; what
+    upstream does not use of it is available here.
     """
 
     def __init__(self, policy: Policy, link: Link, *, within_s: float, before_s: float) -> None:
@@ -49,10 +49,10 @@ class Chained:
         self._within_s = within_s
         self._before_s = before_s
         self._upstream = Upstream()
-        self.told: GroupObservation | None = None
-        """The last observation, with what is known from upstream."""
+        self.observed: GroupObservation | None = None
+        """The latest observation with the values from upstream."""
         self._own = ArrivalHistory()
-        self._sent = self._came = PRIOR
+        self._sent = self._arrived = PRIOR
 
     @property
     def name(self) -> str:
@@ -60,98 +60,100 @@ class Chained:
         return self._policy.name
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision on what is seen here and known from upstream."""
-        came = float(self._own.observe(observation).sum())
+        """Return the inner decision for the observation with the values from upstream."""
+        arrived = float(self._own.observe(observation).sum())
         reports = []
-        while self._link and self._link[0].observation.at_s <= observation.at_s:  # later: of a stage simulated before
+        # In simulations the previous stage has already run to its end: later reports stay in the link.
+        while self._link and self._link[0].observation.at_s <= observation.at_s:
             reports.append(self._link.popleft())
         used_s, inflow = self._before_s, tuple[float, ...]()
         for report in reports:
-            left = self._upstream.observe(report)
-            if left is not None and len(reports) == 1:  # else they belong to other intervals than what came
-                self._sent, self._came = KEPT * self._sent + left, KEPT * self._came + came
+            sent = self._upstream.observe(report)
+            if sent is not None and len(reports) == 1:  # else they belong to other intervals than the arrivals
+                self._sent = DECAY_PER_TICK * self._sent + sent
+                self._arrived = DECAY_PER_TICK * self._arrived + arrived
         if self._upstream.known_at(observation.at_s):
             used_s = min(used_s, self._upstream.used_s)
-            branching = self._came / self._sent
-            inflow = tuple(branching * one for one in self._upstream.ahead(self._intervals(observation)))
-        self.told = replace(
+            branching = self._arrived / self._sent
+            inflow = tuple(branching * sent for sent in self._upstream.ahead(self._intervals(observation)))
+        self.observed = replace(
             observation,
-            # they know when an event came here, not what it had left
-            replicas=tuple(replace(one, late=None) for one in observation.replicas),
+            # replicas know when an event arrived here, not how much of its latency budget was left
+            replicas=tuple(replace(replica, late=None) for replica in observation.replicas),
             late_of_removed_replicas={},
             overhead_s=observation.overhead_s + used_s,
             inflow=inflow,
             late_upstream=sum(report.late for report in reports),
         )
-        return self._policy.decide(self.told)
+        return self._policy.decide(self.observed)
 
     def _intervals(self, observation: GroupObservation) -> int:
         interval_s = self._own.interval_s
         startup_s = max(observation.startup_s, self._upstream.startup_s)
         reach_s = max(startup_s + 2 * interval_s, self._within_s, HANDOVERS * observation.rebalance_time_s)
-        return min(FURTHEST, ceil(reach_s / interval_s) + 1)
+        return min(MAX_INTERVALS, ceil(reach_s / interval_s) + 1)
 
 
-class Reporting(PolicyAround):
-    """A stage's whole policy, whose ticks go down a link.
+class ReportingPolicy(PolicyWrapper):
+    """The complete policy of a stage, which reports its ticks to the next stage.
 
-    policy: with its guards. inner: without them; its `late` says what it took for late. chained: what it is told by, in
-    any stage but the first.
+    policy: with its guards. inner: without guards; its `late` is the number of late events. chained: the policy that
+    receives values from upstream; None in the first stage.
     """
 
-    def __init__(self, policy: Policy, link: Link, inner: Policy, chained: Chained | None) -> None:
+    def __init__(self, policy: Policy, link: Link, inner: Policy, chained: ChainedPolicy | None) -> None:
         super().__init__(policy)
         self._link = link
         self._inner = inner
         self._chained = chained
         self._begun: list[RecentArrivals | None] = []
-        """What came before decisions between ticks, since the last tick."""
+        """Arrivals before each decision between ticks, since the last tick."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision."""
         decision = self.policy.decide(observation)
-        if getattr(self._inner, "early", False):  # those after it hear of whole intervals
+        if getattr(self._inner, "early", False):  # the next stage gets reports of whole intervals
             self._begun.append(observation.recent)
             return decision
-        told = self._chained.told if self._chained is not None else None
-        known = observation if told is None or told.at_s != observation.at_s else told
-        known = replace(known, recent=_joined([*self._begun, known.recent]))
+        chained = self._chained.observed if self._chained is not None else None
+        reported = observation if chained is None or chained.at_s != observation.at_s else chained
+        reported = replace(reported, recent=_join([*self._begun, reported.recent]))
         self._begun.clear()
-        self._link.append(Report(known, decision, getattr(self._inner, "late", 0.0)))
+        self._link.append(Report(reported, decision, getattr(self._inner, "late", 0.0)))
         return decision
 
 
-def _joined(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
-    known = [one for one in parts if one is not None]
+def _join(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
+    known = [part for part in parts if part is not None]
     if len(parts) == 1 or len(known) < len(parts):
         return parts[-1]
-    counts = np.concatenate([one.counts for one in known])
-    return RecentArrivals(known[-1].slot_s, counts, min(one.begin_s for one in known))
+    counts = np.concatenate([part.counts for part in known])
+    return RecentArrivals(known[-1].slot_s, counts, min(part.begin_s for part in known))
 
 
-def shared(targets: Sequence[Target]) -> list[Target]:
-    """Return for each stage what it and those before it promise together: one W, and one share of late events.
+def cumulative_targets(targets: Sequence[Target]) -> list[Target]:
+    """Return for each stage the common target up to this stage: the sums of W and of the shares of late events.
 
-    targets: what each stage would promise by itself.
+    targets: each stage's own target.
     """
-    within_s = accumulate(one.latency_target_s for one in targets)
-    late = accumulate(1 - one.percentile for one in targets)
+    within_s = accumulate(target.latency_target_s for target in targets)
+    late = accumulate(1 - target.percentile for target in targets)
     return [Target(latency_target_s=w_s, percentile=1 - share) for w_s, share in zip(within_s, late, strict=True)]
 
 
-def chained_policies(asked: Sequence[PolicyConfig]) -> list[Policy]:
-    """Return the policies of a chain's stages, first to last, inside their guards: told of each other, for one promise.
+def chained_policies(configs: Sequence[PolicyConfig]) -> list[Policy]:
+    """Return the linked policies of a chain's stages, first to last, inside their guards.
 
-    What each stage is asked to promise by itself adds up. Raises ValueError naming what is wrong.
+    The targets of the stages add up to one SLO. Raises ValueError naming the wrong setting.
     """
     policies: list[Policy] = []
     before: Link | None = None
     before_s = 0.0
-    for one, target in zip(asked, shared([one.target for one in asked]), strict=True):
-        settings, limits = replace(one, target=target).settings()
-        inner = make_policy(one.scaling.policy, settings, options=one.options)
+    for config, target in zip(configs, cumulative_targets([config.target for config in configs]), strict=True):
+        settings, limits = replace(config, target=target).settings()
+        inner = make_policy(config.scaling.policy, settings, options=config.options)
         link, within_s = Link(), target.latency_target_s
-        chained = None if before is None else Chained(inner, before, within_s=within_s, before_s=before_s)
-        policies.append(Reporting(add_guards(chained or inner, settings, limits), link, inner, chained))
+        chained = None if before is None else ChainedPolicy(inner, before, within_s=within_s, before_s=before_s)
+        policies.append(ReportingPolicy(add_guards(chained or inner, settings, limits), link, inner, chained))
         before, before_s = link, within_s
     return policies

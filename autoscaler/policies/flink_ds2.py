@@ -1,6 +1,6 @@
-"""DS2 (Kalavri et al., OSDI 2018) as the autoscaler of the Flink Kubernetes Operator carries it out for one source.
+"""DS2 (Kalavri et al., OSDI 2018) as implemented by the autoscaler of the Flink Kubernetes Operator, for one source.
 
-Metrics become a count, target capacity over true processing rate, inside the rules that keep it from rescaling often.
+The count is target capacity divided by true processing rate, limited by the rules that prevent frequent rescaling.
 Written after its documentation ("Autoscaler", "Configuration reference") and checked against the sources of
 flink-autoscaler: `JobVertexScaler`, `ScalingMetricEvaluator`, `AutoScalerUtils`, `DelayedScaleDown`,
 `AutoScalerOptions`. A vertex here is the group, its parallelism the count, a subtask a replica, a rescale a rebalance.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.planning import Scalings, busiest, counted, number, unowned
+from autoscaler.policies.planning import ScalingHistory, busiest, describe_unowned, number, scale_to
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rules, Settings, Values, setting
 
@@ -28,8 +28,8 @@ def _between_its_limits(values: Values) -> str | None:
 class FlinkDs2Settings(Settings):
     """The operator's options, by its names without `job.autoscaler.`. Raises ValueError naming all mistakes.
 
-    Defaults are those of the example in its documentation with minutes read as seconds, since a rebalance takes no
-    longer than seconds; bench/matrices/worlds.toml has the operator's own.
+    Defaults are those of the example in its documentation with seconds in place of minutes, because a rebalance takes
+    only seconds; bench/matrices/worlds.toml has the operator's own.
     """
 
     utilization_target: float = setting(0.6, "share", above=0, most=1)
@@ -66,21 +66,21 @@ class _Sample(NamedTuple):
     arrival_rate: float
     lag: int
     busy: float
-    """Share of its time that the replica that stands for all needs to serve what arrives; above 1 it falls behind."""
+    """Share of time that the busiest replica needs for its arrivals; above 1 it falls behind."""
 
 
 class _Metrics(NamedTuple):
-    """Averages over the window, and the newest lag."""
+    """Averages over the window, and the latest lag."""
 
     arrival_rate: float
     lag: int
     true_rate: float
-    """Events/s that the group serves when the replica that stands for all is never idle; infinite in silence."""
+    """Events/s that the group serves if the busiest replica is never idle; infinite without arrivals."""
     backlog: bool
-    """The lag takes longer than `backlog_lag_s` to serve at the pace of the window."""
+    """Whether the lag takes longer than `backlog_lag_s` to serve at the average rate of the window."""
 
     def capacity_for(self, options: FlinkDs2Settings, utilization: float, restart_s: float) -> float:
-        """Return the true rate that is needed, events/s: lag/catch-up + λ·restart/catch-up + λ/utilization."""
+        """Return the required true rate, events/s: lag/catch-up + λ·restart/catch-up + λ/utilization."""
         if not utilization:
             return math.inf
         catch_up = (self.lag + self.arrival_rate * restart_s) / options.catch_up_s if options.catch_up_s else 0.0
@@ -88,7 +88,7 @@ class _Metrics(NamedTuple):
 
 
 class _Window:
-    """Collects samples; has metrics once a window is full."""
+    """Collects samples, and computes metrics once the window is full."""
 
     def __init__(self, options: FlinkDs2Settings) -> None:
         self.options = options
@@ -100,7 +100,7 @@ class _Window:
         self._since_s = at_s
 
     def observe(self, observation: GroupObservation) -> float:
-        """Take in one tick; return how long it takes until the window is full, 0 when it is."""
+        """Add one tick; return the time until the window is full, seconds; 0: it is full."""
         options, at_s = self.options, observation.at_s
         self._since_s = at_s if self._since_s == math.inf else self._since_s
         if at_s > self._since_s + options.stabilisation_s:
@@ -113,8 +113,8 @@ class _Window:
     def metrics(self) -> _Metrics:
         samples = self._samples
         oldest, newest = samples[0], samples[-1]
-        arrival_rate = sum(one.arrival_rate for one in samples) / len(samples)
-        busy = sum(one.busy for one in samples) / len(samples)
+        arrival_rate = sum(sample.arrival_rate for sample in samples) / len(samples)
+        busy = sum(sample.busy for sample in samples) / len(samples)
         passed_s = newest.at_s - oldest.at_s
         served = max(0.0, arrival_rate - (newest.lag - oldest.lag) / passed_s) if passed_s else arrival_rate
         true_rate = arrival_rate / busy if busy else math.inf
@@ -122,9 +122,9 @@ class _Window:
 
 
 def _sample(observation: GroupObservation) -> _Sample:
-    """Return the tick as a sample: busy is λ/μ at the busiest replica; on average where owners are not known."""
+    """Return the tick as a sample. `busy` is λ/μ at the busiest replica; the average if owners are unknown."""
     arrival_rate = sum(load.arrival_rate for load in observation.partitions)
-    if unowned(observation):
+    if describe_unowned(observation):
         busy = arrival_rate / sum(one.service_rate or observation.service_rate for one in observation.replicas)
     else:
         busy = busiest(observation, observation.assignment)
@@ -132,8 +132,8 @@ def _sample(observation: GroupObservation) -> _Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """A smaller count that was recommended, and whether the utilisation was outside its bounds."""
+class _Recommendation:
+    """A recommended smaller count, and whether the utilisation was outside its bounds."""
 
     at_s: float
     count: int
@@ -141,9 +141,9 @@ class _Wish:
 
 
 class FlinkDs2:
-    """Count = ⌈count × target capacity / true rate⌉, where the utilisation is outside its bounds. States a count only.
+    """Scales to ⌈count × target capacity / true rate⌉ if the utilisation is outside its bounds. Decides only a count.
 
-    Nothing is decided while a replica starts: the job is not running then.
+    It makes no decision while a replica starts, because a Flink job does not run then.
     """
 
     name = "flink-ds2"
@@ -152,33 +152,33 @@ class FlinkDs2:
         self.settings = settings
         self.options = options or FlinkDs2Settings()
         self._window = _Window(self.options)
-        self._scalings = Scalings(0.0)
-        self._wishes: deque[_Wish] = deque()
-        self._first_wish_s = math.inf
+        self._scalings = ScalingHistory(0.0)
+        self._recommended: deque[_Recommendation] = deque()
+        self._first_recommended_s = math.inf
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Evaluate a full window; hold until there is one."""
+        """Evaluate the window if it is full."""
         wanted = observation.requested_replicas
         if not wanted:
             wanted, why = 1, "no replica is requested"
         elif not (why := self._not_ready(observation)):
-            wanted, why = self._evaluated(observation, self._window.metrics())
-        return counted(observation, wanted, self.settings.replica_prefix, why)
+            wanted, why = self._evaluate(observation, self._window.metrics())
+        return scale_to(observation, wanted, self.settings.replica_prefix, why)
 
     def _not_ready(self, observation: GroupObservation) -> str:
         rescaled_s = self._scalings.last_s
         self._scalings.observe(observation)
         starting = [one.name for one in observation.replicas if not one.ready]
         if starting or self._scalings.last_s > rescaled_s:
-            self._forget_wishes()
+            self._forget_recommendations()
             self._window.restart(observation.at_s if starting else self._scalings.last_s)
         if starting:
             return f"{', '.join(starting)} not ready"
         missing_s = self._window.observe(observation)
         return f"the window is full in {number(missing_s)} s" if missing_s else ""
 
-    def _evaluated(self, observation: GroupObservation, metrics: _Metrics) -> tuple[int, str]:
-        """Return the count to ask for, and why."""
+    def _evaluate(self, observation: GroupObservation, metrics: _Metrics) -> tuple[int, str]:
+        """Return the wanted count, and why."""
         now, options = observation.requested_replicas, self.options
         restart_s = observation.rebalance_time_s
         target = metrics.capacity_for(options, options.utilization_target, restart_s)
@@ -186,20 +186,20 @@ class FlinkDs2:
         factor = min(max(factor, 1 - options.max_scale_down_factor), 1 + options.max_scale_up_factor)
         partitions = len(observation.partitions)
         wanted = max(1, min(math.ceil(factor * now * (1 - 1e-9)), partitions))
-        wanted = aligned(wanted, now, partitions, options.alignment)
+        wanted = align(wanted, now, partitions, options.alignment)
         why = (
             f"{number(metrics.arrival_rate)} events/s and {metrics.lag} events of lag need {number(target)} events/s, "
             f"{now} serve {number(metrics.true_rate)}"
         )
         outside = self._outside(metrics, restart_s)
         if wanted >= now:
-            self._forget_wishes()
+            self._forget_recommendations()
         if wanted < now:
-            wanted, outside, waiting = self._delayed(_Wish(observation.at_s, wanted, outside))
+            wanted, outside, waiting = self._delay(_Recommendation(observation.at_s, wanted, outside))
             if waiting:
                 return now, f"{why}: {wanted} wanted, but {waiting}"
         if wanted != now and not outside:
-            backlog = ", for a backlog is being served" if metrics.backlog else ""
+            backlog = ", which are 0 to 1 while a backlog is served" if metrics.backlog else ""
             return now, f"{why}: {wanted} wanted, but the utilisation is within its bounds{backlog}"
         return wanted, why
 
@@ -209,29 +209,29 @@ class FlinkDs2:
         too_little = metrics.true_rate < metrics.capacity_for(options, most, 0.0)
         return too_little or metrics.true_rate > metrics.capacity_for(options, least, restart_s)
 
-    def _delayed(self, wish: _Wish) -> tuple[int, bool, str]:
-        """Return the most that was wished in the interval, whether outside the bounds then, and what is waited for."""
+    def _delay(self, newest: _Recommendation) -> tuple[int, bool, str]:
+        """Return the maximum recommended count, whether it was outside the bounds, and the reason of a delay."""
         interval_s = self.options.scale_down_interval_s
-        self._first_wish_s = min(self._first_wish_s, wish.at_s)
-        self._wishes.append(wish)
-        waited_s = wish.at_s - self._first_wish_s
+        self._first_recommended_s = min(self._first_recommended_s, newest.at_s)
+        self._recommended.append(newest)
+        waited_s = newest.at_s - self._first_recommended_s
         if waited_s < interval_s - 1e-6:
-            return wish.count, wish.outside, f"down is delayed, {number(waited_s)} of {number(interval_s)} s"
-        while self._wishes[0].at_s < wish.at_s - interval_s - 1e-6:
-            self._wishes.popleft()
-        most = max(self._wishes, key=lambda one: (one.count, one.at_s))
+            return newest.count, newest.outside, f"scale-down is delayed, {number(waited_s)} of {number(interval_s)} s"
+        while self._recommended[0].at_s < newest.at_s - interval_s - 1e-6:
+            self._recommended.popleft()
+        most = max(self._recommended, key=lambda one: (one.count, one.at_s))
         return most.count, most.outside, ""
 
-    def _forget_wishes(self) -> None:
-        self._wishes.clear()
-        self._first_wish_s = math.inf
+    def _forget_recommendations(self) -> None:
+        self._recommended.clear()
+        self._first_recommended_s = math.inf
 
 
-def aligned(wanted: int, now: int, partitions: int, mode: str) -> int:
+def align(wanted: int, now: int, partitions: int, mode: str) -> int:
     """Return the count near `wanted` ≤ `partitions` that `mode` prefers, never on the other side of `now`.
 
-    First upwards, to a count that divides the partitions; a group that shrinks looks no higher than `now`. Where there
-    is none, downwards, to the fewest replicas of which the least loaded own no more than at `wanted`.
+    It searches upwards for a divisor of the partitions, not above `now` if the group shrinks. If there is none, it goes
+    down to the fewest replicas of which the least loaded one owns no more than at `wanted`.
     """
     if mode == "none" or wanted == now:
         return wanted

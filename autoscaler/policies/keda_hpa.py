@@ -1,9 +1,9 @@
-"""What most users of Kafka on Kubernetes run: KEDA's Kafka scaler feeds lag to a HorizontalPodAutoscaler.
+"""Model of KEDA's Kafka scaler, which reports lag to a HorizontalPodAutoscaler (HPA).
 
 KEDA: after its documentation ("Apache Kafka" scaler, "Scaling Deployments"), checked against
-pkg/scalers/kafka_scaler.go of KEDA 2. Left out, because a group here always has a replica: activation from zero and
-the cool-down before going to zero. KEDA answers each sync of the HPA with offsets read anew; its own polling interval
-concerns activation alone.
+pkg/scalers/kafka_scaler.go of KEDA 2. Activation from zero and the cool-down before zero are left out, because a group
+here always has a replica. KEDA reads the offsets again for each sync of the HPA; its polling interval only concerns
+activation.
 HPA, with one external metric of type AverageValue: after its documentation ("Horizontal Pod Autoscaling"), checked
 against `horizontal.go` and `replica_calculator.go` in pkg/controller/podautoscaler of Kubernetes 1.33, where the
 tolerance can be set per object; defaults in pkg/apis/autoscaling/v2.
@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.planning import SAME_S, Scalings, Wishes, counted, number
+from autoscaler.policies.planning import SAME_S, ScalingHistory, WantedCounts, number, scale_to
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
 
@@ -53,7 +53,7 @@ class KedaHpaSettings(Settings):
 
 
 class KedaHpa:
-    """Lag of the group over the lag for each replica, looked at every 15 s. States a count only."""
+    """Scales to the group's lag divided by the lag for each replica, every 15 s. Decides only a count."""
 
     name = "keda-hpa"
 
@@ -62,12 +62,12 @@ class KedaHpa:
         self.options = options or KedaHpaSettings()
         self._threshold = self.options.lag_threshold
         self._next_s = -math.inf
-        self._up = Wishes(self.options.scale_up_stabilisation_s)
-        self._down = Wishes(self.options.scale_down_stabilisation_s)
-        self._scalings = Scalings(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
+        self._up = WantedCounts(self.options.scale_up_stabilisation_s)
+        self._down = WantedCounts(self.options.scale_down_stabilisation_s)
+        self._scalings = ScalingHistory(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Sync when it is time; otherwise hold."""
+        """Sync if it is due."""
         self._scalings.observe(observation)
         if not self._threshold:
             self._threshold = max(1, int(observation.service_rate * self.settings.latency_target_s + 1e-9))
@@ -77,24 +77,24 @@ class KedaHpa:
         elif wait_s > SAME_S:
             why = f"the next sync is in {number(wait_s)} s"
         else:
-            wanted, why = self._synced(observation)
-        return counted(observation, wanted, self.settings.replica_prefix, why)
+            wanted, why = self._sync(observation)
+        return scale_to(observation, wanted, self.settings.replica_prefix, why)
 
     def _reported(self, observation: GroupObservation) -> int:
-        """Return the lag that the HPA is told, events: no more than asks for a replica for each partition."""
+        """Return the lag that KEDA reports to the HPA, events: at most one threshold for each partition."""
         partitions, threshold = len(observation.partitions), self._threshold
         total = sum(load.lag for load in observation.partitions)
         if self.options.ensure_even_distribution_of_partitions:
             total = threshold * _next_divisor(partitions, at_least=total / threshold)
-        # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, and the HPA asks for 6 replicas.
+        # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, so the HPA requests 6 replicas.
         return partitions * threshold if total // threshold > partitions else total
 
-    def _synced(self, observation: GroupObservation) -> tuple[int, str]:
-        """Return the count to ask for, and why. At least one replica is requested.
+    def _sync(self, observation: GroupObservation) -> tuple[int, str]:
+        """Return the wanted count, at least 1, and why.
 
-        Desired is ⌈lag/threshold⌉, which is ⌈count × (lag/count)/threshold⌉, unless within the tolerance; then come the
-        stabilisation windows, over what was desired at past syncs and the count at the first; then the policies that
-        limit its pace, over the changes seen.
+        The desired count is ⌈lag/threshold⌉, i.e. ⌈count × (lag/count)/threshold⌉, unless within the tolerance. Then
+        the stabilisation windows apply, over the counts desired at past syncs and the count at the first one. Then the
+        policies that limit the rate of change apply, over the observed changes.
         """
         at_s, count, lag = observation.at_s, observation.requested_replicas, self._reported(observation)
         following_s = self._next_s + self.options.sync_s
@@ -107,16 +107,16 @@ class KedaHpa:
             + (", within the tolerance" if inside else "")
         ]
         (fewest, _), (_, most) = self._up.note(observation, desired), self._down.note(observation, desired)
-        stabilised = min(max(count, fewest), most)  # the nearest to the present count that both windows allow
+        stabilised = min(max(count, fewest), most)  # nearest count that both windows allow
         if stabilised != desired:
             why.append(f"{desired} desired, but {stabilised} by the stabilisation window")
-        paced = self._paced(at_s, count, stabilised)
-        if paced != stabilised:
-            why.append(f"no faster than to {paced}")
-        return paced, "; ".join(why)
+        limited = self._limit_rate(at_s, count, stabilised)
+        if limited != stabilised:
+            why.append(f"limited to {limited} by the scaling policies")
+        return limited, "; ".join(why)
 
-    def _paced(self, at_s: float, count: int, wanted: int) -> int:
-        """Return `wanted`, or as far towards it as the policies let the count go within their period."""
+    def _limit_rate(self, at_s: float, count: int, wanted: int) -> int:
+        """Return `wanted`, or the nearest count that the scaling policies allow within their period."""
         options = self.options
         up = wanted > count
         since_s = at_s - (options.scale_up_period_s if up else options.scale_down_period_s) + SAME_S
@@ -131,5 +131,5 @@ class KedaHpa:
 
 
 def _next_divisor(number_of_partitions: int, *, at_least: float) -> int:
-    divisors = (one for one in range(1, number_of_partitions + 1) if number_of_partitions % one == 0)
-    return next((one for one in divisors if one >= at_least), number_of_partitions)
+    divisors = (count for count in range(1, number_of_partitions + 1) if number_of_partitions % count == 0)
+    return next((count for count in divisors if count >= at_least), number_of_partitions)

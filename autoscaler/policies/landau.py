@@ -1,8 +1,8 @@
 """The controller of Landau et al. 2024 (arXiv:2402.06085): write speeds over a window, packed by one of its heuristics.
 
-Written after the paper and checked against the published controller. It watches three things: a partition without an
-owner, a replica whose partitions are written faster than it can serve, and the time since the last packing. Each leads
-to a packing of all partitions, from the owners before. Lag and handovers are not looked at.
+Written after the paper and checked against the published controller. It packs all partitions again, starting from their
+present owners, if a partition has no owner, if a replica's partitions are written faster than it can serve, or if the
+last packing is `interval_s` ago. It ignores lag and handovers.
 """
 
 import math
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
-from autoscaler.policies.planning import change, no_change, number, unowned
+from autoscaler.policies.planning import change, describe_unowned, no_change, number
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rules, Settings, Values, setting
 
@@ -29,7 +29,7 @@ def _unknown_packer(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class LandauSettings(Settings):
-    """What the paper fixed, and which heuristic packs. Raises ValueError naming every mistake."""
+    """Parameters of the paper and the heuristic. Raises ValueError naming every mistake."""
 
     packer: str = setting("MWF")
     """Heuristic: NF, FF, BF, WF, NFD, FFD, BFD, WFD, MWF, MBF, MWFP or MBFP. The paper chooses MWF."""
@@ -43,10 +43,10 @@ class LandauSettings(Settings):
 
 
 class Landau:
-    """Packs when a partition has no owner, when a replica is full, and every `interval_s`; otherwise holds.
+    """Packs if a partition has no owner, if a replica is full, and every `interval_s`.
 
     Consumers of the paper are replicas here, numbered by the ordinal of their names. Speeds above μ count as μ. The
-    four heuristics that take partitions as they come are shown them in another order each time.
+    four heuristics that take partitions in arrival order get another order each time.
     """
 
     name = "landau"
@@ -55,24 +55,26 @@ class Landau:
         self.settings = settings
         self.options = options or LandauSettings()
         self._written: deque[tuple[float, Speeds]] = deque()
-        """Events written to each partition since the first tick, by the time of the tick."""
+        """(Time of a tick, events written to each partition since the first tick)."""
         self._packed_s = -math.inf
         self._chance = np.random.default_rng(0)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Pack where there is a reason to, otherwise hold."""
+        """Pack if there is a reason to."""
         speeds = np.minimum(self._write_speeds(observation), observation.service_rate)
         since_s, interval_s = observation.at_s - self._packed_s, self.options.interval_s
-        due = f"{number(since_s)} s since the last packing" if since_s < math.inf else "nothing was packed before"
-        why = unowned(observation) or _full(observation, speeds) or (due if since_s >= interval_s - 1e-6 else "")
+        due = f"{number(since_s)} s since the last packing" if since_s < math.inf else "first packing"
+        why = (
+            describe_unowned(observation) or _full(observation, speeds) or (due if since_s >= interval_s - 1e-6 else "")
+        )
         if not why:
             why = f"no replica is full, and the next packing is in {number(interval_s - since_s)} s"
-            return no_change(observation, f"{why}: hold {observation.requested_replicas}")
+            return no_change(observation, f"{why}: no change at {observation.requested_replicas}")
         self._packed_s = observation.at_s
-        return change(observation, self._packed(observation, speeds), f"{why}, packed by {self.options.packer}")
+        return change(observation, self._pack(observation, speeds), f"{why}, packed by {self.options.packer}")
 
     def _write_speeds(self, observation: GroupObservation) -> Speeds:
-        """Return the events/s written to each partition over the window; of the first tick, what it says."""
+        """Return the events/s written to each partition over the window; at the first tick, its arrival rates."""
         rates = np.array([load.arrival_rate for load in observation.partitions], np.float64)
         if self._written and len(self._written[-1][1]) != len(rates):
             self._written.clear()  # partitions were added
@@ -86,9 +88,9 @@ class Landau:
         (began_s, before), (now_s, now) = self._written[0], self._written[-1]
         return np.asarray((now - before) / (now_s - began_s)) if now_s > began_s else rates
 
-    def _packed(self, observation: GroupObservation, speeds: Speeds) -> Plan:
-        """Return the packing as a plan: replicas that own nothing leave."""
-        numbers = _numbered(observation, self.settings.replica_prefix)
+    def _pack(self, observation: GroupObservation, speeds: Speeds) -> Plan:
+        """Return the packing as a plan. Replicas without partitions leave."""
+        numbers = _consumer_numbers(observation, self.settings.replica_prefix)
         partitions = [load.partition for load in observation.partitions]
         owners = {partition: numbers[owner] for partition, owner in observation.assignment.items() if owner in numbers}
         packer = self.options.packer.lower()
@@ -108,21 +110,21 @@ class Landau:
 
 
 def _full(observation: GroupObservation, speeds: Speeds) -> str:
-    """Say which replica's partitions are written fastest, where that is faster than it serves; else empty text."""
-    held: dict[str, float] = {}
+    """Return a text about the replica with the highest write speed if that exceeds μ; else an empty one."""
+    written: dict[str, float] = {}
     for load, speed in zip(observation.partitions, speeds.tolist(), strict=True):
         owner = observation.assignment.get(load.partition, "")
-        held[owner] = held.get(owner, 0.0) + speed
-    worst = max(held, key=lambda name: held[name], default="")
-    if held.get(worst, 0.0) <= observation.service_rate * (1 + 1e-9):
+        written[owner] = written.get(owner, 0.0) + speed
+    worst = max(written, key=lambda name: written[name], default="")
+    if written.get(worst, 0.0) <= observation.service_rate * (1 + 1e-9):
         return ""
-    return f"{worst} is full: {number(held[worst])} events/s written, {number(observation.service_rate)} served (μ)"
+    return f"{worst} is full: {number(written[worst])} events/s written, {number(observation.service_rate)} served (μ)"
 
 
-def _numbered(observation: GroupObservation, prefix: str) -> dict[str, int]:
-    """Return the consumer number of each replica: the ordinal of its name; beyond all others where it has none.
+def _consumer_numbers(observation: GroupObservation, prefix: str) -> dict[str, int]:
+    """Return the consumer number of each replica: the ordinal of its name, or a number above all others.
 
-    No packer opens a new consumer beyond the number of partitions.
+    No packer opens a new consumer above the number of partitions, so these numbers stay free.
     """
     ordinals = {name: name.removeprefix(f"{prefix}-") for name in observation.replica_names}
     numbers = {

@@ -1,4 +1,4 @@
-"""From bins or counts to plans, from plans to decisions; when counts changed. Shared by all policies and guards."""
+"""Turns bins or counts into plans and plans into decisions, and records counts. Used by all policies and guards."""
 
 import math
 from collections import deque
@@ -12,11 +12,11 @@ from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.owners import fresh_names, name_bins
 
 SAME_S: Final = 1e-6
-"""Times that differ by less are the same: 15 s after 0.1 s is 15.1 s, whatever floating point says."""
+"""Tolerance of times: 0.1 s + 15 s must count as 15.1 s despite rounding."""
 
 
 def items_of(observation: GroupObservation, ahead_s: float = 0.0) -> tuple[Item, ...]:
-    """Return the partitions as items, with the lag they will have after `ahead_s` of standing still: lag + λ·ahead."""
+    """Return the partitions as items, with the lag after a pause of `ahead_s`: lag + λ·ahead_s."""
     return tuple(
         Item(load.partition, load.arrival_rate, load.lag + load.arrival_rate * ahead_s)
         for load in observation.partitions
@@ -24,57 +24,57 @@ def items_of(observation: GroupObservation, ahead_s: float = 0.0) -> tuple[Item,
 
 
 def plan_for(observation: GroupObservation, bins: Sequence[Bin], prefix: str, *, at_least: int = 0) -> Plan:
-    """Return the plan that carries out `bins` with few moves; replicas up to `at_least` stay, empty if need be."""
+    """Return the plan for `bins` with few moves. At least `at_least` replicas stay, even without partitions."""
     padded = [*bins, *[Bin(())] * (at_least - len(bins))]
-    ready_first = [one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready)]
+    ready_first = [replica.name for replica in sorted(observation.replicas, key=lambda one: not one.surely_ready)]
     names = name_bins(padded, observation.assignment, ready_first, prefix)
     stay = [name for name in observation.replica_names if name in names]
     join = [name for name in names if name not in observation.replica_names]
-    owners = {item.partition: name for one, name in zip(padded, names, strict=True) for item in one.items}
+    owners = {item.partition: name for bin_, name in zip(padded, names, strict=True) for item in bin_.items}
     return Plan((*stay, *join), dict(sorted(owners.items())))
 
 
 def plan_for_count(observation: GroupObservation, replicas: int, prefix: str) -> Plan:
-    """Return a plan that states a count only. The newest requested leave first."""
+    """Return a plan with a count only. The newest requested replicas leave first."""
     names = observation.replica_names
     new = islice(fresh_names(prefix, {*names, *observation.assignment.values()}), max(0, replicas - len(names)))
     return Plan((*names[:replicas], *new), None)
 
 
 def no_change(observation: GroupObservation, reason: str, *, counts_only: bool = False) -> Decision:
-    """Keep what is in force."""
+    """Return the decision to keep the plan in force."""
     assignment = None if counts_only else observation.assignment
     return Decision(Action.NO_CHANGE, Plan(observation.replica_names, assignment), reason)
 
 
-def counted(observation: GroupObservation, replicas: int, prefix: str, why: str) -> Decision:
-    """Return the decision for a count. Where nobody owns a partition yet, the group's assignor places them all."""
+def scale_to(observation: GroupObservation, replicas: int, prefix: str, why: str) -> Decision:
+    """Return the decision for a count. If no partition has an owner yet, the group's assignor places them all."""
     now = observation.requested_replicas
     if replicas != now:
         return change(observation, plan_for_count(observation, replicas, prefix), why)
     if observation.assignment:
-        return no_change(observation, f"{why}: hold {now}", counts_only=True)
-    unplaced = f"nobody owns a partition yet: the group's assignor places all on {now}"
+        return no_change(observation, f"{why}: no change at {now}", counts_only=True)
+    unplaced = f"no partition has an owner yet: the group's assignor places all on {now}"
     return Decision(Action.REASSIGN, plan_for_count(observation, now, prefix), unplaced)
 
 
 def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
-    """Return the decision for `plan`: the action follows from what it changes, and is a hold if nothing."""
+    """Return the decision for `plan`. The action follows from what the plan changes."""
     now = observation.requested_replicas
     if plan.count != now:
         action = Action.UP if plan.count > now else Action.DOWN
         return Decision(action, plan, f"{why}: {action} {now} → {plan.count}")
     if plan.assignment is None:
-        return Decision(Action.NO_CHANGE, plan, f"{why}: hold {now}")
+        return Decision(Action.NO_CHANGE, plan, f"{why}: no change at {now}")
     before, after = dict(observation.assignment), dict(plan.assignment)
-    moved = sum(map(ne, map(before.get, after), after.values()))
-    if not moved:
-        return Decision(Action.NO_CHANGE, plan, f"{why}: hold, no other placement on {now} is better")
-    return Decision(Action.REASSIGN, plan, f"{why}: reassign {moved} of {len(plan.assignment)} partitions")
+    moves = sum(map(ne, map(before.get, after), after.values()))
+    if not moves:
+        return Decision(Action.NO_CHANGE, plan, f"{why}: no change, no other placement on {now} is better")
+    return Decision(Action.REASSIGN, plan, f"{why}: reassign {moves} of {len(plan.assignment)} partitions")
 
 
-def unowned(observation: GroupObservation) -> str:
-    """Say which partitions have no owner among the requested replicas; empty text when all have."""
+def describe_unowned(observation: GroupObservation) -> str:
+    """Return a text with the partitions that no requested replica owns; empty if there is none."""
     names = set(observation.replica_names)
     without = [
         one.partition for one in observation.partitions if observation.assignment.get(one.partition) not in names
@@ -86,13 +86,13 @@ def unowned(observation: GroupObservation) -> str:
 
 
 def busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
-    """Return λ/μ of the busiest replica if these were the owners: the share of its time that it would need."""
+    """Return λ/μ of the busiest replica with these owners: the share of its time that it needs."""
     rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
-    held: dict[str, float] = {}
+    load_of: dict[str, float] = {}
     for load in observation.partitions:
         owner = assignment.get(load.partition, "")
-        held[owner] = held.get(owner, 0.0) + load.arrival_rate
-    return max((rate / rates.get(owner, observation.service_rate) for owner, rate in held.items()), default=0.0)
+        load_of[owner] = load_of.get(owner, 0.0) + load.arrival_rate
+    return max((rate / rates.get(owner, observation.service_rate) for owner, rate in load_of.items()), default=0.0)
 
 
 def replicas_for(demand: float, capacity: float) -> int:
@@ -101,56 +101,56 @@ def replicas_for(demand: float, capacity: float) -> int:
 
 
 def number(value: float) -> str:
-    """Write a figure for a reason: one decimal, none where it is whole (89.7, 113)."""
+    """Format a number for a reason: one decimal, none if it is whole (89.7, 113)."""
     return f"{value:.1f}".removesuffix(".0")
 
 
-class Wishes:
-    """How many replicas were wanted within `window_s`; the count at the first look is taken to have been wanted."""
+class WantedCounts:
+    """Replica counts that were wanted within `window_s`, including the count at the first call."""
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
-        self._wishes: deque[tuple[float, int]] = deque()
+        self._wanted: deque[tuple[float, int]] = deque()
 
     def note(self, observation: GroupObservation, count: int) -> tuple[int, int]:
-        """Remember that `count` are wanted now; return the fewest and the most of those less than the window old."""
+        """Add the present wanted count; return the minimum and maximum within the window."""
         at_s = observation.at_s
-        if not self._wishes:
-            self._wishes.append((at_s, observation.requested_replicas))
-        self._wishes.append((at_s, count))
-        while at_s - self._wishes[0][0] > self._window_s - SAME_S and len(self._wishes) > 1:
-            self._wishes.popleft()
-        counts = [wished for _, wished in self._wishes]
+        if not self._wanted:
+            self._wanted.append((at_s, observation.requested_replicas))
+        self._wanted.append((at_s, count))
+        while at_s - self._wanted[0][0] > self._window_s - SAME_S and len(self._wanted) > 1:
+            self._wanted.popleft()
+        counts = [wanted for _, wanted in self._wanted]
         return min(counts), max(counts)
 
     def forget(self) -> None:
-        """Begin anew."""
-        self._wishes.clear()
+        """Remove all counts."""
+        self._wanted.clear()
 
 
-class Scalings:
-    """When the count of replicas changed, as it was seen: what a policy wanted may have been vetoed.
+class ScalingHistory:
+    """Observed changes of the replica count within `memory_s`. A count that a policy wants may be vetoed.
 
-    Remembers changes for `memory_s`, each at the tick before the one at which it shows.
+    The time of a change is that of the tick before it is observed.
     """
 
     def __init__(self, memory_s: float) -> None:
         self._memory_s = memory_s
         self._changes: deque[tuple[float, int]] = deque()
-        self._seen: tuple[float, int] | None = None
+        self._last: tuple[float, int] | None = None
         self.last_s = -math.inf
-        """When the count changed last, however long ago."""
+        """Time of the latest change, however old."""
 
     def observe(self, observation: GroupObservation) -> None:
-        """Take in one tick."""
+        """Add one tick."""
         at_s, count = observation.at_s, observation.requested_replicas
-        if self._seen is not None and count != self._seen[1]:
-            self.last_s = self._seen[0]
-            self._changes.append((self.last_s, count - self._seen[1]))
-        self._seen = at_s, count
+        if self._last is not None and count != self._last[1]:
+            self.last_s = self._last[0]
+            self._changes.append((self.last_s, count - self._last[1]))
+        self._last = at_s, count
         while self._changes and self._changes[0][0] <= at_s - self._memory_s:
             self._changes.popleft()
 
     def since(self, since_s: float) -> int:
-        """Return how many more replicas came than left after `since_s`."""
+        """Return the net number of replicas added after `since_s`."""
         return sum(change for at_s, change in self._changes if at_s > since_s)

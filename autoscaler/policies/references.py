@@ -1,7 +1,7 @@
-"""Policies to measure others by. They know what no policy can: `clairvoyant` the future, `overprovisioned` the peak.
+"""Reference policies, with information that no real policy has: `clairvoyant` the future, `overprovisioned` the peak.
 
-`paper-optimal` and `overprovisioned` are the two references of CLOSER 2024: one packs each tick anew, the other packs
-the peak once.
+`paper-optimal` and `overprovisioned` are the two references of CLOSER 2024: the first packs at each tick, the second
+packs the peak once.
 """
 
 import math
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
-from autoscaler.policies.planning import change, no_change, number, plan_for, unowned
+from autoscaler.policies.planning import change, describe_unowned, no_change, number, plan_for
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Settings, setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperOptimalSettings(Settings):
-    """How full a bin may be. Raises ValueError for a value out of range."""
+    """Capacity of a bin. Raises ValueError for a value out of range."""
 
     bin_events_per_s: float = setting(85.0, "events/s", above=0)
     """Capacity of a bin. 85 reproduces the printed 32.72 and 414.1 replica-minutes of W1 and taxi; the text's μ·W of
@@ -27,10 +27,10 @@ class PaperOptimalSettings(Settings):
 
 
 class PaperOptimal:
-    """Least-Loaded by arrival rate alone, each tick: no lag, and neither start-up nor handover is thought of.
+    """Packs arrival rates with Least-Loaded at each tick. Ignores lag, start-up times and handovers.
 
-    Owners change only with the count or where a replica holds more than a bin: the paper counts replicas, and a move
-    that changes nothing would cost latency in a world where handovers take time.
+    Owners change only with the count, or if a replica has more than a bin: the paper counts only replicas, and needless
+    handovers would cost latency here.
     """
 
     name = "paper-optimal"
@@ -40,21 +40,21 @@ class PaperOptimal:
         self.options = options or PaperOptimalSettings()
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Ask for the bins of this tick."""
+        """Request the bins of this tick."""
         now = observation.requested_replicas
         items = [Item(load.partition, load.arrival_rate, 0.0) for load in observation.partitions]
-        bins = _packed(items, self.options.bin_events_per_s)
+        bins = _pack(items, self.options.bin_events_per_s)
         total = number(sum(item.arrival_rate for item in items))
         why = f"{total} events/s fit {len(bins)} with less than {number(self.options.bin_events_per_s)} events/s each"
-        if len(bins) == now and not unowned(observation) and self._holds(observation, items):
-            return no_change(observation, f"{why}: hold {now}")
+        if len(bins) == now and not describe_unowned(observation) and self._fits(observation, items):
+            return no_change(observation, f"{why}: no change at {now}")
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
-    def _holds(self, observation: GroupObservation, items: Iterable[Item]) -> bool:
-        held: dict[str, list[float]] = {}
+    def _fits(self, observation: GroupObservation, items: Iterable[Item]) -> bool:
+        rates_by_owner: dict[str, list[float]] = {}
         for item in items:
-            held.setdefault(observation.assignment[item.partition], []).append(item.arrival_rate)
-        return all(len(rates) == 1 or sum(rates) < self.options.bin_events_per_s for rates in held.values())
+            rates_by_owner.setdefault(observation.assignment[item.partition], []).append(item.arrival_rate)
+        return all(len(rates) == 1 or sum(rates) < self.options.bin_events_per_s for rates in rates_by_owner.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class OverprovisionedSettings(Settings):
 
 
 class Overprovisioned:
-    """The packing at the peak, held for the whole run."""
+    """Keeps the packing of the peak for the whole run."""
 
     name = "overprovisioned"
 
@@ -77,35 +77,35 @@ class Overprovisioned:
         self.options = options
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Ask for the packing where it is not in force; otherwise hold."""
+        """Request the packing if it is not in force."""
         now = observation.requested_replicas
         peak = dict(enumerate(self.options.peak_rates))
         items = [Item(load.partition, peak.get(load.partition, 0.0), 0.0) for load in observation.partitions]
-        bins = _packed(items, self.options.bin_events_per_s)
+        bins = _pack(items, self.options.bin_events_per_s)
         why = f"{len(bins)} for the peak"
-        if len(bins) == now and not unowned(observation):
-            return no_change(observation, f"{why}: hold {now}")
+        if len(bins) == now and not describe_unowned(observation):
+            return no_change(observation, f"{why}: no change at {now}")
         return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
 
 
-def _packed(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:
+def _pack(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:
     return least_loaded(tuple(items), Capacity(math.nextafter(less_than, 0.0), 1.0))
 
 
-Planned = tuple[int, tuple[str, ...], tuple[str, ...]]
+ScheduledPlan = tuple[int, tuple[str, ...], tuple[str, ...]]
 """µs since the start of the run, replicas from then on, and the owner of each partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClairvoyantSettings(Settings):
-    """What it is told."""
+    """The schedule, which is required."""
 
-    schedule: tuple[Planned, ...]
+    schedule: tuple[ScheduledPlan, ...]
     """The schedule of the optimum, ordered by time."""
 
 
 class Clairvoyant:
-    """Carries out the schedule of the optimum, found with the whole future known. Without memory."""
+    """Carries out the schedule of the optimum, which was computed from the known future. It has no state."""
 
     name = "clairvoyant"
 
@@ -115,12 +115,12 @@ class Clairvoyant:
         self._times_us = [at_us for at_us, _, _ in options.schedule]
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Ask for what the schedule has now."""
-        reached = bisect_right(self._times_us, round(observation.at_s * 1e6))
-        if not reached:
-            return no_change(observation, "the schedule has not begun: hold")
-        _, replicas, owners = self.options.schedule[reached - 1]
+        """Request the plan of the schedule's present step."""
+        step = bisect_right(self._times_us, round(observation.at_s * 1e6))
+        if not step:
+            return no_change(observation, "the schedule has not begun: no change")
+        _, replicas, owners = self.options.schedule[step - 1]
         known = dict(enumerate(owners))
         partitions = sorted(load.partition for load in observation.partitions)
         plan = Plan(replicas, {one: known.get(one, replicas[one % len(replicas)]) for one in partitions})
-        return change(observation, plan, f"step {reached} of {len(self._times_us)}")
+        return change(observation, plan, f"step {step} of {len(self._times_us)}")

@@ -1,8 +1,8 @@
-"""Policies by name, as scenarios, the live autoscaler and the command line know them: of tailpack, packages and files.
+"""Policies by name, for scenarios, the live autoscaler and the command line: ours, those of packages and of files.
 
 An installed package offers a policy by an entry point of the group `tailpack.policies`. A file is named by its path:
-`./mine.py`, or `./mine.py:Mine` if it has several. Each holds a `PolicyFactory`, or a class with a method `decide`, and
-is imported only if it is named.
+`./mine.py`, or `./mine.py:Mine` if it has several policies. It contains a `PolicyFactory`, or a class with a method
+`decide`. Packages and files are imported only if they are named.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,13 +32,13 @@ FILE: Final = ".py"
 
 @dataclass(frozen=True, slots=True)
 class PolicyFactory:
-    """How a named policy is made, and what it is in one line."""
+    """Creates a named policy, and describes it in one line."""
 
     description: str
     build: Callable[[PolicySettings, Any], Policy]
-    """Takes an instance of `options` beside what all policies share."""
+    """Takes the settings that policies share, and an instance of `options`."""
     options: type[Settings]
-    """What the policy can be told; of shared settings those that it reads."""
+    """Class of the policy's own settings, and of the shared ones that it reads."""
 
 
 POLICIES: Final[dict[str, PolicyFactory]] = {
@@ -104,28 +104,28 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
 
 
 def policy_names() -> list[str]:
-    """Return the names of our policies, then of those that packages offer. Nothing is imported for it."""
+    """Return the names of our policies, then of those that packages offer, without importing them."""
     return list(dict.fromkeys([*POLICIES, *sorted(entry_points(group=GROUP).names)]))
 
 
 def all_policies() -> tuple[dict[str, PolicyFactory], list[str]]:
-    """Return name → factory of all that can be used, and a line for each policy of a package that cannot."""
-    usable, refused = dict(POLICIES), []
+    """Return name → factory of all usable policies, and an error for each policy of a package that is not."""
+    usable, errors = dict(POLICIES), []
     for name in policy_names()[len(POLICIES) :]:
         try:
             usable[name] = policy_factory(name)
-        except ValueError as wrong:
-            refused.append(str(wrong))
-    return usable, refused
+        except ValueError as error:
+            errors.append(str(error))
+    return usable, errors
 
 
 def policy_factory(name: str) -> PolicyFactory:
-    """Return how the policy called `name` is made; ours come before those of packages. Names ignore case.
+    """Return the factory of the policy called `name`. Our policies precede those of packages. Names ignore case.
 
-    Raises ValueError with the policies that exist, or with what is wrong in which package or file.
+    Raises ValueError with the existing policies, or with the problem and the package or file that has it.
     """
     if FILE in name:
-        return _of_file(name)
+        return _factory_in_file(name)
     name = name.lower()
     if name in POLICIES:
         return POLICIES[name]
@@ -136,54 +136,55 @@ def policy_factory(name: str) -> PolicyFactory:
         number = name.rpartition("-")[2]
         fixed = f"unknown; did you mean static-{number}?" if number.isdecimal() and "algo" not in name else ""
         raise ValueError(f"{name!r} is {fixed or unknown_name(name, policy_names())}")
-    where = [f"package {one.dist.name if one.dist else '?'} ({one.value})" for one in offers]
+    where = [f"package {offer.dist.name if offer.dist else '?'} ({offer.value})" for offer in offers]
     if len(offers) > 1:
         raise ValueError(f"{name!r} is offered by {' and '.join(where)}; uninstall all but one")
-    return _outside(f"{name!r} of {where[0]}", offers[0].load, name)
+    return _load_external(f"{name!r} of {where[0]}", offers[0].load, name)
 
 
 def fixed_count(name: str) -> int:
-    """Return the replicas of `static-5` and the like; 0 for other policies."""
+    """Return the 5 of `static-5`; 0 for other policies."""
     number = name.lower().removeprefix("static-")
     return int(number) if number != name.lower() and number.isdecimal() else 0
 
 
 @cache
-def _of_file(name: str) -> PolicyFactory:
-    """Return the policy of a file that is named, else its first PolicyFactory, else its first class that decides."""
-    stem, _, wanted = name.partition(FILE)
+def _factory_in_file(name: str) -> PolicyFactory:
+    """Return the named policy of a file, else its first PolicyFactory, else its first class with `decide`."""
+    stem, _, attribute = name.partition(FILE)
 
     def load() -> Any:
         spec = spec_from_file_location(stem.rpartition("/")[2], stem + FILE)
         module = module_from_spec(spec)  # type: ignore[arg-type]
         spec.loader.exec_module(module)  # type: ignore[union-attr]
-        here = vars(module)
-        classes = [one for one in here.values() if _decides(one) and one.__module__ == module.__name__]
-        factories = [one for one in here.values() if isinstance(one, PolicyFactory)]
-        found = here.get(wanted.removeprefix(":")) if wanted else next(iter([*factories, *classes]), None)
+        members = vars(module)
+        classes = [value for value in members.values() if _decides(value) and value.__module__ == module.__name__]
+        factories = [value for value in members.values() if isinstance(value, PolicyFactory)]
+        found = members.get(attribute.removeprefix(":")) if attribute else next(iter([*factories, *classes]), None)
         if found is None:
-            raise LookupError(f"classes with a method `decide`: {', '.join(one.__name__ for one in classes) or 'none'}")
+            names = ", ".join(policy.__name__ for policy in classes)
+            raise LookupError(f"classes with a method `decide`: {names or 'none'}")
         return found
 
-    return _outside(repr(name), load)
+    return _load_external(repr(name), load)
 
 
-def _outside(where: str, load: Callable[[], Any], name: str = "") -> PolicyFactory:
-    """Return how a policy is made that is not ours: by a PolicyFactory, or of a class with a method `decide`.
+def _load_external(where: str, load: Callable[[], Any], name: str = "") -> PolicyFactory:
+    """Return the factory of a policy that is not ours: a PolicyFactory, or one for a class with a method `decide`.
 
     A class takes nothing, PolicySettings, or these and an instance of its attribute `options`, a class of Settings.
-    where: tells in refusals whose it is. name: that the policy must bear; empty: any.
+    where: names the origin in errors. name: name that the policy must have; empty: any.
     """
-    found = _tried(f"{where} cannot be imported", load)
+    found = _try(f"{where} cannot be imported", load)
     if _decides(found):
-        description, taken = found.__doc__ or found.__name__, len(signature(found).parameters)
+        description, accepted = found.__doc__ or found.__name__, len(signature(found).parameters)
         make, options = found, getattr(found, "options", Settings)
-        found = PolicyFactory(description.partition("\n")[0], lambda *told: make(*told[:taken]), options)
+        found = PolicyFactory(description.partition("\n")[0], lambda *arguments: make(*arguments[:accepted]), options)
     if not isinstance(found, PolicyFactory):
         raise ValueError(f"{where} must be a PolicyFactory or a class with `decide`, not {type(found).__name__}")
 
-    def build(*told: Any) -> Policy:
-        policy: Any = _tried(f"policy {where} cannot be made", lambda: found.build(*told))
+    def build(*arguments: Any) -> Policy:
+        policy: Any = _try(f"policy {where} cannot be made", lambda: found.build(*arguments))
         if not hasattr(policy, "decide") or name not in ("", getattr(policy, "name", name)):
             lacks = f"must make an object with a method `decide` and the `name` {name!r}, not {type(policy).__name__}"
             raise ValueError(f"policy {where} {lacks}")
@@ -194,15 +195,15 @@ def _outside(where: str, load: Callable[[], Any], name: str = "") -> PolicyFacto
     return replace(found, build=build)
 
 
-def _decides(one: object) -> bool:
-    return isinstance(one, type) and hasattr(one, "decide")
+def _decides(value: object) -> bool:
+    return isinstance(value, type) and hasattr(value, "decide")
 
 
-def _tried(what: str, step: Callable[[], Any]) -> Any:
+def _try(problem: str, step: Callable[[], Any]) -> Any:
     try:
         return step()
-    except (Exception, SystemExit) as wrong:
-        raise ValueError(f"{what}: {type(wrong).__name__}: {' '.join(str(wrong).split())}") from wrong
+    except (Exception, SystemExit) as error:  # code of users may raise anything
+        raise ValueError(f"{problem}: {type(error).__name__}: {' '.join(str(error).split())}") from error
 
 
 def make_policy(
@@ -211,28 +212,28 @@ def make_policy(
     guards: GuardSettings | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Policy:
-    """Return the policy called `name`, inside the guards if any are given.
+    """Return the policy called `name`, inside guards unless `guards` is None.
 
-    options: by name, over the defaults of the policy and over `settings`.
+    options: values by name, which override the policy's defaults and `settings`.
     Raises ValueError as policy_factory, or naming every option that is wrong or missing.
     """
     try:
         factory = policy_factory(name)
-    except ValueError as refused:
-        raise ValueError(f"policy {refused}") from refused
+    except ValueError as error:
+        raise ValueError(f"policy {error}") from error
     settings = settings or PolicySettings()
     try:
-        told = parse({**shared_fields(settings, factory.options), **(options or {})}, factory.options)
-        settings = replace(settings, **shared_fields(told, PolicySettings))
-    except ValueError as refused:
-        raise ValueError(f"policy {name}: {refused}") from refused
-    policy = factory.build(settings, told)
+        own = parse({**shared_fields(settings, factory.options), **(options or {})}, factory.options)
+        settings = replace(settings, **shared_fields(own, PolicySettings))
+    except ValueError as error:
+        raise ValueError(f"policy {name}: {error}") from error
+    policy = factory.build(settings, own)
     return policy if guards is None else add_guards(policy, settings, guards)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
-    """The policy that is asked for. options: what it itself is told. counts_only, fallback: see GuardSettings."""
+    """A policy with its settings. options: its own settings. counts_only, fallback: see GuardSettings."""
 
     scaling: Scaling
     target: Target
@@ -242,15 +243,15 @@ class PolicyConfig:
     fallback: bool = True
 
     def policy(self) -> Policy:
-        """Return it inside its guards. Raises ValueError naming what is wrong."""
+        """Return the policy inside its guards. Raises ValueError naming the wrong setting."""
         settings, limits = self.settings()
         return make_policy(self.scaling.policy, settings, limits, self.options)
 
     def settings(self) -> tuple[PolicySettings, GuardSettings]:
-        """Return what policy and guards are told. Raises ValueError."""
+        """Return the settings of policy and guards. Raises ValueError."""
         limits = shared_fields(self.scaling, GuardSettings) | shared_fields(self.guards, Guards)
-        told = shared_fields(self.scaling, PolicySettings) | shared_fields(self.target, Target)
+        shared = shared_fields(self.scaling, PolicySettings) | shared_fields(self.target, Target)
         return (
-            PolicySettings(**told | {"static_replicas": self.scaling.initial_replicas}),
+            PolicySettings(**shared | {"static_replicas": self.scaling.initial_replicas}),
             GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
         )

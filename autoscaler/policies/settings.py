@@ -1,4 +1,4 @@
-"""What policies and guards can be told, and who decides within which limits."""
+"""Settings of policies and guards."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -34,7 +34,7 @@ def _initial_within_bounds(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Factors(Settings):
-    """How much of a replica may be used."""
+    """Shares of a replica's capacity that may be used."""
 
     f_up: float = setting(0.9, "share", above=0, most=1)
     """Share of a replica's capacity that a plan may use. CLOSER 2024 keeps 10 % in reserve."""
@@ -45,7 +45,7 @@ class Factors(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class StaticSettings(Settings):
-    """What `static` is told."""
+    """Settings of `static`."""
 
     static_replicas: int = setting(1, "replicas", least=1)
     """Replicas that `static` keeps."""
@@ -53,7 +53,7 @@ class StaticSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySettings(Target, Factors, StaticSettings):
-    """Parameters that all policies share; each reads those that concern it."""
+    """Settings that policies share; each reads those that it needs."""
 
     replica_prefix: str = setting(REPLICA_PREFIX)
     """New replicas are named prefix-<smallest unused ordinal>."""
@@ -61,7 +61,7 @@ class PolicySettings(Target, Factors, StaticSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Settings):
-    """How many replicas there may be, and how soon their number may change again."""
+    """Limits of the number of replicas, and minimum times between changes."""
 
     min_replicas: int = setting(1, "replicas", least=1)
     """Minimum number of replicas, also without events."""
@@ -76,7 +76,7 @@ class Limits(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Guards(Settings):
-    """Rails around any policy."""
+    """Settings of the guards around every policy."""
 
     changing_limit_s: float = setting(30.0, "s", least=0)
     """Longest time that a replica which is not ready may block scale-down and reassignment. Later it is ignored."""
@@ -95,18 +95,18 @@ class Guards(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings(Limits, Guards):
-    """All that the guards are told, by users and by the world that they guard."""
+    """All settings of the guards: those of users, and those that the environment determines."""
 
     counts_only: bool = False
-    """The group places its partitions itself: decisions name a count and no owners."""
+    """Whether the group places its partitions itself: decisions have a count and no owners."""
     fallback: bool = True
-    """Where the policy fails, a count stands in for it; off, its error ends the loop, as experiments want it."""
+    """Whether a count replaces the decision of a policy that fails; else its error ends the loop (experiments)."""
     RULES: ClassVar[Rules] = (("safe_replicas", _below_maximum("safe_replicas")),)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling(Factors, Limits):
-    """Who decides, how often and within which limits."""
+    """The policy, the times of its decisions, and the limits of the group."""
 
     policy: str
     """Name of the policy; `tailpack list policies` lists them."""

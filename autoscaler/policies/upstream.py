@@ -1,4 +1,4 @@
-"""What a stage is about to send to the next one: told by its own ticks."""
+"""Forecast of the events that a stage will send to the next one, computed from its ticks."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.starts import StartUps
+from autoscaler.policies.tail_aware.starts import StartUpTimes
 
 Floats = NDArray[np.float64]
 
 NO_OWNER: Final = ""
-USED: Final = 4
-"""Ticks whose longest wait at the stage before counts: what arrives now left it a moment ago."""
+WAIT_TICKS: Final = 4
+"""Ticks of the previous stage whose longest wait counts as used latency budget."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,67 +29,67 @@ class Report:
     observation: GroupObservation
     decision: Decision
     late: float
-    """Events that it took for late since the tick before, those of the stages before it included."""
+    """Events late at this stage or before it, since the previous tick."""
 
 
 class Upstream:
-    """What a stage is about to send: its backlog and its arrivals, as fast as its replicas serve them."""
+    """Forecasts the output of a stage: its backlog and arrivals, limited by the rate of its replicas."""
 
     def __init__(self) -> None:
         self._history = ArrivalHistory()
         self._demand = Demand()
-        self._startups = StartUps()
-        self._asked_s: dict[str, float] = {}
-        """Replica that is starting → when it was asked for."""
+        self._startups = StartUpTimes()
+        self._requested_s: dict[str, float] = {}
+        """Starting replica → time of its request."""
         self._serving: dict[int, str] = {}
-        """Partition → who serves it now: the owner before, while the present one starts."""
+        """Partition → replica that serves it now: the previous owner while the new one starts."""
         self._lag = 0.0
-        self._waits_s: deque[float] = deque(maxlen=USED)
+        self._waits_s: deque[float] = deque(maxlen=WAIT_TICKS)
         self._last: Report | None = None
         self.startup_s = 0.0
 
     @property
     def used_s(self) -> float:
-        """The longest that events took here of late, those before it included, seconds."""
+        """Longest recent time until the output of this stage, including previous stages, seconds."""
         return max(self._waits_s)
 
     def known_at(self, at_s: float) -> bool:
-        """Tell whether the newest tick is no older than the one before `at_s`."""
+        """Return whether the newest tick is at most 1.5 intervals before `at_s`, so none was missed."""
         return self._last is not None and at_s - self._last.observation.at_s < 1.5 * self._history.interval_s
 
     def observe(self, report: Report) -> float | None:
-        """Take in one tick; return how many events left in the interval before it, None after a missed tick."""
-        seen = report.observation
-        counts = self._history.observe(seen)
-        self._startups.observe(seen)
-        self.startup_s = self._startups.typical_s(seen.startup_s, self._history.interval_s)
+        """Add one tick; return how many events left the stage in the interval before it, None after a missed tick."""
+        observation = report.observation
+        counts = self._history.observe(observation)
+        self._startups.observe(observation)
+        self.startup_s = self._startups.typical_s(observation.startup_s, self._history.interval_s)
         self._demand.observe(self._history.last, lead=max(1, ceil(self.startup_s / self._history.interval_s)))
-        lag = float(sum(load.lag for load in seen.partitions))
-        left = max(0.0, float(counts.sum()) - (lag - self._lag)) if self.known_at(seen.at_s) else None
+        lag = float(sum(load.lag for load in observation.partitions))
+        left = max(0.0, float(counts.sum()) - (lag - self._lag)) if self.known_at(observation.at_s) else None
         self._lag, self._last = lag, report
-        ready = {one.name for one in seen.replicas if one.ready}
-        starting = {*seen.replica_names, *report.decision.plan.replicas} - ready
-        self._asked_s = {name: self._asked_s.get(name, seen.at_s) for name in starting}
-        self._serving |= {number: owner for number, owner in seen.assignment.items() if owner in ready}
-        self._waits_s.append(seen.overhead_s + max(wait_s for _, wait_s in self._slots(report, 1)))
+        ready = {one.name for one in observation.replicas if one.ready}
+        starting = {*observation.replica_names, *report.decision.plan.replicas} - ready
+        self._requested_s = {name: self._requested_s.get(name, observation.at_s) for name in starting}
+        self._serving |= {number: owner for number, owner in observation.assignment.items() if owner in ready}
+        self._waits_s.append(observation.overhead_s + max(wait_s for _, wait_s in self._slots(report, 1)))
         return left
 
     def ahead(self, intervals: int) -> list[float]:
-        """Return how many events will leave in each of the coming intervals, after an `observe`.
+        """Return the events that will leave the stage in each of the coming intervals. Requires an `observe` before.
 
-        Until a replica that is asked for now could serve, those that there are limit it. Later on the stage is taken to
-        keep up with what arrives.
+        The present replicas limit the output until a replica that is requested now can serve. After that the stage is
+        assumed to keep up with its arrivals.
         """
-        assert self._last is not None, "something was observed"
-        seen = self._last.observation
+        assert self._last is not None, "nothing was observed yet"
+        observation = self._last.observation
         slots, slot_s = len(self._history.last), self._history.slot_s
         known = min(intervals, max(1, ceil(self.startup_s / self._history.interval_s)))
         out = np.array([left for left, _ in self._slots(self._last, known)])
         sent: list[float] = out.reshape(known, slots).sum(axis=1).tolist()
-        waiting = sum(load.lag for load in seen.partitions) + sum(
+        waiting = sum(load.lag for load in observation.partitions) + sum(
             self._arriving(i + 1).sum() - sent[i] for i in range(known)
         )
-        most = sum(self._rates(seen, self._last.decision.plan.replicas)) * slots * slot_s
+        most = sum(self._rates(observation, self._last.decision.plan.replicas)) * slots * slot_s
         for interval in range(known + 1, intervals + 1):
             arriving = float(self._arriving(interval).sum())
             sent.append(min(waiting + arriving, max(most, arriving)))
@@ -97,22 +97,22 @@ class Upstream:
         return sent
 
     def _slots(self, report: Report, intervals: int) -> Iterator[tuple[float, float]]:
-        """Yield for each slot how many events leave, and how long the last that arrived by then will have waited, s."""
-        seen, plan = report.observation, report.decision.plan
-        names = list(dict.fromkeys([*seen.replica_names, *plan.replicas])) or [NO_OWNER]
+        """Yield for each slot how many events leave, and how long the last of its arrivals will wait, seconds."""
+        observation, plan = report.observation, report.decision.plan
+        names = list(dict.fromkeys([*observation.replica_names, *plan.replicas])) or [NO_OWNER]
         index = {name: number for number, name in enumerate(names)}
-        rates = np.array(self._rates(seen, names))
-        ready_s = np.array([self._ready_s(name, seen.at_s) for name in names])
-        partitions = [load.partition for load in seen.partitions]
-        in_turn = dict(zip(partitions, cycle(plan.replicas), strict=False))  # of a plan that states a count only
+        rates = np.array(self._rates(observation, names))
+        ready_s = np.array([self._ready_s(name, observation.at_s) for name in names])
+        partitions = [load.partition for load in observation.partitions]
+        in_turn = dict(zip(partitions, cycle(plan.replicas), strict=False))  # for a plan with a count only
         planned = [(plan.assignment or in_turn).get(one, names[0]) for one in partitions]
         to = np.array([index[name] for name in planned])
         by = np.array(
             [index.get(self._serving.get(one, ""), index[name]) for one, name in zip(partitions, planned, strict=True)]
         )
-        backlog = np.array([float(load.lag) for load in seen.partitions])
-        shape = np.sum([one.weight * one.factor * one.own for one in self._history.shapes], axis=0)
-        if seen.recent is None:  # nobody knows how they lie
+        backlog = np.array([float(load.lag) for load in observation.partitions])
+        shape = np.sum([shape.weight * shape.factor * shape.own for shape in self._history.shapes], axis=0)
+        if observation.recent is None:  # the arrival times within the interval are unknown: assume a constant rate
             shape = np.full_like(shape, 1 / len(shape))
         slot_s = self._history.slot_s
         for interval in range(intervals):
@@ -120,18 +120,18 @@ class Upstream:
             for slot, part in enumerate(shape):
                 owner = np.where(ready_s[to] <= (interval * len(shape) + slot) * slot_s, to, by)
                 backlog = backlog + part * arriving
-                held = np.bincount(owner, backlog, minlength=len(names))
-                served = np.minimum(1.0, rates * slot_s / np.maximum(held, 1e-9))[owner]
-                yield float((backlog * served).sum()), float((held / rates).max())
+                queued = np.bincount(owner, backlog, minlength=len(names))
+                served = np.minimum(1.0, rates * slot_s / np.maximum(queued, 1e-9))[owner]
+                yield float((backlog * served).sum()), float((queued / rates).max())
                 backlog = backlog * (1 - served)
 
-    def _rates(self, seen: GroupObservation, names: Iterable[str]) -> list[float]:
-        known = {one.name: one.service_rate or seen.service_rate for one in seen.replicas}
-        return [known.get(name) or seen.service_rate for name in names]
+    def _rates(self, observation: GroupObservation, names: Iterable[str]) -> list[float]:
+        known = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
+        return [known.get(name) or observation.service_rate for name in names]
 
     def _arriving(self, interval: int) -> Floats:
-        return self._demand.told(self._last.observation.inflow if self._last else (), interval)
+        return self._demand.ahead_with_inflow(self._last.observation.inflow if self._last else (), interval)
 
     def _ready_s(self, name: str, at_s: float) -> float:
-        asked_s = self._asked_s.get(name)
-        return 0.0 if asked_s is None else max(0.0, asked_s + self.startup_s - at_s)
+        requested_s = self._requested_s.get(name)
+        return 0.0 if requested_s is None else max(0.0, requested_s + self.startup_s - at_s)

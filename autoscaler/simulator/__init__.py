@@ -1,1 +1,1 @@
-"""The second world: a consumer group made of numbers. It obeys the same controller, and every event is served."""
+"""Simulation: a consumer group as a model. The same controller runs it, and every event is served."""

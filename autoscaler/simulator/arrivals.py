@@ -1,4 +1,4 @@
-"""What comes when: events with their partitions, in chunks, so that a run may be larger than memory; timed actions."""
+"""Arrivals of a simulated run, in chunks, so that it may be larger than memory; and the agenda of timed actions."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -11,46 +11,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 PIECE: Final = 1 << 15
-"""Events handed to an engine at a time, about: what it then holds stays in the processor's cache."""
+"""Approximate number of events that an engine gets at a time, so that they fit into the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrivals:
-    """Event number k in row k. One entry per event in both arrays."""
+    """Events in order of time. Both arrays have one entry per event."""
 
     intended_us: NDArray[np.int64]
-    """µs after the start of the run, never falling."""
+    """Intended time, µs since the start of the run, never decreasing."""
     partition: NDArray[np.int32]
 
     def __post_init__(self) -> None:
         if len(self.intended_us) != len(self.partition):
             raise ValueError(f"{len(self.intended_us)} times for {len(self.partition)} partitions of events")
         if len(self.intended_us) and (self.intended_us[0] < 0 or (np.diff(self.intended_us) < 0).any()):
-            raise ValueError("intended times must start at 0 or later and never fall")
+            raise ValueError("intended times must not be negative and must not decrease")
 
     def __len__(self) -> int:
         return len(self.intended_us)
 
 
 def check_next(arrivals: Arrivals, *, earliest_us: int, partitions: int) -> None:
-    """Raise ValueError for events before `earliest_us`, which has been, or of partitions that do not exist."""
+    """Raise ValueError for events before `earliest_us`, or of partitions that do not exist."""
     if not len(arrivals):
         return
     if arrivals.intended_us[0] < earliest_us:
-        raise ValueError(f"an event at {arrivals.intended_us[0]} µs comes too late: {earliest_us} µs has been")
+        raise ValueError(
+            f"event at {arrivals.intended_us[0]} µs: events before {earliest_us} µs are no longer accepted"
+        )
     if not 0 <= arrivals.partition.min() <= arrivals.partition.max() < partitions:
-        raise ValueError(f"events name partitions outside 0 … {partitions - 1}")
+        raise ValueError(f"events have partitions outside 0 … {partitions - 1}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """A run's events as successive chunks; a chunk holds all events of [its start, the next one's start)."""
+    """Events of a run as successive chunks. A chunk contains all events of [its start, the next one's start)."""
 
     partitions: int
     duration_s: float
-    """[0, duration_s) is decided and paid for; what is left then is drained."""
+    """Decisions and costs cover [0, duration_s). Events that are unfinished then are drained."""
     chunks: Iterable[Arrivals]
-    """Iterated once for each run; chunk i ends before chunk i + 1 starts."""
+    """Iterated once per run; chunk i ends before chunk i + 1 starts."""
 
     @classmethod
     def whole(cls, arrivals: Arrivals, *, partitions: int, duration_s: float) -> "Workload":
@@ -62,12 +64,11 @@ class Workload:
 
 
 class Feed:
-    """Hands a workload to an engine in pieces, in order, and remembers the newest events for those who look back.
+    """Feeds a workload to an engine piece by piece, in order, and retains recent events for `slots`.
 
-    Events with one intended time stay together.
-
-    Raises ValueError where chunks are not in order, or name a time outside the workload.
-    look_back_us: how long before the present moment `slots` may be asked about.
+    Events with the same intended time stay in one piece.
+    look_back_us: how far `slots` may reach into the past.
+    Raises ValueError if chunks are not in order, or have a time outside the workload.
     """
 
     def __init__(self, workload: Workload, take: Callable[[Arrivals], None], *, look_back_us: int) -> None:
@@ -79,8 +80,8 @@ class Feed:
         self._last_us = 0
         self._ahead = next(self._pieces, None)
 
-    def until(self, until_us: int) -> None:
-        """Hand out every piece that holds events before `until_us`."""
+    def feed_until(self, until_us: int) -> None:
+        """Feed every piece that has events before `until_us`."""
         while self._ahead is not None and self._ahead.intended_us[0] < until_us:
             self._take(self._ahead)
             self._recent.append(self._ahead)
@@ -89,7 +90,7 @@ class Feed:
             self._recent.popleft()
 
     def slots(self, edges_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return events by slot and partition, shape (slots, partitions): slot i is [edges_us[i], edges_us[i + 1])."""
+        """Count events, shape (slots, partitions). Slot i is [edges_us[i], edges_us[i + 1])."""
         partitions, count = self._workload.partitions, len(edges_us) - 1
         cells = np.zeros(count * partitions, dtype=np.int64)
         for piece in self._recent:
@@ -116,20 +117,20 @@ class Feed:
 
 
 class Agenda:
-    """Timed actions, in order of time, then of entry. Actions may add further ones, also for now."""
+    """Timed actions, in order of time, then of insertion. Actions may add further ones, even for the present time."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
 
     def at(self, at_us: int, action: Callable[[], None]) -> None:
-        """Carry out `action` at `at_us` (µs since the start). What lost its point meanwhile does nothing then."""
+        """Schedule `action` at `at_us`, µs since the start. An action that is obsolete by then must do nothing."""
         heappush(self._entries, (at_us, next(self._order), action))
 
     def next_us(self) -> int | None:
-        """Return when the next action is due; None when nothing is to be done."""
+        """Return the time of the next action, µs; None if there is none."""
         return self._entries[0][0] if self._entries else None
 
     def pop(self) -> Callable[[], None]:
-        """Take out the next action."""
+        """Remove and return the next action."""
         return heappop(self._entries)[2]

@@ -1,7 +1,7 @@
-"""Stages one behind the other: what leaves a stage arrives at the next one.
+"""Chains of simulated stages: the output of a stage is the input of the next.
 
-Nothing flows back, so a stage is simulated to its end before the one behind it begins: exact, and no engine knows of
-another. A policy that is told what is known upstream takes it tick by tick (autoscaler.policies.chain).
+No event flows upstream, so each stage is simulated to its end before the next one begins. This is exact. A policy that
+uses reports from upstream reads them tick by tick (autoscaler.policies.chain).
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ Numbers = NDArray[np.int64]
 def next_workload(
     run: Run, cause: Numbers, *, branching: float, partitions: int, seed: int
 ) -> tuple[Workload, Numbers]:
-    """Return what `run` sends to the stage behind it, and for each of these events which of the first stage caused it.
+    """Return the workload of the next stage, and for each of its events the event of the first stage that caused it.
 
-    Each event causes ⌊branching⌋ events when it is finished, and one more at random for the rest of it. Each of them
-    goes to a random partition: topics are keyed by order, and a hash of orders is uniform.
-    cause: of the events of `run`. The workload ends after the last event, when that is after the run's own end.
+    Each finished event causes ⌊branching⌋ events, and one more with the probability of the fraction. Each of them goes
+    to a random partition: topics are keyed by order, and a hash of orders is uniform.
+    cause: event of the first stage for each event of `run`. The workload ends after the run, or after its last event.
     """
     chance = chance_of(Cause.CHAIN, seed)
     each = int(branching) + (chance.random(len(cause)) < branching - int(branching))
@@ -38,9 +38,9 @@ def next_workload(
 
 
 def end_to_end_us(runs: Sequence[Run], causes: Sequence[Numbers]) -> Numbers:
-    """Return for each event of the first stage how long it took until all that it caused was finished, µs.
+    """Return for each event of the first stage the time until all events that it caused were finished, µs.
 
-    causes: by stage and event, the event of the first stage that caused it.
+    causes: for each stage and event, the event of the first stage that caused it.
     """
     first = runs[0].events
     done_us = first.done_us.copy()

@@ -1,6 +1,6 @@
-"""What chance decides: how long events take, how long replicas take to start, and when they report to their group.
+"""Random values of a simulation: service times, start-up times and heartbeats.
 
-Each cause has a stream of its own, so that none disturbs another.
+Each cause has its own random stream, so that no cause influences another.
 """
 
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
 BLOCK: Final = 1 << 14
-"""Demands are drawn so many at a time, each block by a generator of its own: no event needs those before it."""
+"""Demands per block. Each block has its own generator, so the demand of an event does not depend on earlier ones."""
 QUICK_SHARE: Final = 0.88
 QUICK_S: Final = (10.0, 50.0)
 SLOW_S: Final = (50.0, 120.0)
-"""Start-up as measured on GKE: 88 % of pods in 10 to 50 s, the rest above; uniform inside each range."""
+"""Start-up times measured on GKE: 88 % of pods in 10 to 50 s, the rest above; uniform within each range."""
 _US: Final = 1e6
 
 
 class Cause(IntEnum):
-    """What chance decides beside service times. The numbers are far from those by which their blocks are seeded."""
+    """Random causes other than service times. The numbers differ from all block numbers of service times."""
 
     START_UP = 0x7A110001
     HEARTBEAT = 0x7A110002
@@ -31,14 +31,14 @@ class Cause(IntEnum):
 
 
 def chance_of(cause: Cause, seed: int, number: int = 0) -> np.random.Generator:
-    """Return the generator of item `number` of `cause` in runs with `seed`."""
+    """Return the generator of item `number` of `cause` in a run with `seed`."""
     return np.random.default_rng((seed, cause, number))
 
 
 class ServiceTimes:
-    """Service time of event k = its demand × the slow-down at that moment / speed of the replica, in whole µs, ≥ 1.
+    """Demands of events. Service time = demand × slow-down at its start / speed of the replica, whole µs, ≥ 1.
 
-    The demand depends on the seed and k only, so that every policy serves the same work.
+    The demand of an event depends only on the seed and its number, so that every policy serves the same work.
     """
 
     def __init__(self, settings: ServiceSettings, seed: int) -> None:
@@ -47,23 +47,22 @@ class ServiceTimes:
         self.slow_from_us: Final = round(settings.slow_from_s * _US)
         self.slow_until_us: Final = round(settings.slow_until_s * _US)
         self.limit_gaps_us: Final = tuple(max(1, round(_US / limit)) for limit in settings.shared_limits)
-        """Between the beginnings of two events, all replicas together, in one stretch of limit_each_us after the other;
-        none: no limit."""
+        """Minimum gaps between the starts of two events of all replicas together, one for each period of limit_each_us;
+        empty: no limit."""
         self.limit_each_us: Final = max(1, round(settings.shared_limit_s * _US))
 
     def demands_us(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return the demands of events first … first + count − 1, µs, not rounded."""
+        """Return the demands of events first … first + count − 1, µs, unrounded."""
         if self.settings.distribution is Distribution.DETERMINISTIC:
             return np.full(count, (self.settings.service_time_s + self.settings.overhead_s) * _US)
         if not count:
             return np.empty(0)
         blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
-        drawn = np.concatenate([self._draw(block) for block in blocks])
+        demands = np.concatenate([self._draw(block) for block in blocks])
         skipped = first - blocks[0] * BLOCK
-        return drawn[skipped : skipped + count]
+        return demands[skipped : skipped + count]
 
     def _draw(self, block: int) -> NDArray[np.float64]:
-        """Return the demands of one block."""
         mean_us, overhead_us = self.settings.service_time_s * _US, self.settings.overhead_s * _US
         chance = np.random.default_rng((self._seed, block))
         match self.settings.distribution:
@@ -80,13 +79,13 @@ class ServiceTimes:
 
 @dataclass(frozen=True, slots=True)
 class StartUp:
-    """How long replicas take from their request until they could serve. fixed_s: always that; None: sampled."""
+    """Time from the request of a replica until it can serve. fixed_s: constant time; None: sampled."""
 
     fixed_s: float | None
     seed: int
 
     def seconds(self, request: int) -> float:
-        """Return how long request number `request` (from 0) takes. It depends on nothing else that happens."""
+        """Return the start-up time of request number `request` (from 0), independent of all else."""
         if self.fixed_s is not None:
             return self.fixed_s
         chance = chance_of(Cause.START_UP, self.seed, request)
@@ -95,7 +94,7 @@ class StartUp:
 
 
 class Heartbeats:
-    """When each member reports, and hears of news: every `interval_us`, at a phase of its own, uniform.
+    """Times at which each member contacts its group: every `interval_us`, at a uniformly random phase.
 
     Interval 0: at any time.
     """

@@ -1,18 +1,17 @@
-"""What serves events: replicas as numbered FIFO servers. Time only moves forward, in whole microseconds.
+"""Engine that serves events: replicas are numbered FIFO servers. Time only moves forward, in whole microseconds.
 
-The rules, which `tests/support/oracles/reference_engine.py` carries out in plain Python, equal to the last event:
-- A replica serves one event at a time. When free at t it takes, of the events that arrived (intended ≤ t) in the
-  partitions attached to it, the one with the smallest number; with none it waits for the next arrival.
-- `attach` and `detach` at t hold for every event whose service has not started before t; one in service is finished by
-  the replica that began it. A command at t is carried out before anything starts at t. Events of a partition that is
-  attached nowhere wait; order within a partition is always kept, for the next owner is attached later than that.
-- Work is polled in batches: a free replica with work polls up to `poll_events` of the events that have arrived and
-  commits them all when the last of them is finished. A command that gives a replica a partition or takes one from it
-  closes its batch: what was polled and has not begun is polled again. poll_events = 1: each event is committed when it
-  is finished.
-- Service of event k by replica r, started at s, takes its demand × the slow-down of r at s / its speed, at least 1 µs.
-- Under a shared limit the next event, of any replica, starts after the gap at least; of those that wait for their turn
-  it is the one with the smallest number.
+`tests/support/oracles/reference_engine.py` implements the same rules in plain Python, with identical results:
+- A replica serves one event at a time. A free replica takes, of the events that have arrived (intended ≤ t) in its
+  partitions, the one with the smallest number. If there is none, it waits for the next arrival.
+- `attach` and `detach` at t apply to every event that has not started before t. The replica that has started an event
+  finishes it. Commands at t precede all starts at t. Events of a partition without owner wait. The order within a
+  partition is kept if the next owner is attached after the end of the event in service.
+- Events are polled in batches. A free replica polls up to `poll_events` events that have arrived, and commits them all
+  when the last one is finished. Attaching or detaching a partition closes the replica's batch: polled events that have
+  not started are polled again. poll_events = 1: each event is committed when it is finished.
+- The service time of an event at a replica is its demand × the slow-down at its start / the replica's speed, ≥ 1 µs.
+- A shared limit sets a minimum gap between the starts of two events at any replicas. The waiting event
+  with the smallest number starts next.
 """
 
 from typing import Final
@@ -22,27 +21,27 @@ from numpy.typing import NDArray
 
 from autoscaler.simulator import kernel
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.rows import NEVER, NONE, EventServer, Served
+from autoscaler.simulator.rows import NEVER, NONE, EventServer, ServedEvents
 
 NO_OWNER: Final = NONE
 
 
 class Engine(EventServer):
-    """Serves on the loops of `kernel`, at machine speed and in bounded memory."""
+    """Runs the compiled loops of `kernel` in bounded memory."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER) -> None:
-        """Raise ValueError for less than one partition or one event."""
+        """Raise ValueError for less than one partition, or polls of less than one event."""
         if partitions < 1 or poll_events < 1:
             raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
         super().__init__(partitions, service, poll_events=poll_events, target_us=target_us)
         self._limited = bool(service.limit_gaps_us)
         self._commanded = False
-        """Commands were given that have not been carried out: that is done once for all of one moment."""
-        self._repeated: dict[int, Served] = {}
-        """Outcome of events that were finished and must be served again."""
+        """Whether commands are pending. All commands of one moment are carried out together."""
+        self._repeated: dict[int, ServedEvents] = {}
+        """Outcomes of finished events that must be served again."""
 
     def advance(self, until_us: int) -> None:
-        """Serve everything that starts before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
+        """Serve all events that start before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
         if until_us < self.now_us:
             raise ValueError(f"time does not go back from {self.now_us} to {until_us} µs")
         self._carry_out()
@@ -55,7 +54,7 @@ class Engine(EventServer):
         self.now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:
-        """From now on `replica` serves `partition`. Raises ValueError for one that does not exist or was killed."""
+        """Let `replica` serve `partition` from now on. Raises ValueError if it does not exist or is dead."""
         self._check_alive(replica)
         if self.owner(partition) == replica:
             return
@@ -64,49 +63,48 @@ class Engine(EventServer):
         self._concern(partition)
 
     def detach(self, partition: int) -> None:
-        """From now on nobody serves `partition`."""
+        """Leave `partition` without an owner from now on."""
         if self.owner(partition) != NO_OWNER:
             self._concern(partition)
             self._partitions["owner"][partition] = NO_OWNER
 
     def owner(self, partition: int) -> int:
-        """Return the replica that `partition` is attached to, or NOBODY."""
+        """Return the replica that `partition` is attached to, or NO_OWNER."""
         return int(self._partitions["owner"][partition])
 
     def in_service_until_us(self, partition: int) -> int:
-        """Return when the event of `partition` that is in service now is finished; `now_us` if there is none.
+        """Return when the event of `partition` that is in service now is finished, µs; `now_us` if there is none.
 
-        Of several, should a new owner have been attached too early, the last one counts.
+        There can be several if a new owner was attached too early: then the last end counts.
         """
         return kernel.in_service_until(*self._state(), partition, self.now_us)
 
     def committed(self) -> NDArray[np.int64]:
-        """Return events committed at or before now, by partition."""
+        """Return the number of events committed until now, by partition."""
         self._carry_out()
         kernel.commit_all(*self._state(), self.now_us)
         committed: NDArray[np.int64] = self._partitions["committed"].copy()
         return committed
 
     def busy_us(self) -> list[int] | None:
-        """Under a shared limit: what the events that each replica has begun take it, by its number.
+        """Return the busy time of each replica, by its number, µs; None without a shared limit.
 
-        The wait for their turn counts, but for what was before the last command that concerns the replica.
+        It includes waiting for the limit, except before the last command that concerns the replica.
         """
         return self._replicas["busy_us"].tolist() if self._limited else None
 
     def kill(self, replica: int) -> None:
-        """End `replica` now: what it served and had not committed is to be served again. Its partitions are detached.
+        """End `replica` now. Its partitions are detached, and its uncommitted events are served again.
 
-        Such an event's outcome is that of its first completion, as in the definition of latency; if it was finished
-        before, only the repetition costs time. One in service was not finished.
-
-        Raises ValueError for a replica that does not exist or was killed.
+        The outcome of an event is its first completion, as in the definition of latency: if it was finished before, the
+        repetition only costs time. The event in service was not finished.
+        Raises ValueError for a replica that does not exist or is dead.
         """
         self._check_alive(replica)
         self._carry_out()
         for partition in np.flatnonzero(self._partitions["owner"] == replica).tolist():
             self.detach(partition)
-        returned = event = kernel.begun(*self._state(), replica, self.now_us)
+        returned = event = kernel.take_started(*self._state(), replica, self.now_us)
         while event != NONE:
             row = self._events.rows[event - self._events.base]
             if event >= self._collected_until and row["done_us"] <= self.now_us:
@@ -117,15 +115,15 @@ class Engine(EventServer):
         self._carry_out(returned)
 
     def drain(self) -> int:
-        """Serve all that is left; return when the last event was finished, µs.
+        """Serve all remaining events; return the end of the last one, µs.
 
-        Raises ValueError if events are left in partitions that are attached nowhere.
+        Raises ValueError if events remain in partitions without an owner.
         """
         now_us = self.now_us
         self.advance(NEVER - 1)
-        forgotten = np.flatnonzero(self._partitions["first"] != NONE)
-        if len(forgotten):
-            raise ValueError(f"nobody serves what is left in partitions {forgotten.tolist()}")
+        unserved = np.flatnonzero(self._partitions["first"] != NONE)
+        if len(unserved):
+            raise ValueError(f"partitions {unserved.tolist()} still have events but no owner")
         self.committed()
         done_us = int(self._replicas["done_us"].max(initial=0))
         self.now_us = max(now_us, done_us)
@@ -152,11 +150,11 @@ class Engine(EventServer):
             served.started_us[event - first] = outcome.started_us[0]
             served.done_us[event - first] = outcome.done_us[0]
             served.replica[event - first] = outcome.replica[0]
-        self._put_aside(served)
+        self._store(served)
 
     def _check_alive(self, replica: int) -> None:
         if not (0 <= replica < len(self._replicas) and self._replicas["alive"][replica]):
-            raise ValueError(f"replica {replica} does not live")
+            raise ValueError(f"replica {replica} does not exist or is dead")
 
     def _concern(self, partition: int) -> None:
         self._partitions["concerned"][partition] = True

@@ -1,48 +1,48 @@
-"""The simulated side of the ConsumerGroup port: observe by counting, act by telling the delivery."""
+"""Simulated implementation of the ConsumerGroup port."""
 
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
-from autoscaler.packing.owners import moved
+from autoscaler.packing.owners import count_moves
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Cause, StartUp, chance_of
-from autoscaler.simulator.deliveries import PlanDelivery
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.members import Member, Members, aimed_at, first_placement, placed
+from autoscaler.simulator.members import Member, Members, first_placement, follow_plan, place_partitions
+from autoscaler.simulator.observation import LearnedRates, OffsetObserver
 from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.pool import Pool
+from autoscaler.simulator.rebalance import RebalanceModel
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
-from autoscaler.simulator.sight import LearnedRates, Sight
 from contracts.journal import PlanWritten, ReplicaChange
 
 REPAIR: Final = "repair"
-"""Action of a plan that no policy asked for."""
+"""Action of a plan that no policy decided."""
 
 
 class SimulatedGroup:
-    """Implements autoscaler.ports.ConsumerGroup. Whoever turns the world calls `release` after each timed action."""
+    """Implements autoscaler.ports.ConsumerGroup. The simulation calls `release` after each timed action."""
 
     def __init__(
         self,
         engine: Engine | Pool,
         agenda: Agenda,
-        protocol: PlanDelivery,
-        sight: Sight,
+        rebalance: RebalanceModel,
+        observer: OffsetObserver,
         settings: SimulationSettings,
         *,
         partitions: int,
         keep: bool = True,
     ) -> None:
-        """keep: off, and neither plans nor what happens to replicas is recorded."""
+        """keep: whether plans and changes of replicas are recorded."""
         self._keep = keep
         self._engine = engine
         self._agenda = agenda
-        self._protocol = protocol
-        self._sight = sight
+        self._rebalance = rebalance
+        self._observer = observer
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
         self._loss = chance_of(Cause.LOSS, settings.seed)
@@ -60,12 +60,12 @@ class SimulatedGroup:
         for member in first:
             self.members.make_ready(member, 0)
         self._placement = first_placement(partitions, first)
-        self._protocol.begin(self._placement.now, frozenset(member.number for member in first))
+        self._rebalance.begin(self._placement.now, frozenset(member.number for member in first))
         self._write("start", "first plan: nothing is known yet", partitions)
-        self._there: set[int] = set()
+        self._present: set[int] = set()
         """Numbers of the replicas at the last observation."""
         self._replicas: tuple[Replica, ...] | None = None
-        """As they are seen; None: something happened since somebody looked."""
+        """Cached replicas; None: they may have changed."""
         self.release()
         for failure in settings.failures:
             agenda.at(round(failure.at_s * 1e6), partial(self._fail, failure))
@@ -77,13 +77,13 @@ class SimulatedGroup:
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
-        """Requested and not being removed, in the order of their requests."""
+        """Replicas that were requested and are not being removed, oldest request first."""
         if self._replicas is None:
             self._replicas = tuple(Replica(one.name, one.ready, self._rates.of(one)) for one in self.members.planned)
         return self._replicas
 
     def status(self) -> GroupStatus:
-        """Return what is known without looking at offsets."""
+        """Return the numbers that are known without reading offsets."""
         requested = len(self.replicas)
         return GroupStatus(
             requested_replicas=requested,
@@ -94,9 +94,9 @@ class SimulatedGroup:
         )
 
     def observe(self) -> GroupObservation:
-        """Look at offsets and members. Raises NotReadyError at the share of moments at which nothing can be seen."""
-        seen = self._sight.see()
-        late = seen.late.tolist()
+        """Observe offsets and members. Raises NotReadyError for the configured share of ticks without observation."""
+        offsets = self._observer.observe()
+        late = offsets.late.tolist()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
@@ -106,32 +106,32 @@ class SimulatedGroup:
             self._replicas = None
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,
-            partitions=seen.loads,
+            partitions=offsets.loads,
             replicas=tuple(map(partial(_reporting, late=late), self.members.planned, self.replicas)),
-            late_of_removed_replicas=self._late_of_others(late),
+            late_of_removed_replicas=self._late_of_removed(late),
             assignment=self._placement.aim,
             service_rate=self._rates.group,
-            rebalance_time_s=self._settings.told_rebalance_time_s,
-            startup_s=self._settings.told_startup_s,
+            rebalance_time_s=self._settings.policy_rebalance_time_s,
+            startup_s=self._settings.policy_startup_s,
             commit_age_s=self._settings.commit_age_s,
             stops_all=self._settings.rebalance.stops_all,
-            recent=seen.recent,
+            recent=offsets.recent,
         )
 
-    def _late_of_others(self, late: list[int]) -> dict[str, int]:
-        there, self._there = self._there, {one.number for one in (*self.members.planned, *self.members.leaving)}
-        spoke = there.union(number for number, count in enumerate(late) if count)
-        told = sorted(spoke.difference(one.number for one in self.members.planned))
-        return {self.members.names[number]: late[number] if number < len(late) else 0 for number in told}
+    def _late_of_removed(self, late: list[int]) -> dict[str, int]:
+        present, self._present = self._present, {one.number for one in (*self.members.planned, *self.members.leaving)}
+        reporting = present.union(number for number, count in enumerate(late) if count)
+        removed = sorted(reporting.difference(one.number for one in self.members.planned))
+        return {self.members.names[number]: late[number] if number < len(late) else 0 for number in removed}
 
     def arrivals(self) -> RecentArrivals | None:
-        """Look at what has been produced since the last observation; where looks come late, at nothing."""
-        return None if self._settings.observation_delay_s else self._sight.arrivals()
+        """Return the arrivals since the last observation; None if observations are delayed."""
+        return None if self._settings.observation_delay_s else self._observer.arrivals()
 
     def apply(self, decision: Decision) -> None:
-        """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""
+        """Request new replicas, and start to carry out the plan. Raises ValueError if the plan contradicts itself."""
         before, self._plan = self._placement, decision.plan
-        self._placement = aimed_at(before, decision.plan)
+        self._placement = follow_plan(before, decision.plan)
         self.members.plan(decision.plan.replicas)
         starting: dict[int, list[Member]] = {}
         for name in decision.plan.replicas:
@@ -144,28 +144,28 @@ class SimulatedGroup:
             for member in members if not after_us else ():
                 self.members.make_ready(member, self._engine.now_us)
         self._place()
-        count = moved(before.aim, self._placement.aim)
+        count = count_moves(before.aim, self._placement.aim)
         at_s = self._engine.now_us / 1e6
         self.changes.append(Change(at_s, decision.action, decision.plan.count, count))
         self._write(decision.action.value, decision.reason, count)
         self.release()
 
     def release(self) -> None:
-        """Let go of every replica that is to be removed and has finished all it was given."""
+        """Remove every leaving replica that has finished its work."""
         now_us = self._engine.now_us
         for member in [*self.members.leaving]:
-            until_us = self._protocol.released_us(member.number) if member.ready else now_us
+            until_us = self._rebalance.released_us(member.number) if member.ready else now_us
             if until_us is None:
                 continue
             if until_us <= now_us:
                 self.members.remove(member, now_us, ReplicaChange.LEFT)
             else:
-                self._agenda.at(until_us, lambda: None)  # this is called again then
+                self._agenda.at(until_us, lambda: None)  # `release` is called again at that time
         self._replicas = None
 
     @property
     def unserved(self) -> bool:
-        """Some partition is to be served by a replica that is dead."""
+        """Whether a dead replica owns some partition."""
         return not self._dead.isdisjoint(self._placement.now)
 
     def _request(self, name: str) -> Member:
@@ -176,25 +176,27 @@ class SimulatedGroup:
         for member in awaited:
             self.members.make_ready(member, self._engine.now_us)
         if awaited:
-            self._place_anew()
+            self._place_again()
 
-    def _place_anew(self) -> None:
-        """Place again under the same plan; what a group moves by itself then belongs to the decision that led to it."""
+    def _place_again(self) -> None:
+        """Place again under the same plan. Moves by the group's assignor count for the decision that caused them."""
         before = self._placement
         self._place()
-        if self._plan.assignment is None and self.changes and (more := moved(before.aim, self._placement.aim)):
+        if self._plan.assignment is None and self.changes and (more := count_moves(before.aim, self._placement.aim)):
             last = self.changes[-1]
             self.changes[-1] = Change(last.at_s, last.action, last.replicas, last.moved + more)
 
     def _place(self) -> None:
         members = self.members.planned
         counted = self._plan.assignment is None
-        self._placement = placed(self._placement, members, counted=counted, dying=self._dying, dead=self._dead)
+        self._placement = place_partitions(
+            self._placement, members, counted=counted, dying=self._dying, dead=self._dead
+        )
         ready = [member.number for member in members if member.ready]
-        self._protocol.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
+        self._rebalance.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
 
     def _fail(self, failure: Failure) -> None:
-        """Kill the ready replica that is to serve most partitions; of equal ones the oldest."""
+        """Kill the ready replica with most partitions; on ties the oldest."""
         alive = [member for member in self.members.planned + self.members.leaving if member.ready]
         alive = [member for member in alive if member.number not in self._dying]
         if not alive:
@@ -206,7 +208,7 @@ class SimulatedGroup:
         self._engine.kill(victim.number)
         self.kills.append(Kill(now_us, victim.number, self._engine.committed()))
         self._dying |= {victim.number}
-        self._protocol.lost(victim.number, evicted_us)
+        self._rebalance.on_death(victim.number, evicted_us)
         if failure.known:
             self._bury(victim)
         self._agenda.at(evicted_us, partial(self._evict, victim))
@@ -224,7 +226,7 @@ class SimulatedGroup:
         before = self._placement
         self._place()
         self._write(
-            REPAIR, f"{victim.name} died: its partitions go to the others", moved(before.aim, self._placement.aim)
+            REPAIR, f"{victim.name} died: its partitions go to the others", count_moves(before.aim, self._placement.aim)
         )
 
     def _write(self, action: str, reason: str, count: int) -> None:

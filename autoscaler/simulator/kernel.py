@@ -1,11 +1,11 @@
-"""The loops of `engine.Engine`, compiled.
+"""Compiled loops of `engine.Engine`.
 
 Between commands the owners are fixed, so an event's outcome is known when it arrives (Lindley's recursion): it starts
-when it has arrived and its replica is free, which is when the replica's former event is done. One step per event.
+when it has arrived and its replica has finished the previous event. This takes one step per event.
 
-Each replica keeps a chain of its events that are not committed, in the order of service; each partition that nobody
-serves keeps a chain of those that wait. A command at t takes back what has not started before t at the replicas that
-it concerns, and hands it out again in the order of numbers. Chains link event numbers; event e lies in row e − base.
+Each replica has a chain of its uncommitted events, in the order of service. Each partition without an owner has a chain
+of its waiting events. A command at t takes back the events that have not started before t from the replicas that it
+concerns, and assigns them again in the order of their numbers. Chains link event numbers; event e is in row e − base.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -17,7 +17,7 @@ from autoscaler.simulator.rows import NEVER, NONE, Rows
 
 @compiled
 def service_us(service: Rows, demand_us: float, replicas: Rows, replica: int, started_us: int) -> int:
-    """Return what an event with that demand takes at a replica from `started_us` on, µs."""
+    """Return the service time of an event that starts at `started_us`, µs."""
     slow = 1.0
     if service[0].slow_from_us <= started_us < service[0].slow_until_us:
         slow = replicas[replica].slow_factor
@@ -26,10 +26,10 @@ def service_us(service: Rows, demand_us: float, replicas: Rows, replica: int, st
 
 @compiled
 def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, event: int, until_us: int) -> None:
-    """Give the events linked from `event` on that arrive before `until_us` to their partitions' owners.
+    """Assign the events of the chain from `event` that arrive before `until_us` to their partitions' owners.
 
-    Each is later in number than what waits or has not started where it comes to. One function,
-    because a call for each event would take longer than the work.
+    Their numbers must be higher than those of waiting events at the same place. This is one function, because a call
+    for each event would take longer than the work.
     """
     while event != NONE and events[event - base].intended_us < until_us:
         row = event - base
@@ -73,16 +73,16 @@ def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
 
 @compiled
 def close_gate(service: Rows, at_us: int) -> None:
-    """Under a shared limit: an event has begun, so the next one must wait."""
+    """Delay the next start after the start of an event at `at_us`, under a shared limit."""
     stretch = min(at_us // service[0].each_us, len(service) - 1)
     service[0].open_us = at_us + service[stretch].gap_us
 
 
 @compiled
 def begin(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, until_us: int) -> None:
-    """Under a shared limit: let begin what begins before `until_us`; every event that arrives before has its owner.
+    """Start the events that can start before `until_us`, under a shared limit. All earlier arrivals are assigned.
 
-    Whose turn it is depends on all replicas, so outcomes are known one by one, in order of time.
+    The next event depends on all replicas, so outcomes are computed one by one, in order of time.
     """
     while True:
         open_us = max(service[0].open_us, now_us)
@@ -113,7 +113,7 @@ def begin(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, u
 
 @compiled
 def arrive(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, event: int, until_us: int) -> int:
-    """Count and assign the events linked from `event` on that arrive before `until_us`; return the first one left."""
+    """Count and assign the events of the chain from `event` that arrive before `until_us`; return the next one."""
     arrived = event
     while arrived != NONE and events[arrived - base].intended_us < until_us:
         partitions[events[arrived - base].partition].produced += 1
@@ -124,7 +124,7 @@ def arrive(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
 
 @compiled
 def commit(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> None:
-    """Commit the batches of a replica that are finished now."""
+    """Commit the finished batches of a replica."""
     first = replicas[replica].first
     while first != NONE:
         last = first
@@ -143,14 +143,14 @@ def commit(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: i
 
 @compiled
 def commit_all(events: Rows, base: int, replicas: Rows, partitions: Rows, now_us: int) -> None:
-    """Commit every batch that is finished now."""
+    """Commit all finished batches."""
     for replica in range(len(replicas)):
         commit(events, base, replicas, partitions, replica, now_us)
 
 
 @compiled
 def _take_back(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
-    """Return the chain of what a replica has not started; what it has started stays, as a closed batch."""
+    """Return the chain of events that a replica has not started. Started events stay, as a closed batch."""
     commit(events, base, replicas, partitions, replica, now_us)
     last, unstarted = NONE, int(replicas[replica].first)
     while unstarted != NONE and events[unstarted - base].started_us < now_us:
@@ -169,8 +169,8 @@ def _take_back(events: Rows, base: int, replicas: Rows, partitions: Rows, replic
 
 
 @compiled
-def begun(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
-    """Cut off and return the chain of what a replica has started and not committed."""
+def take_started(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
+    """Remove and return the chain of events that a replica has started and not committed."""
     unstarted: int = _take_back(events, base, replicas, partitions, replica, now_us)
     first = int(replicas[replica].first)
     replicas[replica].first = unstarted
@@ -178,8 +178,8 @@ def begun(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: in
 
 
 @compiled
-def _merged(events: Rows, base: int, one: int, other: int) -> int:
-    """Return one chain, by number, of two that are."""
+def _merge(events: Rows, base: int, one: int, other: int) -> int:
+    """Merge two chains that are sorted by number."""
     first = last = NONE
     while min(one, other) != NONE:
         if one < other:
@@ -202,9 +202,9 @@ def _merged(events: Rows, base: int, one: int, other: int) -> int:
 def reassign(
     events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, now_us: int, returned: int
 ) -> None:
-    """Carry out the commands given now: hand out again what the replicas and partitions concerned have not started.
+    """Carry out the pending commands: assign the unstarted events of concerned replicas and partitions again.
 
-    returned: chain, by number, of what a replica that was killed had not committed; its partitions are concerned.
+    returned: sorted chain of the uncommitted events of a killed replica, whose partitions are concerned.
     """
     heads = np.full(len(replicas) + len(partitions) + 1, returned)
     count = 1
@@ -222,14 +222,14 @@ def reassign(
     while count > 1:
         half = count // 2
         for chain in range(half):
-            heads[chain] = _merged(events, base, heads[chain], heads[count - 1 - chain])
+            heads[chain] = _merge(events, base, heads[chain], heads[count - 1 - chain])
         count -= half
     assign(events, base, replicas, partitions, service, heads[0], NEVER)
 
 
 @compiled
 def in_service_until(events: Rows, base: int, replicas: Rows, partitions: Rows, partition: int, now_us: int) -> int:
-    """Return when the event of `partition` that is in service is finished; `now_us` if there is none."""
+    """Return when the event of `partition` that is in service is finished, µs; `now_us` if there is none."""
     until_us = now_us
     for replica in range(len(replicas)):
         commit(events, base, replicas, partitions, replica, now_us)
@@ -243,7 +243,7 @@ def in_service_until(events: Rows, base: int, replicas: Rows, partitions: Rows, 
 
 @compiled
 def first_unfinished(events: Rows, base: int, first: int, end: int, now_us: int) -> int:
-    """Return the first event from `first` on that is not finished now, at most `end`."""
+    """Return the first unfinished event from `first` on, at most `end`."""
     for event in range(first, end):
         if events[event - base].done_us > now_us:
             return event
@@ -252,7 +252,7 @@ def first_unfinished(events: Rows, base: int, first: int, end: int, now_us: int)
 
 @compiled
 def oldest_needed(events: Rows, base: int, replicas: Rows, partitions: Rows, end: int, now_us: int) -> int:
-    """Return the smallest number in any chain, at most `end`."""
+    """Return the smallest event number in any chain, at most `end`."""
     oldest = end
     for partition in range(len(partitions)):
         if partitions[partition].first != NONE:
@@ -260,7 +260,7 @@ def oldest_needed(events: Rows, base: int, replicas: Rows, partitions: Rows, end
     for replica in range(len(replicas)):
         commit(events, base, replicas, partitions, replica, now_us)
         event = replicas[replica].first
-        while event != NONE:  # what has started need not be in order; from there on it is
+        while event != NONE:  # started events are not sorted; unstarted ones are
             oldest = min(oldest, event)
             if events[event - base].started_us >= now_us:
                 break

@@ -1,4 +1,4 @@
-"""What became of the events, gathered while the run goes on, so that a long one need not fit into memory twice."""
+"""Outcomes of the events, collected during the run, so that a long one need not fit into memory twice."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator.arrivals import Arrivals
-from autoscaler.simulator.rows import Served
+from autoscaler.simulator.rows import ServedEvents
 
 Times = NDArray[np.int64]
-SHORT_US: Final = 1 << 32
-"""Latencies below it, 71 minutes, are kept in 4 bytes each where nothing else is."""
+MAX_SHORT_US: Final = 1 << 32
+"""Latencies below this (71 minutes) are stored in 4 bytes if only latencies are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,29 +40,29 @@ class Kill:
 
 
 class Outcomes:
-    """Takes events as they are fed, and outcomes in the same order. keep: everything, else latencies only."""
+    """Collects events as they are fed, and outcomes in the same order. keep: all data; else only latencies."""
 
     def __init__(self, *, keep: bool) -> None:
         self._keep = keep
         self._arrivals: list[Arrivals] = []
-        self._served: list[Served] = []
+        self._served: list[ServedEvents] = []
         self._latencies: list[NDArray[Any]] = []
         self._unmatched: deque[Times] = deque()
 
-    def fed(self, arrivals: Arrivals) -> None:
-        """Take note of the next events."""
+    def add_arrivals(self, arrivals: Arrivals) -> None:
+        """Add the next events."""
         self._unmatched.append(arrivals.intended_us)
         if self._keep:
             self._arrivals.append(arrivals)
 
-    def add(self, served: Served) -> None:
-        """Take note of what became of the next ones."""
+    def add(self, served: ServedEvents) -> None:
+        """Add the outcomes of the next events."""
         done_us = served.done_us
         while len(done_us):
             intended_us = self._unmatched.popleft()
             count = min(len(done_us), len(intended_us))
             latency_us = done_us[:count] - intended_us[:count]
-            short = not self._keep and int(latency_us.max()) < SHORT_US
+            short = not self._keep and int(latency_us.max()) < MAX_SHORT_US
             self._latencies.append(latency_us.astype(np.uint32) if short else latency_us)
             done_us = done_us[count:]
             if count < len(intended_us):
@@ -72,23 +72,24 @@ class Outcomes:
 
     def latency_us(self) -> Times:
         """Return done − intended by event number."""
-        assert not self._unmatched, "everything was drained"
-        return _joined(self._latencies, np.int64 if self._keep else np.uint32)
+        assert not self._unmatched, "events have no outcome yet"
+        return _join(self._latencies, np.int64 if self._keep else np.uint32)
 
     def events(self) -> Events:
-        """Return every event; none where they are not kept."""
+        """Return all events; empty if they are not kept."""
         return Events(
-            intended_us=_joined([one.intended_us for one in self._arrivals]),
-            partition=_joined([one.partition for one in self._arrivals], np.int32),
-            started_us=_joined([one.started_us for one in self._served]),
-            done_us=_joined([one.done_us for one in self._served]),
-            replica=_joined([one.replica for one in self._served], np.int32),
+            intended_us=_join([part.intended_us for part in self._arrivals]),
+            partition=_join([part.partition for part in self._arrivals], np.int32),
+            started_us=_join([part.started_us for part in self._served]),
+            done_us=_join([part.done_us for part in self._served]),
+            replica=_join([part.replica for part in self._served], np.int32),
         )
 
 
 def repeated(events: Events, kills: list[Kill]) -> Times:
-    """Return the numbers of events that were served again although they had been finished: their replica died before
-    the commit. Each repetition counts, also that of an event that had been repeated before.
+    """Return the numbers of finished events that were served again because their replica died before the commit.
+
+    An event appears once for each repetition.
     """
     found = [np.empty(0, np.int64)]
     for kill in kills:
@@ -99,7 +100,7 @@ def repeated(events: Events, kills: list[Kill]) -> Times:
     return np.sort(np.concatenate(found))
 
 
-def _joined(parts: list[NDArray], dtype: type = np.int64) -> NDArray:  # type: ignore[type-arg]  # integers of any width
+def _join(parts: list[NDArray], dtype: type = np.int64) -> NDArray:  # type: ignore[type-arg]  # integers of any width
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, dtype)

@@ -1,15 +1,14 @@
-"""What serves a share group (KIP-932): one queue, from which every free replica takes the oldest event.
+"""Engine of a share group (KIP-932): one queue, from which every free replica takes the oldest event.
 
-Time, feeding, counting and taking are as in `engine.Engine`. The further rules, which
-`tests/support/oracles/reference_pool.py` carries out in plain Python, equal to the last event:
-- Of several free members the one that has been free longest takes the event, then the one with the smallest number.
-- What was acquired is served to its end, and acknowledged when it is finished.
-- What a killed replica had acquired comes before all that waits, once it is given back.
-- Under a shared limit the next event is acquired after the gap at least.
-- The order of a partition is not kept.
+Time, feeding, counting and outcomes are as in `engine.Engine`. Further rules:
+- The member that has been free longest takes the next event; ties go to the smallest number.
+- An acquired event is served to its end, and acknowledged when it is finished.
+- The event that a killed replica had acquired precedes all waiting ones, once it is given back.
+- A shared limit sets a minimum gap between two acquisitions.
+- The order within a partition is not kept.
 
-All members take from one queue, so an event's outcome is known when it is acquired: by the first of a heap of members,
-in the order in which they become free. Event e lies in row e − base. The loops are compiled.
+All members take from one queue, so an event's outcome is known when it is acquired by the first of a heap of members,
+in the order in which they become free. Event e is in row e − base. The loops are compiled.
 """
 # ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
 
@@ -26,7 +25,7 @@ from autoscaler.simulator.kernel import close_gate, commit, commit_all, first_un
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
 
 Heap = NDArray[np.int64]
-"""Numbers of the members, by when they are free, then by number."""
+"""Numbers of the members, sorted by the time at which they are free, then by number."""
 
 
 class Pool(EventServer):
@@ -35,43 +34,43 @@ class Pool(EventServer):
     def __init__(self, partitions: int, service: ServiceTimes, *, target_us: int = NEVER) -> None:
         super().__init__(partitions, service, target_us=target_us)
         self._free = np.empty(0, np.int64)
-        """Numbers of the members as a heap: who is free first stands first."""
+        """Numbers of the members as a heap: the first one is free first."""
         self._waiting = 0
-        """Number of the first event that nobody has acquired."""
+        """Number of the first event that no member has acquired."""
         self._lost: dict[int, int] = {}
-        """Killed replica → the event that is to be given back."""
+        """Killed replica → event that will be given back."""
         self._returned: list[int] = []
-        """Events that were given back; a heap."""
+        """Heap of the events that were given back."""
 
     def join(self, replica: int) -> None:
-        """From now on `replica` takes events."""
+        """Let `replica` take events from now on."""
         self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self.now_us)
         self._arrange(np.append(self._free, replica))
 
     def leave(self, replica: int) -> None:
-        """From now on `replica` takes nothing; what it has acquired it finishes."""
+        """Let `replica` take no further events; it finishes its acquired one."""
         self._arrange(self._free[self._free != replica])
 
     def owner(self, _partition: int) -> int:
-        """Return NOBODY: all members serve every partition."""
+        """Return NO_OWNER: all members serve every partition."""
         return NO_OWNER
 
     def busy_until_us(self, replica: int) -> int:
-        """Return when `replica` has finished what it acquired."""
+        """Return when `replica` has finished its acquired event, µs."""
         return int(self._replicas["free_us"][replica])
 
     def busy_us(self) -> None:
-        """Return that nothing is known of it."""
+        """Return None: the busy time is not counted."""
 
     def kill(self, replica: int) -> None:
-        """End `replica` now. What it acquired and did not finish waits until it is given back."""
+        """End `replica` now. Its unfinished event waits until it is given back."""
         self.leave(replica)
         lost = give_up(*self._state(), replica, self.now_us)
         if lost != NONE:
             self._lost[replica] = lost
 
     def give_back(self, replica: int) -> None:
-        """Let the others have what `replica`, which was killed, did not finish."""
+        """Return the unfinished event of the killed `replica` to the queue."""
         if replica in self._lost:
             heappush(self._returned, self._lost.pop(replica))
 
@@ -96,9 +95,9 @@ class Pool(EventServer):
         return committed
 
     def drain(self) -> int:
-        """See `Engine`. Raises ValueError if work is left and nobody is a member."""
+        """See `Engine`. Raises ValueError if events remain and there is no member."""
         if (self._waiting < self._events.loaded or self._returned) and not len(self._free):
-            raise ValueError("nobody serves what is left in the queue")
+            raise ValueError("the queue still has events but the group has no member")
         self._serve(NEVER)
         self.advance(max(self.now_us, int(self._replicas["free_us"].max(initial=0))))
         self.committed()
@@ -119,15 +118,15 @@ class Pool(EventServer):
             self._waiting = serve(*state, self._waiting, until_us)
 
     def _collect(self) -> None:
-        commit_all(*self._state(), self.now_us)  # what is acquired is unfinished then, so its row is kept
+        commit_all(*self._state(), self.now_us)  # first, so that only rows of acquired events are retained
         events, first = self._events, self._collected_until
         end = first_unfinished(events.rows, events.base, first, events.loaded, self.now_us)
-        self._put_aside(events.outcomes(first, end))
+        self._store(events.outcomes(first, end))
 
 
 @compiled
 def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, until_us: int) -> int:
-    """Count the events from `event` on that arrive before `until_us`; return the first one left, at most `end`."""
+    """Count the events from `event` on that arrive before `until_us`; return the next one, at most `end`."""
     while event < end and events[event - base].intended_us < until_us:
         partitions[events[event - base].partition].produced += 1
         event += 1
@@ -136,7 +135,7 @@ def arrive(events: Rows, base: int, partitions: Rows, event: int, end: int, unti
 
 @compiled
 def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: int, now_us: int) -> int:
-    """Commit what a member has finished now; return the event that it has not, to be served again, or NONE."""
+    """Commit the finished event of a member; return its unfinished one, which is served again, or NONE."""
     commit(events, base, members, partitions, member, now_us)
     lost = int(members[member].first)
     members[member].first = NONE
@@ -150,7 +149,7 @@ def give_up(events: Rows, base: int, members: Rows, partitions: Rows, member: in
 def acquire(
     events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
 ) -> bool:
-    """Let the next free member serve `event`; tell whether one can before `until_us`."""
+    """Let the next free member serve `event`; return whether one can before `until_us`."""
     member, row = heap[0], event - base
     at_us = max(members[member].free_us, events[row].intended_us, service[0].open_us)
     if at_us >= until_us:
@@ -170,9 +169,9 @@ def acquire(
         child = 2 * place + 1
         if child >= len(heap):
             break
-        if child + 1 < len(heap) and _sooner(members, heap[child + 1], heap[child]):
+        if child + 1 < len(heap) and _is_free_earlier(members, heap[child + 1], heap[child]):
             child += 1
-        if not _sooner(members, heap[child], member):
+        if not _is_free_earlier(members, heap[child], member):
             break
         heap[place] = heap[child]
         place = child
@@ -181,7 +180,7 @@ def acquire(
 
 
 @compiled
-def _sooner(members: Rows, one: int, other: int) -> bool:
+def _is_free_earlier(members: Rows, one: int, other: int) -> bool:
     if members[one].free_us != members[other].free_us:
         return bool(members[one].free_us < members[other].free_us)
     return one < other
@@ -191,7 +190,7 @@ def _sooner(members: Rows, one: int, other: int) -> bool:
 def serve(
     events: Rows, base: int, members: Rows, partitions: Rows, service: Rows, heap: Heap, event: int, until_us: int
 ) -> int:
-    """Let events from `event` on be acquired before `until_us`; return the first one left."""
+    """Let members acquire the events from `event` on before `until_us`; return the next one."""
     while event < base + len(events) and acquire(events, base, members, partitions, service, heap, event, until_us):
         event += 1
     return event

@@ -1,6 +1,6 @@
-"""A whole run: a workload through the controller, its policy and a simulated group, to the last event.
+"""A complete run: a workload with a controller, its policy and a simulated group, to the last event.
 
-The world is turned step by step: the engine up to each timed action, then the action.
+The simulation advances the engine to the time of each action, then carries out the action.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import NotReadyError, Policy, PolicyAround
+from autoscaler.ports import NotReadyError, Policy, PolicyWrapper
 from autoscaler.records import decision_record, not_ready_record
 from autoscaler.simulator.arrivals import Agenda, Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.deliveries import PlanDelivery, Share, make_delivery
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.group import SimulatedGroup
+from autoscaler.simulator.observation import OffsetObserver
 from autoscaler.simulator.outcome import Events, Outcomes, repeated
 from autoscaler.simulator.pool import Pool
+from autoscaler.simulator.rebalance import RebalanceModel, ShareGroup, make_rebalance_model
 from autoscaler.simulator.settings import Change, SimulationSettings
-from autoscaler.simulator.sight import Sight
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.rebalance_protocol import RebalanceProtocol
 
 TICKS_TO_RECOVER: Final = 1000
-"""A policy that does not replace a replica which died at the very end within so many further ticks never will."""
+"""Ticks after the end within which a policy must replace a replica that died shortly before."""
 
 
-class World:
-    """Everything but the controller. Time is that of the engine; under share a pool takes its place.
+class Simulation:
+    """Everything except the controller. The engine has the time; for a share group it is a pool.
 
-    keep: off, only latencies are kept, and no record of plans and replicas.
+    keep: whether events, plans and changes of replicas are kept; else only latencies.
     """
 
     def __init__(self, workload: Workload, settings: SimulationSettings, *, keep: bool = True) -> None:
@@ -47,25 +47,25 @@ class World:
         self.agenda = Agenda()
         target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
-        protocol: PlanDelivery
+        rebalance: RebalanceModel
         if settings.rebalance.rebalance_protocol is RebalanceProtocol.SHARE:
             pool = Pool(workload.partitions, service, target_us=target_us)
-            self.engine, protocol = pool, Share(pool, self.agenda)
+            self.engine, rebalance = pool, ShareGroup(pool, self.agenda)
         else:
             engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
             self.engine = engine
-            protocol = make_delivery(settings.rebalance, engine, self.agenda, settings.seed)
+            rebalance = make_rebalance_model(settings.rebalance, engine, self.agenda, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
-        self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
-        self._sight = Sight(self.engine, self._feed.slots, settings)
+        self._feed = Feed(workload, self._feed_engine, look_back_us=look_back_us)
+        self._observer = OffsetObserver(self.engine, self._feed.slots, settings)
         self.group = SimulatedGroup(
-            self.engine, self.agenda, protocol, self._sight, settings, partitions=workload.partitions, keep=keep
+            self.engine, self.agenda, rebalance, self._observer, settings, partitions=workload.partitions, keep=keep
         )
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._ended_us = round(workload.duration_s * 1e6)
 
     def advance(self, until_us: int) -> None:
-        """Let everything happen that is due at or before `until_us`, and serve what starts before."""
+        """Carry out all actions until `until_us`, and serve the events that start before."""
         while (due_us := self.agenda.next_us()) is not None and due_us <= until_us:
             self._serve(due_us)
             self.agenda.pop()()
@@ -73,39 +73,39 @@ class World:
         self._serve(until_us)
 
     def finish_changes(self) -> None:
-        """Go to the end of the workload, and on until everything has happened that has been set going."""
+        """Advance to the end of the workload, and further until no action is scheduled."""
         self.advance(max(self.engine.now_us, self._ended_us))
         while (due_us := self.agenda.next_us()) is not None:
             self.advance(due_us)
 
-    def look_for(self, tick_us: int, *, first: bool = False) -> None:
-        """Read the offsets in time for a tick that sees them late. first: it comes before those looked for already."""
-        look_us = tick_us - self._delay_us
-        self._sight.expect(look_us, self.agenda, first=first)
+    def schedule_observation(self, tick_us: int, *, first: bool = False) -> None:
+        """Schedule the delayed observation of a tick. first: the tick precedes all that were scheduled."""
+        sample_us = tick_us - self._delay_us
+        self._observer.schedule_sample(sample_us, self.agenda, first=first)
         if self._delay_us:
-            self.agenda.at(max(self.engine.now_us, look_us), self._sight.look)
+            self.agenda.at(max(self.engine.now_us, sample_us), self._observer.sample)
 
     def drain(self) -> int:
-        """Serve all that is left; return when the last event was finished, µs."""
+        """Serve all remaining events; return the end of the last one, µs."""
         drained_us = self.engine.drain()
         self.outcomes.add(self.engine.take())
         return drained_us
 
     def _serve(self, until_us: int) -> None:
-        self._feed.until(until_us)
+        self._feed.feed_until(until_us)
         if until_us > self.engine.now_us:
             self.engine.advance(until_us)
 
-    def _take_in(self, arrivals: Arrivals) -> None:
+    def _feed_engine(self, arrivals: Arrivals) -> None:
         self.outcomes.add(self.engine.take())
         self.engine.feed(arrivals)
-        self.outcomes.fed(arrivals)
+        self.outcomes.add_arrivals(arrivals)
 
 
 class SimulatedJournal:
-    """Implements autoscaler.ports.Journal: values are kept as they are, records are made when somebody reads them.
+    """Implements autoscaler.ports.Journal. Values are kept as they are; records are created when they are read.
 
-    keep: off, and ticks are forgotten (for runs with millions of loads).
+    keep: whether ticks are kept (not in runs with millions of loads).
     """
 
     def __init__(self, group: SimulatedGroup, policy: str, *, keep: bool = True) -> None:
@@ -113,23 +113,23 @@ class SimulatedJournal:
         self._policy = policy
         self._keep = keep
         self._ticks: list[tuple[int, Callable[..., TickRecord]]] = []
-        """When, and what makes the record."""
+        """(Time in µs, function that creates the record)."""
         self._number = 0
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
-        """Record one decision with what it was made from."""
-        self._take(partial(decision_record, observation, decision, epoch=self._group.epoch))
+        """Record one decision with its observation."""
+        self._add(partial(decision_record, observation, decision, epoch=self._group.epoch))
 
     def record_not_ready(self, missing: NotReadyError) -> None:
-        """Record that nothing was decided because something was unknown."""
-        self._take(partial(not_ready_record, missing.missing, self._group.status()))
+        """Record that no decision was possible because a value was unknown."""
+        self._add(partial(not_ready_record, missing.missing, self._group.status()))
 
     def ticks(self, started_us: int) -> Iterator[TickRecord]:
-        """Yield a record for each tick that was kept. started_us: what second 0 of the run is."""
+        """Yield a record for each kept tick. started_us: epoch µs of second 0."""
         for at_us, record in self._ticks:
             yield record(at_us=started_us + at_us)
 
-    def _take(self, record: Callable[..., TickRecord]) -> None:
+    def _add(self, record: Callable[..., TickRecord]) -> None:
         self._number += 1
         if self._keep:
             self._ticks.append((self._group.now_us, partial(record, tick=self._number, policy=self._policy)))
@@ -137,35 +137,35 @@ class SimulatedJournal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What came out. Times in µs since the start of the run; events by number, replicas by number."""
+    """Result of a run. Times are µs since its start; events and replicas have numbers."""
 
     policy: str
     partitions: int
     duration_s: float
     events: Events
-    """Empty where only latencies are kept."""
+    """Empty if only latencies are kept."""
     latency_us: NDArray[np.int64]
     """From the intended time to the first completion."""
     replica_names: tuple[str, ...]
     changes: tuple[Change, ...]
     requested: tuple[tuple[int, int], ...]
-    """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
+    """(Time in µs, replicas paid for from then on); input of `report.measures.replica_minutes`."""
     drained_us: int
     repeated: NDArray[np.int64]
-    """Numbers of events that were served again after they had been finished; each as often as that happened."""
+    """Numbers of finished events that were served again, once for each repetition."""
     policy_s: float
-    """Spent in Policy.decide, by the caller's clock; 0 without one."""
+    """Time spent in Policy.decide, by the caller's clock; 0 without one."""
     plans: tuple[PlanWritten, ...]
     replica_changes: tuple[ReplicaChanged, ...]
     _journal: SimulatedJournal | None = field(repr=False)
 
     @property
     def duplicates(self) -> int:
-        """How often an event was served again."""
+        """Number of repetitions."""
         return len(self.repeated)
 
     def entries(self, started_us: int = 0) -> Iterator[JournalEntry]:
-        """Yield the journal in order of time, as a live run writes it; records are made here, not during the run.
+        """Yield the journal in order of time, as a live run writes it. Records are created here, not during the run.
 
         started_us: epoch µs of second 0. Raises ValueError for a run whose events were not kept.
         """
@@ -185,38 +185,38 @@ def simulate(
     keep_events: bool = True,
     clock: Callable[[], float] | None = None,
 ) -> Run:
-    """Run `workload` under `policy` until its last event is finished.
+    """Run `workload` with `policy` until its last event is finished.
 
-    keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal.
-    clock: seconds; times the policy.
-    Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
+    keep_events: whether events and the journal are kept; else only latencies (4 bytes each) and changes of the policy.
+    clock: returns seconds; measures the policy's time.
+    Raises ValueError for invalid settings or workloads, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
     settings = replace(settings, failures=failures)
     may_repeat = bool(failures) and settings.poll_events > 1
-    world = World(workload, settings, keep=keep_events or may_repeat)
-    timed = _Timed(policy, clock)
-    journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
-    controller = Controller(world.group, timed, journal)
+    simulation = Simulation(workload, settings, keep=keep_events or may_repeat)
+    timed = _TimedPolicy(policy, clock)
+    journal = SimulatedJournal(simulation.group, policy.name, keep=keep_events)
+    controller = Controller(simulation.group, timed, journal)
     ticks_us = tick_times_us(settings, workload.duration_s)
     for tick_us in ticks_us:
-        world.look_for(tick_us)
+        simulation.schedule_observation(tick_us)
     for tick_us in ticks_us:
-        if controller.watches:
-            _watch(world, controller, settings, tick_us)
-        world.advance(tick_us)
+        if controller.decides_between_ticks:
+            _watch(simulation, controller, settings, tick_us)
+        simulation.advance(tick_us)
         controller.tick()
-    world.finish_changes()
-    _replace_the_dead(world, controller, settings)
-    drained_us = world.drain()
-    events = world.outcomes.events()
-    group = world.group
+    simulation.finish_changes()
+    _replace_the_dead(simulation, controller, settings)
+    drained_us = simulation.drain()
+    events = simulation.outcomes.events()
+    group = simulation.group
     return Run(
         policy=policy.name,
         partitions=workload.partitions,
         duration_s=workload.duration_s,
         events=events,
-        latency_us=world.outcomes.latency_us(),
+        latency_us=simulation.outcomes.latency_us(),
         replica_names=tuple(group.members.names),
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
@@ -229,42 +229,42 @@ def simulate(
     )
 
 
-def _watch(world: World, controller: Controller, settings: SimulationSettings, until_us: int) -> None:
+def _watch(simulation: Simulation, controller: Controller, settings: SimulationSettings, until_us: int) -> None:
     slot_us = round(settings.slot_s * 1e6)
-    for at_us in range(world.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
-        world.advance(at_us)
+    for at_us in range(simulation.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
+        simulation.advance(at_us)
         if controller.urgent():
-            world.look_for(at_us, first=True)
-            world.advance(at_us)
+            simulation.schedule_observation(at_us, first=True)
+            simulation.advance(at_us)
             controller.tick()
 
 
 def tick_times_us(settings: SimulationSettings, duration_s: float) -> list[int]:
-    """Return ticks at i·interval + offset for i = 0, 1, … below `duration_s`."""
+    """Return the times of the ticks, i·interval + offset for i = 0, 1, … below `duration_s`, µs."""
     count = max(0, ceil((duration_s - settings.tick_offset_s) / settings.decision_interval_s) + 1)
     ticks = (round((i * settings.decision_interval_s + settings.tick_offset_s) * 1e6) for i in range(count))
     return [at_us for at_us in ticks if at_us < duration_s * 1e6]
 
 
-def _replace_the_dead(world: World, controller: Controller, settings: SimulationSettings) -> None:
-    """Where the last replica died near the end, go on deciding until another one serves what is left.
+def _replace_the_dead(simulation: Simulation, controller: Controller, settings: SimulationSettings) -> None:
+    """Continue the ticks until another replica serves the remaining events, if the last one died near the end.
 
-    Raises ValueError if the policy never asks for one.
+    Raises ValueError if the policy does not request one within TICKS_TO_RECOVER.
     """
     for _ in range(TICKS_TO_RECOVER):
-        if not world.group.unserved:
+        if not simulation.group.unserved:
             return
-        at_us = world.engine.now_us + round(settings.decision_interval_s * 1e6)
-        world.look_for(at_us)
-        world.advance(at_us)
+        at_us = simulation.engine.now_us + round(settings.decision_interval_s * 1e6)
+        simulation.schedule_observation(at_us)
+        simulation.advance(at_us)
         controller.tick()
-        world.finish_changes()
-    raise ValueError("all replicas died and the policy asks for no other: what is left cannot be served")
+        simulation.finish_changes()
+    raise ValueError(
+        f"all replicas died and the policy requested no other within {TICKS_TO_RECOVER} ticks: events remain unserved"
+    )
 
 
-class _Timed(PolicyAround):
-    """A policy, and how long it thinks."""
-
+class _TimedPolicy(PolicyWrapper):
     def __init__(self, policy: Policy, clock: Callable[[], float] | None) -> None:
         super().__init__(policy)
         self._clock = clock

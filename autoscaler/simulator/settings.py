@@ -11,7 +11,7 @@ from contracts.settings import Settings, setting
 
 
 class Distribution(StrEnum):
-    """Of the service time of an event."""
+    """Distribution of the service time of an event."""
 
     DETERMINISTIC = "deterministic"
     EXPONENTIAL = "exponential"
@@ -21,7 +21,7 @@ class Distribution(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceShape(ReplicaSpeeds):
-    """How serving differs from the same time for each event."""
+    """Variation of service times."""
 
     distribution: Distribution = setting(Distribution.DETERMINISTIC)
     """Distribution of the service time."""
@@ -40,45 +40,45 @@ class ServiceShape(ReplicaSpeeds):
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings(EventCost, ServiceShape):
-    """How long serving takes."""
+    """All settings of service times."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RebalanceSettings(Settings):
-    """Parameters of the delivery models."""
+    """Settings of the rebalance models."""
 
     rebalance_protocol: RebalanceProtocol = setting(RebalanceProtocol.INCREMENTAL)
-    """How a plan is carried out; `deliveries` has one model for each."""
+    """Rebalance protocol that carries out plans."""
     pause_s: float = setting(0.05, "s", least=0)
-    """Incremental: of a moved partition, from the last event finished to the next one that can start."""
+    """Incremental: pause of a moved partition, from its last finished event to the first that can start."""
     rebalance_time_s: float = setting(0.05, "s", least=0)
-    """t_r of the others: how long a round takes once everybody has joined it."""
+    """Other protocols: duration of a rebalance once all members have joined (t_r)."""
     heartbeat_s: float = setting(0.0, "s", least=0)
-    """Members learn of a round at their next heartbeat; 0: at once."""
+    """Interval of the heartbeats at which members notice a rebalance; 0: at once."""
 
     @property
     def stops_all(self) -> bool:
-        """A change of owners stops every replica."""
+        """Whether a change of owners stops every replica."""
         return self.rebalance_protocol is RebalanceProtocol.EAGER
 
     @property
-    def own_rebalance_time_s(self) -> float:
-        """t_r that the delivery itself stands for: what a partition that moves is not served for, seconds."""
+    def model_rebalance_time_s(self) -> float:
+        """t_r of the model: how long a partition that moves is not served, seconds."""
         return self.pause_s if self.rebalance_protocol is RebalanceProtocol.INCREMENTAL else self.rebalance_time_s
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A replica dies."""
+    """The death of a replica."""
 
     at_s: float
     known: bool = True
-    """The scaler sees it at once and the others evict it after `eviction_s`; else its session must expire."""
+    """Whether the autoscaler sees it at once and the group evicts it after eviction_s; else its session must expire."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservationSettings(Settings):
-    """What of the simulated group is seen, and when."""
+    """Errors and delays of observations."""
 
     observation_delay_s: float = setting(0.0, "s", least=0)
     """Age of observed offsets."""
@@ -96,18 +96,18 @@ class ObservationSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationSettings(ObservationSettings):
-    """One world."""
+    """All settings of a simulation."""
 
     service: ServiceSettings = field(default_factory=ServiceSettings)
     rebalance: RebalanceSettings = field(default_factory=RebalanceSettings)
     startup_s: float | None = setting(0.0, "s", least=0)
-    """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
+    """Time from the request of a replica until it can serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
     latency_target_s: float = setting(0.5, "s", above=0)
-    """W: replicas report what they finish later."""
+    """W: replicas report how many events took longer."""
     decision_interval_s: float = setting(1.0, "s", above=0)
     """Time between two ticks."""
     tick_offset_s: float = setting(0.1, "s", least=0)
-    """Ticks fall so long after multiples of the interval."""
+    """Delay of ticks after multiples of the interval."""
     slot_s: float = setting(0.1, "s", above=0)
     """Resolution of `GroupObservation.recent`."""
     initial_replicas: int = setting(1, "replicas", least=1)
@@ -115,31 +115,31 @@ class SimulationSettings(ObservationSettings):
     replica_prefix: str = setting(REPLICA_PREFIX)
     """Replicas are named prefix-<ordinal>."""
     planned_rebalance_time_s: float | None = setting(None, "s", least=0)
-    """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
+    """t_r that policies get; None: that of the model (pause_s of incremental, else rebalance_time_s)."""
     failures: tuple[Failure, ...] = ()
-    """Each kills the ready replica that holds most partitions then."""
+    """Each kills the ready replica that has most partitions at that time."""
     session_s: float = setting(6.0, "s", least=0)
-    """After so long a silent death is noticed."""
+    """Time until an unannounced death is noticed."""
     eviction_s: float = setting(0.1, "s", least=0)
-    """After so long a known death is."""
+    """Time until the group evicts a replica whose death is known."""
     seed: int = setting(1, least=0)
-    """Of all chance in this world."""
+    """Seed of all random values."""
 
     @property
-    def told_rebalance_time_s(self) -> float:
-        """t_r that policies are told, seconds."""
+    def policy_rebalance_time_s(self) -> float:
+        """t_r that policies get, seconds."""
         planned_s = self.planned_rebalance_time_s
-        return self.rebalance.own_rebalance_time_s if planned_s is None else planned_s
+        return self.rebalance.model_rebalance_time_s if planned_s is None else planned_s
 
     @property
-    def told_startup_s(self) -> float:
-        """Start-up that policies are told, seconds."""
+    def policy_startup_s(self) -> float:
+        """Start-up time that policies get, seconds."""
         return (self.startup_s or 0.0) if self.planned_startup_s is None else self.planned_startup_s
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One decision that was carried out."""
+    """A decision that was carried out."""
 
     at_s: float
     action: Action

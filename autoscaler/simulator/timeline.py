@@ -1,4 +1,4 @@
-"""A simulated run as rows, one for each event: in the columns of live runs (events.parquet)."""
+"""Events of a simulated run as a table with the columns of live runs (events.parquet)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from autoscaler.simulator.run import Run
 
 
 def timeline(run: Run, started_us: int = 0) -> dict[str, NDArray[Any]]:
-    """Return column → values by event number; a masked array where a payment-only run has no value.
+    """Return column → values by event number. The array is masked if a run without other stages has no value.
 
     started_us: epoch µs of second 0. Raises ValueError for a run whose events were not kept.
     """

@@ -9,7 +9,7 @@ import msgspec
 
 from autoscaler.jit import compiling_s, load_compiler
 from autoscaler.model import Action
-from autoscaler.optimum.optimum import EXACT
+from autoscaler.optimum.optimum import MAX_PARTITIONS
 from autoscaler.policies.registry import PolicyConfig, make_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.run import Run, simulate
@@ -181,6 +181,6 @@ def derived_options(scenario: Scenario, sent: SentEvents) -> dict[str, Any]:
         return one_bin | {"peak_rates": tuple(map(float, sent.table().max(axis=0)))}
     if policy != CLAIRVOYANT:
         return {}
-    if sent.partitions > EXACT:
-        raise ValueError(f"clairvoyant supports up to {EXACT} partitions, the scenario has {sent.partitions}")
+    if sent.partitions > MAX_PARTITIONS:
+        raise ValueError(f"clairvoyant supports up to {MAX_PARTITIONS} partitions, the scenario has {sent.partitions}")
     return {"schedule": find_optimum(scenario, sent)[1]}

@@ -10,7 +10,7 @@ from pod_nursery import Pods
 from pods import api_server, kubectl
 from unit.autoscaler.builders import seen
 
-from autoscaler.policies.tail_aware.starts import StartUps
+from autoscaler.policies.tail_aware.starts import StartUpTimes
 from contracts.clock import monotonic_s
 from contracts.journal import ReplicaChange
 from report.history import startup_times_us
@@ -46,7 +46,7 @@ def test_an_exited_container_shows_its_status_and_its_pod_is_used_again(nursery:
 
 def test_a_pod_without_a_node_is_reported_and_its_start_up_time_includes_the_wait(nursery: Pods) -> None:
     nursery.node = {f"tailpack/{nursery.namespace}": ""}
-    world, learned = World(nursery, nursery.launcher()), StartUps()
+    world, learned = World(nursery, nursery.launcher()), StartUpTimes()
     learned.observe(seen([1.0], replicas=[], at_s=monotonic_s()))
     asked_s = monotonic_s()
     world.scaler.request(["payment-0"])

@@ -1,17 +1,19 @@
-"""Policies that wrap a policy: what must hold whatever the inner one wants. Each says in the reason what it vetoed."""
+"""Guards: policies that wrap another policy and restrict it. Each adds to the reason what it vetoed."""
 
-from autoscaler.policies.guards.faults import CountByLoad, Fallback, SetStuckAside
-from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
+from autoscaler.policies.guards.faults import CountByLoad, Fallback, IgnoreStuckPartitions
+from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, StabiliseDown, WaitForReplicas
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 
 
 def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> Policy:
-    """Return the policy inside the guards that are switched on, to be read from the inside out.
+    """Return the policy inside the guards that are switched on, from the inside out:
 
-    What is wanted: owners are dropped where the group places its partitions itself; the count is bounded, then
-    stabilised. When it may be: not while replicas change; the cool-down comes after that veto, so that it counts only
-    what was really let through. Stuck partitions are hidden from all of these. Last, what fails in any is caught.
+    1. Owners are removed if the group places its partitions itself.
+    2. The count is limited, then stabilised.
+    3. No change while replicas are changing. The cool-down follows, so it counts only changes that passed this veto.
+    4. Stuck partitions are hidden from all of these.
+    5. The fallback replaces the decision if any of them fails.
     """
     prefix = settings.replica_prefix
     if guards.counts_only:
@@ -19,11 +21,11 @@ def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) 
     policy = Bounds(policy, minimum=guards.min_replicas, maximum=guards.max_replicas, replica_prefix=prefix)
     if guards.stabilisation_down_s:
         policy = StabiliseDown(policy, window_s=guards.stabilisation_down_s, replica_prefix=prefix)
-    policy = HoldWhileChanging(policy, limit_s=guards.changing_limit_s)
+    policy = WaitForReplicas(policy, limit_s=guards.changing_limit_s)
     if guards.cool_down_up_s or guards.cool_down_down_s:
         policy = CoolDown(policy, up_s=guards.cool_down_up_s, down_s=guards.cool_down_down_s)
     if guards.stuck_after_s:
-        policy = SetStuckAside(policy, after_s=guards.stuck_after_s)
+        policy = IgnoreStuckPartitions(policy, after_s=guards.stuck_after_s)
     if guards.fallback:
         stand_in = CountByLoad(
             latency_target_s=settings.latency_target_s,

@@ -1,4 +1,4 @@
-"""What the group must survive: partitions that are stuck, a policy that fails."""
+"""Guards against faults: stuck partitions and a policy that fails."""
 
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -6,71 +6,69 @@ from typing import NamedTuple
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import Wishes, change, no_change, number, replicas_for, unowned
+from autoscaler.policies.planning import WantedCounts, change, describe_unowned, no_change, number, replicas_for
 from autoscaler.policies.settings import REPLICA_PREFIX
-from autoscaler.ports import Policy, PolicyAround
+from autoscaler.ports import Policy, PolicyWrapper
 
 
-class SetStuckAside(PolicyAround):
-    """Alerts for stuck partitions in the reason, and hides their lag from the policy inside, so that nothing scales.
+class IgnoreStuckPartitions(PolicyWrapper):
+    """Reports stuck partitions in the reason, and hides their lag from the inner policy, so the group does not scale.
 
-    Stuck: for `after_s` some lag, no progress (λ·Δt − Δlag of less than one event), one owner, and that owner ready.
-    Its λ stays visible: it will have to be served when the fault is mended. Who is silent may not be serving, and of a
-    partition that cannot be read nobody knows: neither is stuck.
+    A partition is stuck if for `after_s` it has lag, makes no progress (λ·Δt − Δlag of less than one event), and has
+    the same ready owner. Its λ stays visible: its events have to be served once the fault is fixed. It is not stuck if
+    its owner is silent or its offsets cannot be read, because then its progress is unknown.
     """
 
     def __init__(self, policy: Policy, *, after_s: float = 30.0) -> None:
         super().__init__(policy)
         self.after_s = after_s
-        self._seen_s = 0.0
-        self._seen: dict[int, _Seen] = {}
-        """By partition, at the tick before."""
+        self._last_s = 0.0
+        self._last: dict[int, _Progress] = {}
+        """State of each partition at the previous tick."""
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return what the policy decides without the lag of stuck partitions, and name these."""
+        """Return the inner decision without the lag of stuck partitions, and name them in the reason."""
         stuck = self._stuck(observation)
         if not stuck:
             return self.policy.decide(observation)
-        loads = (replace(one, lag=0) if one.partition in stuck else one for one in observation.partitions)
+        loads = (replace(load, lag=0) if load.partition in stuck else load for load in observation.partitions)
         wanted = self.policy.decide(replace(observation, partitions=tuple(loads)))
-        first, one = next(iter(stuck.items()))
+        first, progress = next(iter(stuck.items()))
         more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
         alert = (
-            f"partition {first}{more} stuck for {number(observation.at_s - one.since_s)} s with {one.lag} events of "
-            f"lag, while its owner {one.owner} is ready; more replicas would not help"
+            f"partition {first}{more} stuck for {number(observation.at_s - progress.since_s)} s with {progress.lag} "
+            f"events of lag although its owner {progress.owner} is ready; more replicas would not help"
         )
         return replace(wanted, reason=f"{wanted.reason}; alert: {alert}")
 
-    def _stuck(self, observation: GroupObservation) -> dict[int, "_Seen"]:
-        at_s, passed_s = observation.at_s, observation.at_s - self._seen_s
+    def _stuck(self, observation: GroupObservation) -> dict[int, "_Progress"]:
+        at_s, passed_s = observation.at_s, observation.at_s - self._last_s
         ready = {one.name for one in observation.replicas if one.surely_ready}
         owners = observation.assignment
-        seen: dict[int, _Seen] = {}
+        progress: dict[int, _Progress] = {}
         for load in observation.partitions:
-            owner, before, since_s = owners.get(load.partition, ""), self._seen.get(load.partition), at_s
+            owner, before, since_s = owners.get(load.partition, ""), self._last.get(load.partition), at_s
             if before is not None and before.owner == owner and owner in ready and load.lag > 0 and not load.age_s:
                 served = load.arrival_rate * passed_s - (load.lag - before.lag)
                 since_s = before.since_s if served < 0.5 else at_s
-            seen[load.partition] = _Seen(load.lag, owner, since_s)
-        self._seen, self._seen_s = seen, at_s
-        return {partition: one for partition, one in seen.items() if at_s - one.since_s >= self.after_s}
+            progress[load.partition] = _Progress(load.lag, owner, since_s)
+        self._last, self._last_s = progress, at_s
+        return {partition: one for partition, one in progress.items() if at_s - one.since_s >= self.after_s}
 
 
-class _Seen(NamedTuple):
+class _Progress(NamedTuple):
     lag: int
     owner: str
     since_s: float
-    """Since when it may be stuck."""
+    """Time of its last progress."""
 
 
 @dataclass(eq=False, kw_only=True)
 class CountByLoad:
-    """Decides while the policy cannot, in plain Python, for a compiler may be what failed.
+    """Computes a plan while the policy fails. It is plain Python, because the compiler may be the cause.
 
-    Replicas = the larger of ⌈Σλ/(μ·f)⌉ and ⌈Σlag/(μ·W·f)⌉; fewer than there are only once that has sufficed a while.
-
-    Within the limits that the policy has; what guards forbid otherwise is not asked.
-    down_s: for so long fewer must have sufficed before a replica is stopped.
+    Replicas = the larger of ⌈Σλ/(μ·f)⌉ and ⌈Σlag/(μ·W·f)⌉, within the limits of the count. Other guards do not apply.
+    down_s: time for which fewer replicas must have sufficed before one is stopped, seconds.
     """
 
     latency_target_s: float
@@ -82,10 +80,10 @@ class CountByLoad:
     replica_prefix: str = REPLICA_PREFIX
 
     def __post_init__(self) -> None:
-        self._needed = Wishes(self.down_s)
+        self._needed = WantedCounts(self.down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
-        """Return the plan, and why. Replicas and owners stay where the count does and every partition has an owner."""
+        """Return the plan, and why. Nothing changes if the count is the same and every partition has an owner."""
         rate = observation.service_rate * self.share
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
@@ -93,59 +91,61 @@ class CountByLoad:
         _, most_needed = self._needed.note(observation, needed)
         partitions = len(observation.partitions)
         count = max(1, min(max(most_needed, self.minimum), self.maximum or partitions, partitions))
-        why = f"{number(arriving)} events/s and {lag} events of lag ask for {needed} by count"
+        why = f"{number(arriving)} events/s and {lag} events of lag need {needed} replicas"
         names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
-        kept = [name for name in observation.replica_names if name in names]
-        new = islice(fresh_names(self.replica_prefix, {*kept, *observation.assignment.values()}), count - len(kept))
-        replicas = (*kept, *new)
-        return Plan(replicas, None if self.counts_only else _placed(observation, replicas)), why
+        staying = [name for name in observation.replica_names if name in names]
+        new = islice(
+            fresh_names(self.replica_prefix, {*staying, *observation.assignment.values()}), count - len(staying)
+        )
+        replicas = (*staying, *new)
+        return Plan(replicas, None if self.counts_only else _place(observation, replicas)), why
 
-    def rest(self) -> None:
-        """Forget what was needed: the policy decides again."""
+    def reset(self) -> None:
+        """Forget the needed counts: the policy works again."""
         self._needed.forget()
 
 
-def _placed(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int, str]:
-    """Return owners: as they are where nobody came or went, else the largest λ first, each to who has least.
+def _place(observation: GroupObservation, replicas: tuple[str, ...]) -> dict[int, str]:
+    """Return the owners: unchanged if the replicas are, else largest λ first, each to the replica with the least λ.
 
-    A partition stays with its owner as long as that has no more than its share of λ and of partitions.
+    A partition stays with its owner while that one has no more than its fair share of λ and of partitions.
     """
     now = observation.assignment
-    if set(replicas) == set(observation.replica_names) and not unowned(observation):
+    if set(replicas) == set(observation.replica_names) and not describe_unowned(observation):
         return {load.partition: now[load.partition] for load in observation.partitions}
     fair = sum(load.arrival_rate for load in observation.partitions) / len(replicas)
     most = -(-len(observation.partitions) // len(replicas))
-    rates, held = dict.fromkeys(replicas, 0.0), dict.fromkeys(replicas, 0)
+    rates, counts = dict.fromkeys(replicas, 0.0), dict.fromkeys(replicas, 0)
     owners: dict[int, str] = {}
     for load in sorted(observation.partitions, key=lambda one: (-one.arrival_rate, one.partition)):
         owner = now.get(load.partition, "")
-        if owner not in held or held[owner] >= most or rates[owner] + load.arrival_rate > fair:
-            owner = min(replicas, key=lambda name: (rates[name], held[name], replicas.index(name)))
+        if owner not in counts or counts[owner] >= most or rates[owner] + load.arrival_rate > fair:
+            owner = min(replicas, key=lambda name: (rates[name], counts[name], replicas.index(name)))
         owners[load.partition] = owner
         rates[owner] += load.arrival_rate
-        held[owner] += 1
+        counts[owner] += 1
     return dict(sorted(owners.items()))
 
 
 @dataclass(eq=False)
-class Fallback(PolicyAround):
-    """Has a count by rate and lag stand in for a policy that raises or whose plan cannot be carried out.
+class Fallback(PolicyWrapper):
+    """Replaces the decision of a policy that raises an error or whose plan is invalid by a count from rate and lag.
 
-    The policy is asked again at every tick; each decision that is not its own says what was wrong (`fault`).
+    The policy is called again at every tick. `Decision.fault` of a replaced decision describes its problem.
     """
 
     stand_in: CountByLoad
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision if it can be carried out, else what stands in for it."""
+        """Return the inner decision if it is valid, else the replacement."""
         try:
             wanted = self.policy.decide(observation)
-        except Exception as failed:  # whatever it is: the group must go on
-            return self._stand_in_for(observation, f"{self.name} failed: {type(failed).__name__}: {failed}")
-        holds = wanted.action is Action.NO_CHANGE  # it changes nothing, so it can always be carried out
-        if not holds and (wrong := invalid(observation, wanted.plan)):
-            return self._stand_in_for(observation, f"{self.name} made a plan that cannot be carried out: {wrong}")
-        self.stand_in.rest()
+        except Exception as error:  # any error: the group must continue
+            return self._stand_in_for(observation, f"{self.name} failed: {type(error).__name__}: {error}")
+        keeps_plan = wanted.action is Action.NO_CHANGE  # always valid
+        if not keeps_plan and (problem := plan_problem(observation, wanted.plan)):
+            return self._stand_in_for(observation, f"{self.name} made an invalid plan: {problem}")
+        self.stand_in.reset()
         return wanted
 
     def _stand_in_for(self, observation: GroupObservation, fault: str) -> Decision:
@@ -154,14 +154,14 @@ class Fallback(PolicyAround):
         plan, why = self.stand_in.plan(observation)
         why, now = f"{fault}; {why}", observation.requested_replicas
         if plan.count == now and (plan.assignment is None or plan.assignment == observation.assignment):
-            decision = no_change(observation, f"{why}: hold {now}", counts_only=plan.assignment is None)
+            decision = no_change(observation, f"{why}: no change at {now}", counts_only=plan.assignment is None)
         else:
             decision = change(observation, plan, why)
         return replace(decision, fault=fault)
 
 
-def invalid(observation: GroupObservation, plan: Plan) -> str:
-    """Say why a plan cannot be carried out; empty text when it can."""
+def plan_problem(observation: GroupObservation, plan: Plan) -> str:
+    """Return why a plan is invalid; an empty text if it is valid."""
     partitions = len(observation.partitions)
     if not plan.replicas:
         return "it has no replica"
@@ -171,11 +171,14 @@ def invalid(observation: GroupObservation, plan: Plan) -> str:
         return f"it has {plan.count} replicas for {partitions} partitions"
     if plan.assignment is None:
         return ""
-    known, placed = {load.partition for load in observation.partitions}, set(plan.assignment)
+    known, assigned = {load.partition for load in observation.partitions}, set(plan.assignment)
     for wrong, why in (
-        (placed - known, "it names a partition that does not exist, {}"),
-        (known - placed, "it leaves out partition {}"),
-        (set(plan.assignment.values()) - set(plan.replicas), "it gives partitions to {}, which it does not name"),
+        (assigned - known, "it names a partition that does not exist, {}"),
+        (known - assigned, "partition {} is missing"),
+        (
+            set(plan.assignment.values()) - set(plan.replicas),
+            "it assigns partitions to {}, which is none of its replicas",
+        ),
     ):
         if wrong:
             return why.format(min(wrong))

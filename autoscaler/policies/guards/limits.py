@@ -1,4 +1,4 @@
-"""How many replicas there may be, and when the count or the owners may change."""
+"""Guards that limit the number of replicas and the times of changes."""
 
 import math
 from collections.abc import Sequence
@@ -14,29 +14,29 @@ from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.packing.owners import fresh_names, name_bins
 from autoscaler.policies.planning import (
-    Wishes,
+    WantedCounts,
     busiest,
     change,
+    describe_unowned,
     items_of,
     no_change,
     number,
     plan_for,
     plan_for_count,
-    unowned,
 )
 from autoscaler.policies.settings import REPLICA_PREFIX
-from autoscaler.ports import PolicyAround
+from autoscaler.ports import PolicyWrapper
 
 WORTH_MOVING: Final = 0.1
-"""At the cap, partitions move only if the busiest replica loses this share of its arrival rate: an overloaded group
-must not pay for a handover each second that gains next to nothing."""
+"""At the maximum count, partitions move only if the busiest replica's load falls by this share: an overloaded group
+must not hand over partitions each second for almost no gain."""
 
 
-class CountsOnly(PolicyAround):
-    """For a group that places its partitions itself: takes the count of a decision and drops its assignment."""
+class CountsOnly(PolicyWrapper):
+    """Removes the assignment from decisions, for a group that places its partitions itself."""
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision without owners; to reassign is not ours here, so it becomes a hold."""
+        """Return the inner decision without owners. A reassignment becomes no change."""
         wanted = self.policy.decide(observation)
         if wanted.action is Action.REASSIGN:
             return no_change(
@@ -46,103 +46,109 @@ class CountsOnly(PolicyAround):
 
 
 @dataclass(eq=False, kw_only=True)
-class Bounds(PolicyAround):
-    """Keeps the count within [minimum, maximum] and never above the partitions: a replica without one serves nobody."""
+class Bounds(PolicyWrapper):
+    """Limits the count to [minimum, maximum] and to the number of partitions: a further replica would be idle."""
 
     minimum: int = 1
     maximum: int = 0
-    """0: as many as there are partitions."""
+    """0: the number of partitions."""
     replica_prefix: str = REPLICA_PREFIX
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision, or the nearest one within the bounds."""
+        """Return the inner decision, or the nearest one within the limits."""
         wanted = self.policy.decide(observation)
-        count, limit = self._bounded(wanted.plan.count, len(observation.partitions))
+        count, limit = self._limit(wanted.plan.count, len(observation.partitions))
         if count == wanted.plan.count:
             return wanted
         why = f"{wanted.reason}; {limit}"
-        plan = resized(observation, wanted.plan, count, self.replica_prefix)
-        if plan.assignment is not None and count == observation.requested_replicas and not unowned(observation):
+        plan = resize_plan(observation, wanted.plan, count, self.replica_prefix)
+        if (
+            plan.assignment is not None
+            and count == observation.requested_replicas
+            and not describe_unowned(observation)
+        ):
             if wanted.action is Action.DOWN:
-                return no_change(observation, f"{why}: hold {count}")
+                return no_change(observation, f"{why}: no change at {count}")
             if not _relieves(observation, plan):
-                return no_change(observation, f"{why}: hold {count}, no placement relieves the busiest replica enough")
+                return no_change(
+                    observation, f"{why}: no change at {count}, no placement relieves the busiest replica enough"
+                )
         return change(observation, plan, why)
 
-    def _bounded(self, count: int, partitions: int) -> tuple[int, str]:
+    def _limit(self, count: int, partitions: int) -> tuple[int, str]:
         if 0 < self.maximum < min(count, partitions):
             return self.maximum, f"maximum is {self.maximum}"
         if count > partitions:
-            return partitions, f"capped at {partitions}, for replicas cannot share a partition"
+            return partitions, f"limited to {partitions}, the number of partitions"
         if count < min(self.minimum, partitions):
             return min(self.minimum, partitions), f"minimum is {self.minimum}"
         return count, ""
 
 
 @dataclass(eq=False, kw_only=True)
-class StabiliseDown(PolicyAround):
-    """Scales down only to the most that was wanted at any time within a window, as Kubernetes' HPA does with counts.
+class StabiliseDown(PolicyWrapper):
+    """Scales down only to the maximum count that was wanted within a window, as Kubernetes' HPA does.
 
-    The count at the first decision is taken to have been wanted before. A plan that says who owns what is not changed
-    but waits until nothing larger has been wanted for `window_s`.
+    The count at the first decision counts as wanted. A plan with owners is not changed: it waits until no larger count
+    has been wanted for `window_s`.
     """
 
     window_s: float
     replica_prefix: str = REPLICA_PREFIX
 
     def __post_init__(self) -> None:
-        self._wishes = Wishes(self.window_s)
+        self._wanted_counts = WantedCounts(self.window_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision, a smaller change, or a hold while the window holds larger wishes."""
+        """Return the inner decision, a smaller change, or no change while the window contains larger counts."""
         wanted = self.policy.decide(observation)
         now, count = observation.requested_replicas, wanted.plan.count
-        _, most = self._wishes.note(observation, count)
+        _, most = self._wanted_counts.note(observation, count)
         if wanted.action is not Action.DOWN or most == count:
             return wanted
-        why = f"the most wanted within {number(self.window_s)} s is {most}"
+        why = f"the maximum wanted within {number(self.window_s)} s is {most}"
         if most >= now or wanted.plan.assignment is not None:
             return veto(observation, wanted, why)
-        plan = resized(observation, wanted.plan, most, self.replica_prefix)
+        plan = resize_plan(observation, wanted.plan, most, self.replica_prefix)
         return change(observation, plan, f"{wanted.reason}; {why}")
 
 
 @dataclass(eq=False, kw_only=True)
-class HoldWhileChanging(PolicyAround):
-    """No DOWN and no REASSIGN while a requested replica is not ready or silent; UP passes, for load does not wait.
+class WaitForReplicas(PolicyWrapper):
+    """Vetoes DOWN and REASSIGN while a requested replica is not ready or is silent. UP passes: load cannot wait.
 
-    limit_s: a replica of which that is so for so long no longer holds the group back.
+    limit_s: longest time for which one replica may cause the veto, seconds.
     """
 
     limit_s: float = 30.0
     _awaited_since_s: dict[str, float] = field(default_factory=dict)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision, or a hold that names the replicas that are awaited."""
+        """Return the inner decision, or no change with the names of the awaited replicas."""
         wanted = self.policy.decide(observation)
         self._awaited_since_s = {
-            one.name: self._awaited_since_s.get(one.name, observation.at_s)
-            for one in observation.replicas
-            if not one.surely_ready
+            replica.name: self._awaited_since_s.get(replica.name, observation.at_s)
+            for replica in observation.replicas
+            if not replica.surely_ready
         }
         awaited = [name for name, at_s in self._awaited_since_s.items() if observation.at_s - at_s < self.limit_s]
         if not awaited or wanted.action in (Action.UP, Action.NO_CHANGE):
             return wanted
-        starting = {one.name for one in observation.replicas if not one.ready}
+        starting = {replica.name for replica in observation.replicas if not replica.ready}
         why = "not ready yet" if starting.intersection(awaited) else "silent"
         return veto(observation, wanted, f"{', '.join(awaited)} {why}")
 
 
 @dataclass(eq=False, kw_only=True)
-class CoolDown(PolicyAround):
-    """After any scaling, no UP for `up_s` and no DOWN for `down_s`. Reassigning is not scaling."""
+class CoolDown(PolicyWrapper):
+    """Vetoes UP for `up_s` and DOWN for `down_s` after any scaling. A reassignment is no scaling."""
 
     up_s: float = 0.0
     down_s: float = 0.0
     _scaled_at_s: float = -math.inf
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision, or a hold while it is too early for its action."""
+        """Return the inner decision, or no change while cooling down."""
         wanted = self.policy.decide(observation)
         if wanted.action not in (Action.UP, Action.DOWN):
             return wanted
@@ -160,54 +166,56 @@ def _relieves(observation: GroupObservation, plan: Plan) -> bool:
 
 
 def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
-    """Return a hold in place of `wanted`, with the reasons of both."""
-    held = no_change(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
-    return replace(held, alternatives=wanted.alternatives)
+    """Return the decision to keep the plan in force instead of `wanted`, with both reasons."""
+    kept = no_change(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
+    return replace(kept, alternatives=wanted.alternatives)
 
 
-def resized(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:
-    """Return a plan with `count` replicas in place of `plan`: partitions spread evenly, or a count only as before.
+def resize_plan(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:
+    """Return a plan with `count` replicas instead of `plan`, with partitions spread evenly if `plan` has owners.
 
-    Evenly: each replica gets work by its share of μ; where not all can stay, those that are ready and quick do.
+    Each replica gets load by its share of μ. If not all replicas can stay, those that are ready and fast do.
     """
     if plan.assignment is None:
         return plan_for_count(observation, count, prefix)
-    if all(one.service_rate is None for one in observation.replicas):
+    if all(replica.service_rate is None for replica in observation.replicas):
         return plan_for(observation, spread(items_of(observation), count), prefix)
     return _spread_by_rate(observation, count, prefix)
 
 
 def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> Plan:
-    """Return the plan in which the time that each replica needs for a second of its load is as equal as it can be."""
+    """Return the plan in which all replicas need about the same time for one second of their load."""
     known = {*observation.replica_names, *observation.assignment.values()}
     more = max(0, count - observation.requested_replicas)
     new = (Replica(name, ready=False) for name in islice(fresh_names(prefix, known), more))
     replicas = [*observation.replicas, *new]
-    rate_of = {one.name: one.service_rate or observation.service_rate for one in replicas}
+    rate_of = {replica.name: replica.service_rate or observation.service_rate for replica in replicas}
     best_first = sorted(replicas, key=lambda one: (not one.surely_ready, -rate_of[one.name]))
-    rates = [rate_of[one.name] for one in best_first[:count]]
-    bins = _filled(items_of(observation), np.array(rates))
+    rates = [rate_of[replica.name] for replica in best_first[:count]]
+    bins = _fill(items_of(observation), np.array(rates))
     owners: dict[int, str] = {}
     staying: set[str] = set()
-    for rate in dict.fromkeys(rates):  # who is equally quick may have what it has now
-        alike = [one for one, its_rate in zip(bins, rates, strict=True) if its_rate == rate]
+    for rate in dict.fromkeys(
+        rates
+    ):  # equally fast replicas are interchangeable: each keeps its partitions if possible
+        alike = [bin_ for bin_, its_rate in zip(bins, rates, strict=True) if its_rate == rate]
         names = name_bins(
             alike, observation.assignment, [one.name for one in best_first if rate_of[one.name] == rate], prefix
         )
         staying.update(names)
-        owners |= {item.partition: name for one, name in zip(alike, names, strict=True) for item in one.items}
+        owners |= {item.partition: name for bin_, name in zip(alike, names, strict=True) for item in bin_.items}
     return Plan(tuple(one.name for one in replicas if one.name in staying), dict(sorted(owners.items())))
 
 
-def _filled(items: Sequence[Item], rates: NDArray[np.float64]) -> list[Bin]:
-    """Put each item, the largest λ first, where λ/μ is least after that; of equal bins by lag/μ, then number/μ."""
-    held = np.zeros((3, len(rates)))
+def _fill(items: Sequence[Item], rates: NDArray[np.float64]) -> list[Bin]:
+    """Put each item, largest λ first, where λ/μ is least afterwards; ties by lag/μ, then number of items/μ."""
+    totals = np.zeros((3, len(rates)))
     contents: list[list[Item]] = [[] for _ in rates]
     for item in sorted(items, key=lambda one: (-one.arrival_rate, -one.lag, one.partition)):
         adds = np.array([item.arrival_rate, item.lag, 1.0])
         places = np.arange(len(rates))
-        for after in (held + adds[:, None]) / rates:
+        for after in (totals + adds[:, None]) / rates:
             places = places[after[places] == after[places].min()]
         contents[places[0]].append(item)
-        held[:, places[0]] += adds
+        totals[:, places[0]] += adds
     return [Bin(tuple(content)) for content in contents]

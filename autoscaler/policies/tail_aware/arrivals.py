@@ -1,4 +1,4 @@
-"""How events came: slots of the last intervals tell bursts from streams, and which events wait."""
+"""Arrivals of the last intervals by slot: distinguishes bursts from streams, and finds which events wait."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -17,25 +17,25 @@ SHAPES: Final = 8
 """Intervals whose shapes are looked at: enough for a pattern to show, few enough to follow when it changes."""
 ALIKE: Final = 1e-9
 OUT_OF_STEP: Final = 0.5
-"""Bursts are out of step if the largest slots of intervals differ by less than this share of what their sums do …"""
+"""Bursts are out of step if the largest slots of intervals differ by less than this share of the difference of sums."""
 UNEVEN: Final = 0.2
-"""… and those differ by more than this share of their mean, from interval to interval."""
+"""Minimum difference of the sums for that, as a share of their mean."""
 SLOT_S: Final = 0.1
-"""Of a world that does not say how events lay: all of an interval are taken to be one burst in its last slot."""
+"""Slot if arrival times are unknown: then all events of an interval count as one burst in its last slot."""
 
 COUNTED: Final = 64
 """Intervals in which bursts are counted: eight have one more or less by chance."""
 AS_MANY: Final = 0.9
 """Share of as many bursts."""
 BURST: Final = 0.5
-"""Share of the largest slot from which on one is a burst …"""
+"""Minimum share of the largest slot for a burst."""
 QUIET: Final = 0.05
-"""… and up to which there is none in it; where any lies between, events do not come in bursts alone."""
+"""Maximum share of the largest slot between bursts. If a slot is in between, the traffic is not only bursts."""
 GAPS: Final = 4
 """Between bursts, at least, that say that these are regular."""
 LEAST_GAP: Final = 3
 """Slots between two bursts, at least: of a stream every slot would be one."""
-APART: Final = 2
+MAX_GAP_DIFFERENCE_SLOTS: Final = 2
 """Slots by which gaps may differ: the last slot of an interval is longer than others, the first one shorter."""
 
 
@@ -43,14 +43,14 @@ class Shape(NamedTuple):
     """The share of an interval's events that each slot gets."""
 
     own: Floats
-    """By partition, shape (slots, partitions). One that was silent is taken to be like all."""
+    """Share by partition, shape (slots, partitions). A partition without events gets the shares of all events."""
     together: Floats
-    """Of all events, shape (slots,)."""
+    """Share of all events, shape (slots,)."""
     weight: float
-    """How likely it is to be the next one: as many events as lay so."""
+    """Likelihood to be the next shape: its number of events."""
     factor: float = 1.0
-    """How many times as many events as usual come then: bursts out of step with the intervals come twice in one, and
-    in another not at all."""
+    """Events as a multiple of the usual number: bursts out of step with the intervals come twice in one, and not at all
+    in another."""
 
     @classmethod
     def of(cls, slots: Floats) -> "Shape":
@@ -81,20 +81,20 @@ class ArrivalHistory:
         self._bursts: deque[float] = deque(maxlen=COUNTED)
         """In each interval, as many as its largest slot says."""
         self.shapes: list[Shape] = []
-        """How events may lie in the interval to come: as in each of the last ones; one shape where they lay alike. They
-        are not averaged: a burst that drifts through the interval would look like a stream."""
+        """Arrival scenarios of the next interval: the shape of each of the last ones, or one shape if equal. An
+        average would make drifting bursts look like a stream."""
         self._seen: list[Shape] = []
-        """How those looked that were, with as many events as usual, more or fewer."""
+        """Shapes of the last intervals, with their factors."""
         self.usual = self.surprising = np.zeros((0, 0))
-        """The last interval as if it had as many bursts as others, shape (slots, partitions); and what may come again
-        by surprise: `last` where none of late had as many bursts, else `usual`."""
+        """Arrivals of the last interval, normalised to the average burst count, shape (slots, partitions); and those
+        that count as a forecast error: `last` if no recent interval had as many bursts, else `usual`."""
         self._last_s: float | None = None
         self._begun_s = inf
         self._newest_s = 0.0
         """`RecentArrivals.begin_s` of those that came last."""
         self._drifting = False
         self.begun = np.zeros((0, 0))
-        """What came of the interval that is not over yet, shape (slots, partitions)."""
+        """Arrivals of the present, unfinished interval, shape (slots, partitions)."""
         self.slot_s = SLOT_S
 
     @property
@@ -104,12 +104,12 @@ class ArrivalHistory:
 
     @property
     def begin_s(self) -> float:
-        """How long after the start of a slot events come at the soonest, as far as is remembered; of bursts that drift
-        through the intervals, how long it was last."""
+        """Earliest recent offset of arrivals within a slot, seconds; for bursts that drift through the intervals, the
+        latest offset."""
         return self._newest_s if self._drifting else min(self._begin_s, default=0.0)
 
     def early(self, observation: GroupObservation) -> bool:
-        """Take in what came before a decision between ticks, where the interval is not over yet, and tell so."""
+        """Add the arrivals before a decision between ticks; return False if the interval is over."""
         recent = observation.recent
         if recent is None or not self._intervals or recent.counts.shape[1] != self.last.shape[1]:
             return False
@@ -167,7 +167,7 @@ class ArrivalHistory:
         return self._intervals[-1]
 
     def in_bursts(self, share: float) -> bool:
-        """Tell whether in each of these ways more than this share of the events lies in one slot."""
+        """Return whether in each scenario more than this share of the events is in one slot."""
         return all(one.together.max() > share for one in self.shapes)
 
     def capacity(self, service_rate: float, target_s: float) -> float:
@@ -205,7 +205,12 @@ class ArrivalHistory:
         by_slot, whole = series.sum(axis=1), len(self._intervals[-1])
         bursts = np.flatnonzero(by_slot >= BURST * max(1.0, float(by_slot.max())))
         gaps = np.diff(bursts)
-        if len(gaps) < GAPS or gaps.min() < LEAST_GAP or np.ptp(gaps) > APART or (gaps == whole).all():
+        if (
+            len(gaps) < GAPS
+            or gaps.min() < LEAST_GAP
+            or np.ptp(gaps) > MAX_GAP_DIFFERENCE_SLOTS
+            or (gaps == whole).all()
+        ):
             return []
         if np.delete(by_slot, bursts).max(initial=0.0) > QUIET * by_slot.max():
             return []

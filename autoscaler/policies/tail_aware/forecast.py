@@ -1,8 +1,8 @@
-"""How many events each partition will get.
+"""Forecast of the events of each partition.
 
-Of several forecasts that run side by side the one that has erred least speaks: persistence is hard to beat for the next
-second, and says nothing about a ramp, so errors are kept for two distances, the next interval and the lead that a
-change needs.
+Several forecasters run in parallel, and the one with the lowest recent error is used. Errors are kept for two
+distances, the next interval and the lead that a change needs: persistence is hard to beat for the next second, but
+cannot predict a ramp.
 """
 
 from collections import deque
@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.policies.tail_aware.situation import Floats
-from autoscaler.policies.tail_aware.surprises import Surprise, Surprises
+from autoscaler.policies.tail_aware.surprises import ForecastError, ForecastErrors
 
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
 workload: they span steps, ramps and noise, and which one applies is measured."""
 FORECASTS: Final = len(SMOOTHING) + 1
-"""Of each series: one by each pair, and the median of the newest three."""
+"""Forecasts of each series: one for each pair, and the median of the newest three values."""
 SHARE_WEIGHT: Final = 0.05
-"""Of the newest value in a partition's share of all events."""
+"""Weight of the newest value in a partition's share of all events."""
 NORMAL: Final = 1.2533
 """√(π/2): standard deviation over mean absolute deviation of a normal distribution."""
 MEMORY: Final = 0.95
@@ -38,10 +38,10 @@ class Demand:
 
     def __init__(self) -> None:
         self._totals: deque[float] = deque(maxlen=REMEMBERED)
-        self._surprises = Surprises()
+        self._surprises = ForecastErrors()
         self._start(np.zeros(0), lead=1)
-        self._said: dict[int, Floats] = {}
-        """What each forecast says so many intervals ahead, until more is known."""
+        self._cached: dict[int, Floats] = {}
+        """Cached forecasts by number of intervals ahead."""
 
     def observe(self, slots: Floats, surprising: Floats | None = None, *, lead: int = 1) -> None:
         """Take in one more interval, events by slot and partition. Another number of partitions starts all over.
@@ -60,7 +60,7 @@ class Demand:
             self._own.observe(counts)
             self._total.observe(counts.sum(keepdims=True))
             self._learn_shares(counts)
-        self._said.clear()
+        self._cached.clear()
         self._totals.append(float(counts.sum()))
         if lead != self._far.distance:
             self._far = _Errors(lead, 2 * FORECASTS, len(counts))
@@ -80,8 +80,8 @@ class Demand:
         expected = parts.sum()
         return np.asarray(parts * (total / expected) if expected > 0 else total * self._shares)
 
-    def told(self, inflow: tuple[float, ...], intervals: int) -> Floats:
-        """Return `ahead(intervals)`; where `inflow`, as observed, reaches so far, it says how many, and that where."""
+    def ahead_with_inflow(self, inflow: tuple[float, ...], intervals: int) -> Floats:
+        """Return `ahead(intervals)`, scaled to the total of `inflow` if that reaches so far."""
         own = self.ahead(intervals)
         if intervals > len(inflow):
             return own
@@ -98,7 +98,7 @@ class Demand:
         total = expected.sum()
         return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
 
-    def surprises(self) -> list[Surprise]:
+    def surprises(self) -> list[ForecastError]:
         """Return what more than `ahead(1)` may come."""
         return self._surprises.ahead(float(self.ahead().sum()))
 
@@ -135,10 +135,10 @@ class Demand:
             self._shares = self._shares + weight * (counts / total - self._shares)
 
     def _candidates(self, intervals: int) -> Floats:
-        if intervals not in self._said:
+        if intervals not in self._cached:
             of_total = self._total.ahead(intervals) * self._shares[None, :]
-            self._said[intervals] = np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total)))
-        return self._said[intervals]
+            self._cached[intervals] = np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total)))
+        return self._cached[intervals]
 
 
 class _Errors:

@@ -1,4 +1,4 @@
-"""A limit behind all replicas: what the group serves does not grow with it, so more replicas would help nobody."""
+"""A limit behind all replicas: the group's rate does not grow with its size, so more replicas would not help."""
 
 from math import inf
 from typing import Final
@@ -11,35 +11,35 @@ from autoscaler.policies.tail_aware.situation import Floats, Ints
 HELPED: Final = 0.5
 """Replicas that bring less than this share of what as many brought before do not help."""
 BEYOND: Final = 1.1
-"""Who serves so many times a limit shows that there is none, or no longer."""
+"""A group that serves this multiple of a limit proves that there is no limit, or no longer."""
 SHORT: Final = 0.75
-"""Who serves less than this share of a limit, with replicas enough for it, has another reason to be slow."""
+"""A group with enough replicas that serves less than this share of a limit is slow for another reason."""
 BUSY: Final = 1.2
 """A replica was surely busy all the time if so many times what it did in an interval waited before it."""
 SMOOTHED: Final = 0.5
-"""Of a rate, from interval to interval."""
+"""Weight of the previous rate in the smoothed one, per interval."""
 FADING: Final = 0.995
-"""Of what was seen once, from interval to interval."""
+"""Decay of the observed maximum rates, per interval."""
 
 
 class Limit:
-    """Learns from whole intervals in which nothing changed: how many events were served by how many replicas.
+    """Learns the limit from whole intervals without changes: the events served by each number of replicas.
 
-    What some have served, all can serve; where all are busy, it is what they can. More replicas that are busy and serve
-    hardly more than fewer did have met a limit: a database, a licence, a machine that they share.
+    If more replicas are busy and serve hardly more than fewer did, they have met a limit: a shared database, licence or
+    machine.
     """
 
     def __init__(self) -> None:
         self.rate = inf
-        """Events/s that all replicas together can serve; inf: nothing is known to hold them up."""
+        """Events/s that all replicas together can serve; inf: no known limit."""
         self._free_rate = 0.0
-        """μ of a replica that nobody holds up, events/s, as it was told before the limit was met."""
+        """μ of a replica without the limit, events/s, as measured before the limit was met."""
         self._met = False
-        """μ is told as it was under the limit, or has not recovered since."""
+        """Whether the measured μ is that under the limit, or has not recovered since."""
         self._most: dict[int, float] = {}
-        """Events/s that so many replicas have served."""
+        """Number of replicas → maximum events/s that they have served."""
         self._smooth: float | None = None
-        """Events/s that those of now serve."""
+        """Smoothed events/s that the present replicas serve."""
         self._group: tuple[object, ...] = ()
         self._since_s = 0.0
         self._at_s = 0.0
@@ -47,7 +47,7 @@ class Limit:
 
     @property
     def least_rate(self) -> float:
-        """μ of a replica without the limit, events/s, where what is told of it was learned under one; else 0."""
+        """μ of a replica without the limit, events/s, if the measured one was learned under a limit; else 0."""
         return self._free_rate if self._met else 0.0
 
     def served_of(self, sizes: Floats, interval_s: float) -> Floats:
@@ -56,10 +56,10 @@ class Limit:
         return sizes * min(1.0, self.rate * interval_s / total) if total > 0 else sizes
 
     def observe(self, observation: GroupObservation, owners: Ints, lag: Floats, arrived: Floats, rates: Floats) -> None:
-        """Take in one more interval.
+        """Add one interval.
 
-        owners: replica of each partition, −1 for none. lag: events that wait, by partition. arrived: events of the
-        interval, by partition. rates: μ of each replica as told, events/s.
+        owners: replica of each partition, −1 for none. lag: waiting events by partition. arrived: events of the
+        interval by partition. rates: measured μ of each replica, events/s.
         """
         elapsed_s, before = observation.at_s - self._at_s, self._held
         group = (*((one.name, one.ready) for one in observation.replicas), *owners.tolist())

@@ -1,4 +1,4 @@
-"""What the policy remembers from tick to tick: late events, stops that were taken back, handovers."""
+"""State of the policy between ticks: late events, stops that were undone, handovers."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
@@ -14,32 +14,31 @@ from autoscaler.policies.tail_aware.prediction import late_already, late_for_cer
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Situation
 
 SCARCEST: Final = 16.0
-"""A late event is never worth more than so many times its price: a budget that is far overspent cannot be won back by
-paying any price for the events that follow."""
+"""Maximum price multiplier of a late event: no price for later events can recover a budget that is far overspent."""
 CHEAPEST: Final = 0.25
-"""Nor less than this: what of the budget is not spent is lost."""
+"""Minimum price multiplier: an unspent budget is lost."""
 LEAST_SHARE: Final = 1e-5
-"""Of late events: a promise of 100 % is kept as one of 99.999 %."""
-KEPT: Final = 0.9998
-"""Of the account, from tick to tick: at one a second, the last hour and a half count."""
+"""Minimum allowed share of late events: an SLO of 100 % counts as 99.999 %."""
+BUDGET_DECAY_PER_TICK: Final = 0.9998
+"""Decay of the counted events: about 90 minutes count at one tick per second."""
 SMOOTHED: Final = 0.8
-"""Of what was unexplained, from tick to tick: reports are a little older than offsets."""
+"""Weight of the previous unexplained share, per tick: reports are slightly older than offsets."""
 GAIN: Final = 1.0
-"""Doubt per share of events that are late and unexplained: 1.2 % for 12 s make 15 %."""
+"""Correction per share of late events without an explanation: 1.2 % for 12 s give 15 %."""
 MOST_AT_ONCE: Final = 0.05
-"""Share of an interval: one bad second is no proof."""
-MOST_DOUBT: Final = 0.7
-"""Half of μ: who is slower is seen by its service times."""
+"""Maximum share per interval: one bad second is no proof."""
+MAX_CORRECTION: Final = 0.7
+"""Maximum correction, half of μ: service times show greater differences."""
 FLAPPING_S: Final = 10.0
-"""A replica that is started so soon after one was stopped should not have been stopped: the group flaps."""
+"""Time after a stop within which a start counts as flapping."""
 FIRST_S: Final = 1.0
-"""Patience after the first flapping; each further one doubles it."""
+"""Scale-down delay after the first flapping; each further one doubles it."""
 FORGIVEN_S: Final = 120.0
-"""So long without flapping halves it."""
+"""Time without flapping after which the delay is halved."""
 
 
 class Budget:
-    """The late events that the promise allows, 1 − q of all. They may be spent: the fewer are left, the dearer."""
+    """The late events that the SLO allows, 1 − q of all. The fewer are left, the higher is the price of one."""
 
     def __init__(self, percentile: float) -> None:
         self.allowed_share = max(LEAST_SHARE, 1 - percentile)
@@ -48,8 +47,8 @@ class Budget:
 
     def book(self, late: float, events: float) -> None:
         """Add what one interval brought."""
-        self._late = self._late * KEPT + late
-        self._events = self._events * KEPT + events
+        self._late = self._late * BUDGET_DECAY_PER_TICK + late
+        self._events = self._events * BUDGET_DECAY_PER_TICK + events
 
     def scarcity(self, more: float = 0.0) -> float:
         """Return what a late event is worth, in prices, once `more` of them have been spent.
@@ -60,7 +59,7 @@ class Budget:
         return float(min(SCARCEST, max(CHEAPEST, (2 * (self._late + more) / allowed) ** 3)))
 
 
-class Doubt:
+class ServiceRateCorrection:
     """How much slower replicas are than is believed of them, by events that were late and should not have been.
 
     An integral for each: it grows by what is reported beyond what a replay of the interval explains, and fades as far
@@ -77,7 +76,7 @@ class Doubt:
         self._excess[replica] = excess = max(0.0, SMOOTHED * self._excess.get(replica, 0.0) + reported - explained)
         share = (1 - SMOOTHED) * excess / max(1.0, events)
         step = GAIN * (min(share, MOST_AT_ONCE) - self._allowed_share / 2)
-        self._values[replica] = min(MOST_DOUBT, max(0.0, self._of(replica) + step))
+        self._values[replica] = min(MAX_CORRECTION, max(0.0, self._of(replica) + step))
 
     def keep(self, replicas: Collection[str]) -> None:
         """Forget all but these; what they have in common stays."""
@@ -99,7 +98,7 @@ class Doubt:
         return self.typical if known is None else known
 
 
-class Patience:
+class ScaleDownDelay:
     """How long fewer replicas must have sufficed before one is stopped: learned from flapping.
 
     Where demand only falls, none is needed; where it wavers around a threshold, stops and starts alternate.
@@ -153,17 +152,17 @@ class Reports:
     """Late events as replicas report them; of those that report nothing what a replay says, until they do."""
 
     def __init__(self) -> None:
-        self.told: dict[str, float] = {}
+        self.reported_late: dict[str, float] = {}
         """Replica → reported since the last booking, beyond what was booked for it meanwhile."""
         self._booked: dict[str, float] = {}
         """Replica → booked by replays since it reported last."""
 
-    def hear(self, observation: GroupObservation) -> None:
+    def record_reports(self, observation: GroupObservation) -> None:
         """Take in what one observation says, of those that have left as well."""
         reported = [(one.name, one.late) for one in observation.replicas]
         for name, late in (*reported, *observation.late_of_removed_replicas.items()):
             if late is not None:
-                self.told[name] = self.told.get(name, 0) + max(0, late - self._booked.pop(name, 0))
+                self.reported_late[name] = self.reported_late.get(name, 0) + max(0, late - self._booked.pop(name, 0))
 
     def replayed(
         self,
@@ -173,13 +172,13 @@ class Reports:
         arrived: Floats,
         numbers: Mapping[str, int],
     ) -> dict[str, float]:
-        """Return replica → late events, of each that is there or was at the last tick and has reported nothing since.
+        """Return replica → late events by a replay, for each present or previous replica without a report since.
 
-        Under "" those of all others, where nobody reports: else they report themselves what they finish.
-        chosen: now, and at the tick `before`; arrived: the events between them, by slot and partition. numbers: of
-        replicas by name, as they were numbered then.
+        Key "" has those of all other replicas, if no replica reports.
+        chosen: plan now, and at the tick `before`; arrived: events between them, by slot and partition. numbers: number
+        of each replica at that tick, by name.
         """
-        told, there = self.told, observation.replica_names
+        told, there = self.reported_late, observation.replica_names
         count = 0 if before is None else len(before[0].rates)
         then = {one: name for name, one in numbers.items() if one < count}
         silent = {name for name in (*then.values(), *there) if name not in told}
@@ -199,7 +198,7 @@ class Reports:
 
     def book(self, replayed: Mapping[str, float]) -> float:
         """Return the late events of one interval. replayed: of those that reported nothing in it, by a replay."""
-        late = sum(self.told.values()) + sum(replayed.values())
+        late = sum(self.reported_late.values()) + sum(replayed.values())
         self._booked = {name: self._booked.get(name, 0) + more for name, more in replayed.items()}
-        self.told = {}
+        self.reported_late = {}
         return late

@@ -1,4 +1,4 @@
-"""The policy: of the plans that could follow, the one whose replicas and late events together cost least."""
+"""The policy: chooses the plan whose replicas and late events together have the lowest cost."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,24 +15,24 @@ from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.limits import Limit
-from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, Reports
+from autoscaler.policies.tail_aware.memory import Budget, Handovers, Reports, ScaleDownDelay, ServiceRateCorrection
 from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted, unforeseen
 from autoscaler.policies.tail_aware.proposals import needed, proposals
-from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, outlook
-from autoscaler.policies.tail_aware.starts import Holders, Levels, StartUps
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Situation, horizon
+from autoscaler.policies.tail_aware.starts import PeakFloor, ReplicaTracker, StartUpTimes
 from contracts.settings import Settings, setting
 
-APART: Final = 2
-"""Slots at least between a tick and a decision before the next one: in one, a stream looks like a burst …"""
-APART_IN_BURSTS: Final = 1
-"""… where events come in bursts it is one."""
-EVEN: Final = 0.6
-"""Share of what came that lies in one slot, up to which it is taken for a stream."""
-CELLS: Final = 200_000
-"""Slots × partitions that are looked at while a start takes: 200 s of 100 partitions, 2 s of 10,000; a few tenths of a
-second for a decision at most."""
-URGENT: Final = 1.0
-"""Late events beyond those that a plan was expected to have."""
+MIN_SLOTS_BETWEEN_DECISIONS: Final = 2
+"""Minimum slots between a tick and a decision before the next one: in one slot, a stream looks like a burst."""
+MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS: Final = 1
+"""The same if events arrive in bursts."""
+MAX_STREAM_SLOT_SHARE: Final = 0.6
+"""Maximum share of the arrivals in one slot for which they count as a stream."""
+MAX_CELLS: Final = 200_000
+"""Slots × partitions of the horizon of a start: 200 s of 100 partitions, 2 s of 10,000; at most some tenths of a second
+for a decision."""
+MIN_URGENT_EVENTS: Final = 1.0
+"""Late events beyond the predicted ones for which a decision is urgent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,39 +71,38 @@ class TailAware:
         self._history = ArrivalHistory()
         self._demand = Demand()
         self._budget = Budget(settings.percentile)
-        self._doubt = Doubt(self._budget.allowed_share)
+        self._rate_correction = ServiceRateCorrection(self._budget.allowed_share)
         self._limit = Limit()
         self._handovers = Handovers()
-        self._holders = Holders()
-        self._startups = StartUps()
-        self._levels = Levels(self.options.keep_s)
-        self._patience = Patience(self.options.patience_s)
+        self._replica_tracker = ReplicaTracker()
+        self._startups = StartUpTimes()
+        self._peak_floor = PeakFloor(self.options.keep_s)
+        self._scale_down_delay = ScaleDownDelay(self.options.patience_s)
         self._reports = Reports()
         self._late_upstream = 0.0
         self._late_meanwhile = 0.0
-        """Events that were late while a change is put off."""
+        """Late events while a change is postponed."""
         self.early = False
-        """The last decision came before its tick, as at most one in an interval does."""
-        self._asked = False
-        """The next decision was asked for. A short interval alone says nothing: the tick before may have been late."""
+        """Whether the last decision was before its tick, at most once in an interval."""
+        self._was_urgent = False  # a short interval does not prove it: the last tick may have been late
         self._before: tuple[Situation, Candidate] | None = None
-        """The tick before, and what was chosen then."""
+        """The previous tick and its plan."""
         self._earlier: tuple[Situation, Candidate, Floats] | None = None
-        """The same of the one before that, and what came in between."""
+        """The tick before that, its plan, and the arrivals in between."""
         self._numbers: dict[str, int] = {}
-        """Replicas by name, as they are numbered there."""
+        """Number of each replica at the previous tick, by name."""
         self.late = 0.0
-        """Events that were booked as late at the last tick, those upstream included."""
+        """Late events of the last tick, including upstream."""
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return the cheapest plan; a hold where that is the present one."""
-        self._reports.hear(observation)
+        """Return the cheapest plan."""
+        self._reports.record_reports(observation)
         self._late_upstream += observation.late_upstream
         if not observation.partitions:
             return no_change(observation, "the topic has no partitions")
-        asked, self._asked = self._asked, False
-        if asked and self._before is not None and self._history.early(observation):
-            return self._hurried(observation, *self._before)
+        urgent, self._was_urgent = self._was_urgent, False
+        if urgent and self._before is not None and self._history.early(observation):
+            return self._decide_early(observation, *self._before)
         now = self._forecast(observation)
         kept = self._kept(observation, now)
         found = _weighed_plans(now, kept)
@@ -112,27 +111,30 @@ class TailAware:
         return self._decision(observation, now, chosen, found)
 
     def urgent(self, arrived: RecentArrivals) -> bool:
-        """Tell whether events would be late of those that came since the last tick, more than was reckoned with.
+        """Return whether more events since the last tick would be late than predicted.
 
-        Once between two ticks, and not right before or after one.
+        At most once between two ticks, and not close to one.
         """
         if self._before is None or self.early:
             return False
         then, chosen = self._before
         slots, whole = len(arrived.counts), len(self._history.last)
-        apart = APART_IN_BURSTS if self._history.in_bursts(EVEN) else APART
+        bursts = self._history.in_bursts(MAX_STREAM_SLOT_SHARE)
+        apart = MIN_SLOTS_BETWEEN_DECISIONS_IN_BURSTS if bursts else MIN_SLOTS_BETWEEN_DECISIONS
         if not apart <= slots <= whole - apart or arrived.counts.shape[1] != len(then.owners):
             return False
         late = late_of(then, chosen, np.asarray(arrived.counts, np.float64))
-        self._asked = late > chosen.late + URGENT
-        return self._asked
+        self._was_urgent = late > chosen.late + MIN_URGENT_EVENTS
+        return self._was_urgent
 
-    def _hurried(self, observation: GroupObservation, then: Situation, before: Candidate) -> Decision:
-        """Decide before the tick, by what has come since the last one; nothing is learned, and nobody stopped."""
+    def _decide_early(self, observation: GroupObservation, then: Situation, before: Candidate) -> Decision:
+        """Decide before the tick, from the arrivals since the last one. Nothing is learned, and no replica stops."""
         self.early = True
         begun, numbers = self._history.begun, self._numbers
         growth = _growth(begun, len(self._history.last), float(then.sizes.sum()))
-        owners, serving = (_places(observation, by) for by in (observation.assignment, self._holders.now(observation)))
+        owners, serving = (
+            _places(observation, by) for by in (observation.assignment, self._replica_tracker.now(observation))
+        )
         _, rates = self._rates(observation)
         now = replace(
             then,
@@ -151,9 +153,9 @@ class TailAware:
         requested = len(now.rates)
         found = [one for one in _weighed_plans(now) if len(one.replicas) >= requested]
         if not found:
-            return no_change(observation, "nothing that could be done before the tick would help")
+            return no_change(observation, "no change before the next tick would help")
         chosen = min(found, key=_cost)
-        self._patience.note(observation.at_s, requested, len(chosen.replicas))
+        self._scale_down_delay.note(observation.at_s, requested, len(chosen.replicas))
         decision = self._decision(observation, now, chosen, found)
         self._numbers = numbers  # the interval is compared by those of its tick
         return decision
@@ -169,7 +171,7 @@ class TailAware:
         self._before = now, chosen
         replayed = self._reports.replayed(observation, self._before, before, arrived, self._numbers)
         late = self._reports.book(replayed)
-        self._levels.book(late, self._startups)
+        self._peak_floor.book(late, self._startups)
         self._late_meanwhile += late
         self.late = late + self._late_upstream
         self._late_upstream = 0
@@ -177,12 +179,13 @@ class TailAware:
 
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
         """Learn from what replicas report beyond what the interval explains."""
-        self._doubt.keep(observation.replica_names)
+        self._rate_correction.keep(observation.replica_names)
         if self._limit.rate < inf:
-            self._doubt = Doubt(self._budget.allowed_share)  # it is the limit that holds replicas up
+            # the limit, not the replicas, makes events late
+            self._rate_correction = ServiceRateCorrection(self._budget.allowed_share)
             return
         if self._startups.quiet < 2:
-            return  # late is what waited for a start, at whoever has it now
+            return  # the late events waited for a start, whichever replica has them now
         explained, owners = late_until(*before, arrived), before[1].owners
         known = observation.commit_age_s == 0  # else what waits is not known well enough to prove anything
         if known and self._earlier is not None and _unchanged(*self._earlier[:2], *before):
@@ -190,9 +193,9 @@ class TailAware:
         got = np.bincount(owners, arrived.sum(axis=0), minlength=len(explained))
         for replica in observation.replicas:
             number = self._numbers.get(replica.name)
-            told = self._reports.told.get(replica.name)
-            if told is not None and number is not None and number < len(explained):
-                self._doubt.learn(replica.name, told, float(explained[number]), float(got[number]))
+            late = self._reports.reported_late.get(replica.name)
+            if late is not None and number is not None and number < len(explained):
+                self._rate_correction.learn(replica.name, late, float(explained[number]), float(got[number]))
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
@@ -200,36 +203,38 @@ class TailAware:
         self._startups.observe(observation)
         counts = self._history.observe(observation)
         history, options = self._history, self.options
-        ahead = outlook(
+        ahead = horizon(
             interval_s=history.interval_s,
             reach_s=max(self.settings.latency_target_s, observation.rebalance_time_s * (1 + self.options.lead_factor)),
             startup_s=self._startup_s(observation),
-            most=CELLS // history.last.size,
+            most=MAX_CELLS // history.last.size,
         )
         self._demand.observe(history.usual, history.surprising, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
-        demand = [self._demand.told(observation.inflow, intervals) for intervals in ahead.intervals]
+        demand = [self._demand.ahead_with_inflow(observation.inflow, intervals) for intervals in ahead.intervals]
         shapes = history.shapes
         surprises = self._demand.surprises()
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
 
-        def lying_so(way: Iterable[Shape], times: float) -> Floats:
-            # a surprise is one about the next interval: where more is expected later, it is no surprise
-            each = zip(way, demand, strict=False)
+        def arrivals_of(scenario: Iterable[Shape], times: float) -> Floats:
+            # a forecast error concerns the next interval: it adds nothing to later ones with higher forecasts
+            each = zip(scenario, demand, strict=False)
             parts = [one.factor * one.own * np.maximum(events, times * demand[0]) for one, events in each]
             return np.concatenate(parts)[:slots]
 
-        # intervals follow each other as they did: with two bursts in each there would be twice as many
-        ways = [cycle(shapes[first:] + shapes[:first]) for first in range(len(shapes))]
-        owners, serving = (_places(observation, by) for by in (observation.assignment, self._holders.now(observation)))
-        self._limit.observe(observation, serving, _lag(observation), counts, _told_rates(observation))
+        # keep the order of the intervals: to repeat one with two bursts would double the events
+        scenarios = [cycle(shapes[first:] + shapes[:first]) for first in range(len(shapes))]
+        owners, serving = (
+            _places(observation, by) for by in (observation.assignment, self._replica_tracker.now(observation))
+        )
+        self._limit.observe(observation, serving, _lag(observation), counts, _observed_rates(observation))
         typical_rate, rates = self._rates(observation)
         return Situation(
             arrived=float(counts.sum()),
             waiting=self._waiting(observation, serving, rates),
-            expected=np.array([lying_so(way, 0.0) for way in ways]),
+            expected=np.array([arrivals_of(scenario, 0.0) for scenario in scenarios]),
             chances=np.array([one.weight for one in shapes]),
-            surprises=np.array([lying_so(repeat(one.shape), one.factor) for one in surprises]).reshape(
+            surprises=np.array([arrivals_of(repeat(one.shape), one.factor) for one in surprises]).reshape(
                 -1, slots, len(owners)
             ),
             surprise_chances=np.array([one.chance for one in surprises]),
@@ -257,13 +262,13 @@ class TailAware:
             scarcity=self._budget.scarcity,
             start_price_s=options.start_price_s,
             move_price_s=options.move_price_s,
-            last=len(history.last),
+            tail_slots=len(history.last),
         )
 
     def _rates(self, observation: GroupObservation) -> tuple[float, Floats]:
-        least, slower = self._limit.least_rate, self._doubt.slower
-        each = np.maximum(_told_rates(observation), least) * [slower(one.name) for one in observation.replicas]
-        return max(observation.service_rate, least) * exp(-self._doubt.typical), each
+        least, slower = self._limit.least_rate, self._rate_correction.slower
+        each = np.maximum(_observed_rates(observation), least) * [slower(one.name) for one in observation.replicas]
+        return max(observation.service_rate, least) * exp(-self._rate_correction.typical), each
 
     def _waiting(self, observation: GroupObservation, owners: Ints, rates: Floats) -> Floats:
         left = uncommitted_left_out(_lag(observation), owners, rates * observation.commit_age_s)
@@ -273,14 +278,14 @@ class TailAware:
         return self._startups.typical_s(observation.startup_s, self._history.interval_s)
 
     def _kept(self, observation: GroupObservation, now: Situation) -> int:
-        """Return how many replicas must stay for what came of late; 0 where a start is over in time."""
+        """Return how many replicas recent peaks need; 0 if a start is fast enough."""
         startup_s, history = self._startup_s(observation), self._history
         if startup_s <= now.target_s:
             return 0
         usual = history.usual.sum(axis=0)
         served = self._limit.served_of(usual, history.interval_s)
         let_through = served.sum() / max(1.0, usual.sum())
-        self._levels.observe(
+        self._peak_floor.observe(
             observation.at_s,
             let_through * history.last,
             history.slot_s,
@@ -289,7 +294,7 @@ class TailAware:
             target_s=now.target_s,
             most=needed(replace(now, sizes=served), 0),
         )
-        return self._levels.least(observation.at_s, now.late_price_s * self._budget.scarcity())
+        return self._peak_floor.least(observation.at_s, now.late_price_s * self._budget.scarcity())
 
     def _choose(self, observation: GroupObservation, now: Situation, found: list[Candidate], kept: int) -> Candidate:
         """Return the cheapest; with fewer replicas only where those can go on so, and fewer have sufficed for a while.
@@ -302,17 +307,17 @@ class TailAware:
         best = min(allowed, key=_cost)
         reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
         wanted = max(len(best.replicas), reserve)
-        least = min(requested, max(kept, self._patience.least(observation.at_s, wanted)))
+        least = min(requested, max(kept, self._scale_down_delay.least(observation.at_s, wanted)))
         enough = [one for one in allowed if len(one.replicas) >= least]
-        chosen = self._not_put_off(min(enough, key=_cost, default=best), enough)
-        self._patience.note(observation.at_s, requested, len(chosen.replicas))
+        chosen = self._overdue_change(min(enough, key=_cost, default=best), enough)
+        self._scale_down_delay.note(observation.at_s, requested, len(chosen.replicas))
         return chosen
 
-    def _not_put_off(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
-        """Return the change that is needed instead, once as many events were late without it as it would make late.
+    def _overdue_change(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
+        """Stop postponing a disruptive change once waiting has cost as many late events as the change would.
 
-        A change that makes more late than staying does within sight, as a stop of the whole group may, would else be
-        put off at every tick (ski rental, as in `Levels`).
+        Else a change that makes more events late within the horizon than no change, such as a stop of the whole group,
+        would be postponed at every tick (ski rental, as in `PeakFloor`).
         """
         change = min((one for one in others if one.lasts), key=_cost, default=chosen)
         if chosen.lasts or chosen.moved or change.late <= chosen.late:
@@ -337,24 +342,24 @@ class TailAware:
 
 
 def _unchanged(earlier: Situation, its_choice: Candidate, then: Situation, chosen: Candidate) -> bool:
-    """Tell whether nothing started or moved from one tick to the next but one.
+    """Return whether nothing started or moved during two intervals.
 
-    Else what waited in between may have waited for a start or a handover that took longer than was foreseen.
+    Else the waiting events may have waited for a start or a handover that took longer than predicted.
     """
     after = (its_choice.owners, then.serving, then.owners, chosen.owners)
     return all(np.array_equal(earlier.serving, owners) for owners in after)
 
 
-def _growth(begun: Floats, whole: int, foreseen: float) -> float:
-    """Return by how much more an even stream brings than was foreseen, 1 or more; of bursts the beginning says nothing.
+def _growth(begun: Floats, whole: int, predicted_events: float) -> float:
+    """Return the arrivals of an even stream as a multiple of the predicted ones, at least 1; 1 for bursts.
 
-    begun: events of the first slots of an interval of `whole`, shape (slots, partitions). foreseen: of all of it.
+    begun: events of the first slots of `whole`, shape (slots, partitions). predicted_events: of all slots.
     """
     by_slot = begun.sum(axis=1)
     came = float(by_slot.sum())
-    if foreseen <= 0 or by_slot.max() > EVEN * came:
+    if predicted_events <= 0 or by_slot.max() > MAX_STREAM_SLOT_SHARE * came:
         return 1.0
-    return max(1.0, came * whole / len(begun) / foreseen)
+    return max(1.0, came * whole / len(begun) / predicted_events)
 
 
 def _places(observation: GroupObservation, names: Mapping[int, str]) -> Ints:
@@ -367,7 +372,7 @@ def _lag(observation: GroupObservation) -> Floats:
     return np.array([float(load.lag) for load in observation.partitions])
 
 
-def _told_rates(observation: GroupObservation) -> Floats:
+def _observed_rates(observation: GroupObservation) -> Floats:
     return np.array([one.service_rate or observation.service_rate for one in observation.replicas])
 
 
@@ -395,15 +400,15 @@ def _in_sla(now: Situation, one: Candidate) -> float:
 
 
 def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
-    said = f"{number(float(now.sizes.sum()))} events expected per interval; {_told(now, chosen)}"
+    text = f"{number(float(now.sizes.sum()))} events expected per interval; {_describe(now, chosen)}"
     staying = next((one for one in found if not one.moved and len(one.replicas) == len(now.rates)), None)
     if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != len(now.rates)):
-        return f"{said}, staying with {_told(now, staying).removeprefix('with ')}"
+        return f"{text}; without a change: {_describe(now, staying).removeprefix('with ')}"
     others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
-    return f"{said}, {_told(now, min(others, key=_cost))}" if others else said
+    return f"{text}, {_describe(now, min(others, key=_cost))}" if others else text
 
 
-def _told(now: Situation, one: Candidate) -> str:
+def _describe(now: Situation, one: Candidate) -> str:
     count = len(one.replicas)
     replicas = f"{count} replica" + "s" * (count != 1)
     return f"with {replicas} {100 * _in_sla(now, one):.4g} % in time at cost {number(one.cost)}"

@@ -8,20 +8,20 @@ import numpy as np
 
 from autoscaler.policies.tail_aware.queues import (
     NEGLIGIBLE,
-    Course,
     Events,
-    Pace,
-    carried_out,
-    late_in_each_way,
+    PlanExecution,
+    TimeGrid,
+    late_by_scenario,
     late_of_change,
     mean_late,
+    plan_execution,
 )
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Proposal, Situation
 
 ROUNDING: Final = 1e-3
 """Relative; the capacity is not known better."""
 STUCK: Final = 1e9
-"""Weight of a partition whose handover is under way: to move it again would begin its pause anew."""
+"""Weight of a partition whose handover is under way: to move it again would restart its pause."""
 
 
 def predicted(now: Situation, plan: Proposal) -> Candidate:
@@ -45,15 +45,15 @@ def late_under(now: Situation, plan: Proposal) -> float:
     """
     staying, their_rates = _staying(now)
     everything = now.stops_all and not np.array_equal(plan.owners, now.owners)
-    late = late_of_change(staying, their_rates, everything, now.owners, _all(now), _course(now, plan), _pace(now))
+    late = late_of_change(staying, their_rates, everything, now.owners, _all(now), _execution(now, plan), _grid(now))
     return float(mean_late(late, now.chances, now.surprise_chances))
 
 
 @lru_cache(maxsize=1)
 def _staying(now: Situation) -> tuple[Floats, Floats]:
-    course = _course(now, Proposal(now.owners, tuple(range(len(now.rates)))))
-    late = late_in_each_way(_all(now), np.arange(len(now.owners)), course, _pace(now))
-    return late, course.service_rate
+    execution = _execution(now, Proposal(now.owners, tuple(range(len(now.rates)))))
+    late = late_by_scenario(_all(now), np.arange(len(now.owners)), execution, _grid(now))
+    return late, execution.service_rate
 
 
 def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> Floats:
@@ -75,17 +75,18 @@ def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
     return _late_by_replica(then, chosen, then.waiting, arrived, len(arrived) * then.slot_s)
 
 
-def unforeseen(last: tuple[Situation, Proposal, Floats], then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
-    """Return how many of `late_until` waited already, and should not have, were replicas what they are taken to be.
+def unforeseen(
+    before: tuple[Situation, Proposal, Floats], then: Situation, chosen: Proposal, arrived: Floats
+) -> Floats:
+    """Return the late events that were already queued and that the previous tick's prediction did not account for.
 
-    last: the tick before `then`, what was chosen at it, and what arrived in between: its replay says what would be
-    left to be late, and what really waited is late beyond that.
+    before: the tick before `then`, its plan, and the arrivals in between. Its replay gives the predicted queue.
     """
     staying = Proposal(then.owners, tuple(range(len(then.rates))))
     waited = _late_by_replica(then, staying, then.waiting, arrived[:0], inf).sum()
     if waited <= 0:
         return np.zeros(len(then.rates_under(chosen.replicas)))
-    earlier, its_choice, came = last
+    earlier, its_choice, came = before
     after = _late_by_replica(earlier, its_choice, earlier.waiting, came, inf).sum()
     foreseen = after - late_until(earlier, its_choice, came).sum()
     late = _late_by_replica(then, chosen, then.waiting, arrived[:0], len(arrived) * then.slot_s)
@@ -129,19 +130,19 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
 def _late_by_replica(now: Situation, plan: Proposal, waiting: Floats, came: Floats, until_s: float) -> Floats:
     """Return the late events of each replica by `until_s`, of those that wait and those that came, by slot."""
     events = Events(waiting, came[None], np.zeros((0, *came.shape)), 0 * now.variance)
-    pace = _pace(now)._replace(until_s=until_s, saved_s=inf, beyond=False)
-    return np.asarray(late_in_each_way(events, np.arange(len(plan.owners)), _course(now, plan), pace)[0])
+    grid = _grid(now)._replace(until_s=until_s, saved_s=inf, extrapolate=False)
+    return np.asarray(late_by_scenario(events, np.arange(len(plan.owners)), _execution(now, plan), grid)[0])
 
 
 def _all(now: Situation) -> Events:
     return Events(now.waiting, now.expected, now.surprises, now.variance)
 
 
-def _pace(now: Situation) -> Pace:
-    return Pace(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.last, now.start_s > 0)
+def _grid(now: Situation) -> TimeGrid:
+    return TimeGrid(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.tail_slots, now.start_s > 0)
 
 
-def _course(now: Situation, plan: Proposal) -> Course:
+def _execution(now: Situation, plan: Proposal) -> PlanExecution:
     there = now.serving, now.owners, now.in_handover_s, now.starting_s
-    each = carried_out(*there, plan.owners, now.start_s, now.pause_s, now.stops_all)
-    return Course(now.serving, plan.owners, *each, now.rates_under(plan.replicas))
+    each = plan_execution(*there, plan.owners, now.start_s, now.pause_s, now.stops_all)
+    return PlanExecution(now.serving, plan.owners, *each, now.rates_under(plan.replicas))

@@ -17,15 +17,15 @@ SMALL: Final = 12
 STEPS: Final = 20_000
 """… within so many steps."""
 DEVIATIONS: Final = (1.0, 2.0, 3.0)
-"""Headroom that is tried …"""
+"""Headroom factors that are tried."""
 HALVINGS: Final = 6
-"""In the search for the level of so many replicas: to within 1/64."""
+"""Steps of the search for the fill level of a number of replicas: to within 1/64."""
 LEAST_FILL: Final = 0.3
-"""… as long as a replica may still be planned to hold this share of its capacity."""
+"""Minimum share of its capacity that a replica may be planned for."""
 
 
 class _Packed(NamedTuple):
-    """What is packed."""
+    """Partitions to pack."""
 
     sizes: Floats
     """Events per interval, by partition."""

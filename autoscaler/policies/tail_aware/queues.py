@@ -1,8 +1,7 @@
-"""When the events are served that replicas have before them: which are late.
+"""Queue model of the replicas: which events are late.
 
-A replica serves at μ what reaches it, oldest first. The events of one slot arrive together, as early as the first of
-them (the worst they can do). Each is due W later, and those that a full queue pushes beyond that are late (Lindley's
-recursion on slots).
+A replica serves its events at rate μ, oldest first. The events of one slot arrive together, at the time of the first
+(the worst case). Each is due W later (Lindley's recursion on slots).
 """
 
 from math import erf, exp, inf, pi, sqrt
@@ -14,9 +13,9 @@ from autoscaler.jit import compiled
 from autoscaler.policies.tail_aware.situation import Floats, Ints
 
 HALVINGS: Final = 12
-"""In the search for a replica's capacity: to within 1/4096 of μ."""
+"""Steps of the search for a replica's capacity: to within 1/4096 of μ."""
 IDLE: Final = 0.05
-"""Of a replica's time: what is left is taken to be served in no less, also where more comes than is served."""
+"""Minimum idle share of a replica's time in which its remaining queue is assumed to be served."""
 NEGLIGIBLE: Final = 1e-6
 """Events."""
 
@@ -51,83 +50,89 @@ def _capacity_up_to(most: float, row: Floats, service_rate: float, slot_s: float
 
 
 class Events(NamedTuple):
-    """What waits and what may come."""
+    """Waiting events and possible arrivals."""
 
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago."""
     expected: Floats
-    """Events that will arrive, in each way in which they may, shape (ways, slots, partitions)."""
+    """Events that will arrive in each scenario, shape (scenarios, slots, partitions)."""
     surprises: Floats
-    """The same of such as come by surprise."""
+    """The same for scenarios of forecast errors."""
     variance: Floats
-    """Of the sum over slots of what is expected, by partition."""
+    """Variance of the expected sum over slots, by partition."""
 
 
-class Course(NamedTuple):
-    """How a plan is carried out, by partition; replicas by number, −1 for none."""
+class PlanExecution(NamedTuple):
+    """Execution of a plan, per partition: who serves it now, who will, and when the switch happens. −1: no replica."""
 
     before: Ints
-    """Who serves it now."""
+    """Replica that serves it now."""
     owners: Ints
-    """Who serves it under the plan."""
+    """Replica that serves it under the plan."""
     switch_s: Floats
-    """Until then the one before serves what arrives, for its successor has yet to start; 0 where it has not."""
+    """Time until which the previous replica serves it because its successor is starting; 0: it is not starting."""
     ready_s: Floats
-    """From when the successor serves it, 0 if it does already; of several that a replica waits for, the last counts.
+    """Time from which the successor serves it; 0: it does already. A replica waits for the last of its partitions.
     Events are due as before."""
     service_rate: Floats
     """μ of each replica, events/s."""
 
 
-class Pace(NamedTuple):
+class TimeGrid(NamedTuple):
     """Times in s from now."""
 
     slot_s: float
     begin_s: float
-    """From the start of a slot until its events come."""
+    """Offset of the arrivals within a slot."""
     target_s: float
     until_s: float
-    """What is served later does not count."""
+    """Events that are served later do not count."""
     saved_s: float
-    """What is due later can still be saved."""
-    last: int
-    """Slots at the end that say what comes afterwards, …"""
-    beyond: bool
-    """… where that counts: events that come until what is left at the end is served are late, too."""
+    """Events that are due later can still be saved by the next decision."""
+    tail_slots: int
+    """Last slots of the grid, from which later arrivals are extrapolated."""
+    extrapolate: bool
+    """Whether arrivals after the grid count until the remaining queue is served: they are late, too."""
 
 
 @compiled
-def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> Floats:
-    """Return the late events of each replica in each way, shape (2 · ways + surprises, replicas).
+def late_by_scenario(events: Events, some: Ints, execution: PlanExecution, grid: TimeGrid) -> Floats:
+    """Return the late events of each replica in each scenario, shape (2 · scenarios + surprises, replicas).
 
-    First those as expected, then, of the same, those that cannot be saved (due by `saved_s`) and come without variance,
-    then such by surprise. some: the partitions that are looked at, in rising order; `course` is of these.
+    Rows: expected scenarios; the same without variance, only events that cannot be saved (due by `saved_s`); scenarios
+    of forecast errors. some: the partitions in question, in rising order, to which `execution` applies.
     """
-    ways = len(events.expected)
-    late = np.zeros((2 * ways + len(events.surprises), len(course.service_rate)))
-    routes = _routes(some, course, events.variance)
-    now_s, idle_s = np.zeros(len(events.waiting)), np.zeros(len(course.service_rate))
-    there, waiting_s = _routed(routes, events.waiting, now_s, idle_s, course.service_rate)
-    first = _first(there, course.service_rate, pace)
-    for way in range(ways):
-        coming = _coming_to(routes, events.expected[way], waiting_s, course.service_rate, pace)
-        late[way], late[ways + way] = _served(routes, there, coming, first, course.service_rate, pace)
-    for way in range(len(events.surprises)):
-        coming = _coming_to(routes, events.surprises[way], waiting_s, course.service_rate, pace)
-        late[2 * ways + way] = _served(routes, there, coming, first, course.service_rate, pace)[1]
+    scenarios = len(events.expected)
+    late = np.zeros((2 * scenarios + len(events.surprises), len(execution.service_rate)))
+    routes = _routes(some, execution, events.variance)
+    now_s, idle_s = np.zeros(len(events.waiting)), np.zeros(len(execution.service_rate))
+    there, waiting_s = _routed(routes, events.waiting, now_s, idle_s, execution.service_rate)
+    first = _first(there, execution.service_rate, grid)
+    for scenario in range(scenarios):
+        coming = _coming_to(routes, events.expected[scenario], waiting_s, execution.service_rate, grid)
+        late[scenario], late[scenarios + scenario] = _served(routes, there, coming, first, execution.service_rate, grid)
+    for scenario in range(len(events.surprises)):
+        coming = _coming_to(routes, events.surprises[scenario], waiting_s, execution.service_rate, grid)
+        late[2 * scenarios + scenario] = _served(routes, there, coming, first, execution.service_rate, grid)[1]
     return late
 
 
 @compiled
 def late_of_change(
-    staying: Floats, their_rates: Floats, everything: bool, planned: Ints, events: Events, course: Course, pace: Pace
+    staying: Floats,
+    their_rates: Floats,
+    everything: bool,
+    planned: Ints,
+    events: Events,
+    execution: PlanExecution,
+    grid: TimeGrid,
 ) -> Floats:
-    """Return `late_in_each_way` of all partitions, where only replicas are looked at for which something changes.
+    """Return `late_by_scenario` of all partitions, where only replicas are looked at for which something changes.
 
     staying: the same if nothing changed, of the replicas there are now. their_rates: μ of each of them then.
     everything: it changes for all. planned: who would serve each partition if nothing changed.
     """
-    before, owners, rates = course.before, course.owners, course.service_rate
+    before, owners, rates = execution.before, execution.owners, execution.service_rate
     replicas, present = len(rates), len(their_rates)
     changed = np.zeros(replicas, np.int64)
     for replica in range(present):
@@ -143,18 +148,19 @@ def late_of_change(
     place = np.full(replicas + 1, -1)  # the last one stands for no owner
     place[these] = np.arange(len(these))
     some = np.flatnonzero(place[owners] >= 0)
-    there = Course(place[before[some]], place[owners[some]], course.switch_s[some], course.ready_s[some], rates[these])
-    late_there = late_in_each_way(events, some, there, pace)
+    switch_s, ready_s = execution.switch_s[some], execution.ready_s[some]
+    there = PlanExecution(place[before[some]], place[owners[some]], switch_s, ready_s, rates[these])
+    late_there = late_by_scenario(events, some, there, grid)
     late = np.zeros((len(staying), replicas))
-    for way in range(len(staying)):
-        late[way, :present] = staying[way]
+    for scenario in range(len(staying)):
+        late[scenario, :present] = staying[scenario]
         for index in range(len(these)):
-            late[way, these[index]] = late_there[way, index]
+            late[scenario, these[index]] = late_there[scenario, index]
     return late
 
 
 @compiled
-def carried_out(
+def plan_execution(
     before: Ints,
     planned: Ints,
     in_handover_s: Floats,
@@ -164,7 +170,7 @@ def carried_out(
     pause_s: float,
     stops_all: bool,
 ) -> tuple[Floats, Floats]:
-    """Return `Course.switch_s` and `Course.ready_s`.
+    """Return `PlanExecution.switch_s` and `PlanExecution.ready_s`.
 
     before: who serves each partition now. planned: who does, or will once it has started, if nothing changes.
     in_handover_s: how long handovers still take that are under way. starting_s: how long each replica that is there
@@ -186,49 +192,49 @@ def carried_out(
 
 @compiled
 def mean_late(late: Floats, chances: Floats, surprise_chances: Floats) -> float:
-    """Return the mean of the late events over all that may come, of what `late_in_each_way` says.
+    """Return the mean of the late events over all that may come, of what `late_by_scenario` says.
 
-    What comes by surprise is seen at the next tick: an event that is due after `saved_s` can still be saved then.
+    A forecast error is observed at the next tick: events that are due after `saved_s` can still be saved then.
     """
-    ways = len(chances)
+    scenarios = len(chances)
     mean, usual = 0.0, 0.0
-    for way in range(ways):
-        mean += chances[way] * late[way].sum()
-        usual += chances[way] * late[ways + way].sum()
-    for way in range(len(surprise_chances)):
-        mean += surprise_chances[way] * max(0.0, late[2 * ways + way].sum() - usual)
+    for scenario in range(scenarios):
+        mean += chances[scenario] * late[scenario].sum()
+        usual += chances[scenario] * late[scenarios + scenario].sum()
+    for scenario in range(len(surprise_chances)):
+        mean += surprise_chances[scenario] * max(0.0, late[2 * scenarios + scenario].sum() - usual)
     return mean
 
 
 class _Routes(NamedTuple):
-    """Which replica each of some partitions is with, and from when."""
+    """Replicas of some partitions over time."""
 
     partitions: Ints
     before: Ints
-    """Who serves them until `switch_s`."""
+    """Replicas that serve them until `switch_s`."""
     owners: Ints
     switch_s: Floats
-    """Until then those before; −1: no longer."""
+    """End of service by the previous replica; −1: it has ended."""
     held_s: Floats
-    """Until then nobody; −1: their owner does already."""
+    """End of the pause in which no replica serves them; −1: their owner serves them."""
     pause_s: Floats
-    """Of each replica, until all that move to it are there."""
+    """Time until all partitions that move to each replica are ready."""
     spread: Floats
-    """Variance of what comes to each replica."""
+    """Variance of the arrivals of each replica."""
 
 
 class _First(NamedTuple):
-    """How each replica stands when all is served that waits for it now."""
+    """State of each replica after its waiting events are served."""
 
     free_s: Floats
     late: Floats
     lost: Floats
-    """Those that cannot be saved."""
+    """Late events that cannot be saved."""
 
 
 @compiled
-def _routes(some: Ints, course: Course, variance: Floats) -> _Routes:
-    owners, ready_s, replicas = course.owners, course.ready_s, len(course.service_rate)
+def _routes(some: Ints, execution: PlanExecution, variance: Floats) -> _Routes:
+    owners, ready_s, replicas = execution.owners, execution.ready_s, len(execution.service_rate)
     pause_s, spread = np.zeros(replicas), np.zeros(replicas)
     until_s, held_s = np.full(len(some), -1.0), np.full(len(some), -1.0)
     for place in range(len(some)):
@@ -239,15 +245,15 @@ def _routes(some: Ints, course: Course, variance: Floats) -> _Routes:
     for place in range(len(some)):
         if owners[place] >= 0 and ready_s[place] > 0.0:
             held_s[place] = pause_s[owners[place]]
-        if owners[place] >= 0 and course.switch_s[place] > 0.0 and course.before[place] >= 0:
-            until_s[place] = course.switch_s[place]
-    return _Routes(some, course.before, owners, until_s, held_s, pause_s, spread)
+        if owners[place] >= 0 and execution.switch_s[place] > 0.0 and execution.before[place] >= 0:
+            until_s[place] = execution.switch_s[place]
+    return _Routes(some, execution.before, owners, until_s, held_s, pause_s, spread)
 
 
 @compiled
-def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, pace: Pace) -> Floats:
+def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, grid: TimeGrid) -> Floats:
     """Return `_routed` of the events that arrive. waiting_s: when each replica has served what waits for it now."""
-    times_s = np.arange(len(expected), dtype=np.float64) * pace.slot_s + pace.begin_s
+    times_s = np.arange(len(expected), dtype=np.float64) * grid.slot_s + grid.begin_s
     return _routed(routes, expected, times_s, waiting_s.copy(), service_rate)[0]
 
 
@@ -258,8 +264,8 @@ def _routed(
     """Return events by slot and replica; from the middle on those that a handover to it holds up.
 
     And when each replica is free after all of it. events: by slot, which is there at `times_s`, and partition. free_s:
-    when each replica is before; changed. Who serves a partition until its successor has started passes on what it has
-    not served by then.
+    when each replica is before; changed. The previous replica of a partition passes on the events that it has not
+    served when its successor has started.
     """
     replicas = len(routes.pause_s)
     there = np.zeros((len(events), 2 * replicas))
@@ -281,25 +287,25 @@ def _routed(
 
 
 @compiled
-def _first(there: Floats, service_rate: Floats, pace: Pace) -> _First:
+def _first(there: Floats, service_rate: Floats, grid: TimeGrid) -> _First:
     """Serve what waits. there: as from `_routed`."""
     replicas, past = len(service_rate), len(there)
     free_s, late, lost = np.zeros(replicas), np.zeros(replicas), np.zeros(replicas)
     for slot in range(past):
-        due_s = (slot - past) * pace.slot_s + pace.begin_s + pace.target_s
+        due_s = (slot - past) * grid.slot_s + grid.begin_s + grid.target_s
         for replica in range(replicas):
             free_s[replica], more = _serve(
-                free_s[replica], 0.0, there[slot, replica], due_s, service_rate[replica], pace.until_s
+                free_s[replica], 0.0, there[slot, replica], due_s, service_rate[replica], grid.until_s
             )
             late[replica] += more
-            if due_s <= pace.saved_s:
+            if due_s <= grid.saved_s:
                 lost[replica] += more
     return _First(free_s, late, lost)
 
 
 @compiled
 def _served(
-    routes: _Routes, there: Floats, coming: Floats, first: _First, service_rate: Floats, pace: Pace
+    routes: _Routes, there: Floats, coming: Floats, first: _First, service_rate: Floats, grid: TimeGrid
 ) -> tuple[Floats, Floats]:
     """Return the late events of each replica, and without variance those that cannot be saved.
 
@@ -313,43 +319,43 @@ def _served(
         moved, held = there[:, replicas + replica], coming[:, replicas + replica]
         peak = 0.0
         for slot in range(len(coming)):
-            at_s = slot * pace.slot_s + pace.begin_s
-            due_s = at_s + pace.target_s
+            at_s = slot * grid.slot_s + grid.begin_s
+            due_s = at_s + grid.target_s
             if not released and at_s >= pause_s:
                 released = True
                 if pause_s > 0.0:
-                    free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, pace)
+                    free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, grid)
                     late[replica] += more_late
                     lost[replica] += more_lost
-            free_s, more = _serve(free_s, at_s, coming[slot, replica], due_s, rate, pace.until_s)
+            free_s, more = _serve(free_s, at_s, coming[slot, replica], due_s, rate, grid.until_s)
             late[replica] += more
-            if due_s <= pace.saved_s:
+            if due_s <= grid.saved_s:
                 lost[replica] += more
             peak = max(peak, (free_s - at_s) * rate)
         if not released:
-            free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, pace)
+            free_s, more_late, more_lost = _release(free_s, pause_s, moved, held, rate, grid)
             late[replica] += more_late
             lost[replica] += more_lost
             peak = max(peak, (free_s - pause_s) * rate)
-        if pace.beyond:
-            late[replica] += _late_beyond(free_s, coming, replica, rate, pace)
+        if grid.extrapolate:
+            late[replica] += _late_after_grid(free_s, coming, replica, rate, grid)
         if routes.spread[replica] > 0.0:
             sigma = sqrt(routes.spread[replica])
-            room = rate * pace.target_s - peak
+            room = rate * grid.target_s - peak
             late[replica] += _excess(room / sigma) * sigma - max(0.0, -room)
     return late, lost
 
 
 @compiled
-def _late_beyond(free_s: float, coming: Floats, replica: int, rate: float, pace: Pace) -> float:
+def _late_after_grid(free_s: float, coming: Floats, replica: int, rate: float, grid: TimeGrid) -> float:
     """Return how many events will be late for what is left of those that are looked at."""
-    end_s = len(coming) * pace.slot_s
-    behind_s = free_s - end_s - pace.target_s
+    end_s = len(coming) * grid.slot_s
+    behind_s = free_s - end_s - grid.target_s
     if behind_s <= 0.0:
         return 0.0
-    first = max(0, len(coming) - pace.last)
+    first = max(0, len(coming) - grid.tail_slots)
     events = float(coming[first:, replica].sum() + coming[first:, len(coming[0]) // 2 + replica].sum())
-    each_s = events / ((len(coming) - first) * pace.slot_s)
+    each_s = events / ((len(coming) - first) * grid.slot_s)
     return each_s * behind_s / max(IDLE, 1.0 - each_s / rate)
 
 
@@ -366,17 +372,17 @@ def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float,
 
 @compiled
 def _release(
-    free_s: float, at_s: float, moved: Floats, held: Floats, rate: float, pace: Pace
+    free_s: float, at_s: float, moved: Floats, held: Floats, rate: float, grid: TimeGrid
 ) -> tuple[float, float, float]:
     """Serve what waited for the end of a handover, oldest first; return when all is done, and as `_served` does."""
     late, lost = 0.0, 0.0
     past = len(moved)
     for slot in range(-past, len(held)):
-        slot_s = slot * pace.slot_s + pace.begin_s
+        slot_s = slot * grid.slot_s + grid.begin_s
         events, came_s = (moved[past + slot], at_s) if slot < 0 else (held[slot], max(at_s, slot_s))
-        free_s, more = _serve(free_s, came_s, events, slot_s + pace.target_s, rate, pace.until_s)
+        free_s, more = _serve(free_s, came_s, events, slot_s + grid.target_s, rate, grid.until_s)
         late += more
-        if slot_s + pace.target_s <= pace.saved_s:
+        if slot_s + grid.target_s <= grid.saved_s:
             lost += more
     return free_s, late, lost
 

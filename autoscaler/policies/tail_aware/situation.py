@@ -1,4 +1,4 @@
-"""What plans are compared by: the situation now, how far it is looked ahead, and a plan with what it would bring."""
+"""Inputs and results of the comparison of plans: the present situation, the horizon, and plans with predictions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,36 +15,36 @@ ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Situation:
-    """All that plans are compared by. Partitions and replicas by index; replicas in the order requested."""
+    """Inputs of the comparison of plans. Partitions and replicas are indexes; replicas in the order of requests."""
 
     arrived: float
     """Events of the last interval."""
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions), the newest slot last."""
     expected: Floats
-    """Events that will arrive, for each way in which they may lie, shape (ways, slots, partitions)."""
+    """Events that will arrive in each arrival scenario, shape (scenarios, slots, partitions)."""
     chances: Floats
-    """How likely each of these ways is."""
+    """Probability of each scenario."""
     surprises: Floats
-    """The same as far as more may come than is expected, shape (surprises, slots, partitions)."""
+    """The same for forecast errors (more events than expected), shape (surprises, slots, partitions)."""
     surprise_chances: Floats
-    """How likely each of these is."""
+    """Probability of each forecast error."""
     headroom: Floats
-    """How many times as many as expected they have, shape (surprises,)."""
+    """Events of each forecast error as a multiple of the expected ones, shape (surprises,)."""
     saved_s: float
-    """What comes by surprise is seen at the next tick: what is due after that and a change can still be saved."""
+    """Events that are due later can still be saved by a change after the next tick, if they are a forecast error."""
     paid_s: float
-    """For so long the replicas of a plan are paid, when plans are compared."""
+    """Time for which the replicas of a plan are paid in the comparison."""
     variance: Floats
-    """Of the events of one interval, by partition."""
+    """Variance of the events of one interval, by partition."""
     sizes: Floats
     """Events of one interval to plan for, by partition."""
     owners: Ints
     """Replica of each partition, −1 for none."""
     serving: Ints
-    """Who serves each partition until its replica has started, −1 for none."""
+    """Replica that serves each partition until its owner has started, −1 for none."""
     starting_s: Floats
-    """How long each replica will still take until it has started, in the time that is looked at; 0: it has."""
+    """Time until each replica has started, within the horizon; 0: it has."""
     in_handover_s: Floats
     """How long the partition's handover still takes; 0: it is served."""
     rates: Floats
@@ -56,7 +56,7 @@ class Situation:
     capacity: float
     """Events per interval, as they may lie, that a typical replica serves in time, interval after interval."""
     limit: float
-    """Events/s that all replicas together can serve; inf: nothing is known to hold them up."""
+    """Events/s that all replicas together can serve; inf: no known limit."""
     slot_s: float
     begin_s: float
     """From the start of a slot until its events come."""
@@ -76,12 +76,12 @@ class Situation:
     move_price_s: float
     """Replica-seconds that moving a partition costs, beside the events that it makes late."""
 
-    last: int
-    """Slots of the last interval that is looked at."""
+    tail_slots: int
+    """Slots of the last interval within the horizon."""
 
     @property
     def most_useful(self) -> int:
-        """So many replicas serve what the limit lets through; more would help nobody."""
+        """Number of replicas that serve what the limit allows; more would not help."""
         return max(1, ceil(min(self.limit / self.typical_rate, len(self.owners)) - ROUNDING))
 
     def new(self, count: int) -> range:
@@ -121,35 +121,35 @@ class Candidate(Proposal):
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """Times in s from now. Of more intervals than can be looked at, some in the middle are left out and not counted."""
+class Horizon:
+    """Times in s from now. A horizon with too many intervals omits some in the middle."""
 
     intervals: tuple[int, ...]
-    """Those of the next decision intervals that are looked at; 1 is the next one."""
+    """Numbers of the decision intervals within the horizon; 1 is the next one."""
     until_s: float
-    """So far into them."""
+    """End of the horizon."""
     near_s: float
-    """Until here a plan is paid for. What is looked at beyond, for the sake of a start, is not: to begin it an interval
-    later is early enough for the interval after."""
+    """Time until which a plan is paid for. The later part, which shows the effect of a start, is not: a start one
+    interval later is early enough for the interval after."""
     whole_s: float
-    """Until here none is left out."""
+    """Time until which no interval is omitted."""
     start_s: float
-    """From here a replica that is asked for now serves; 0: at once."""
+    """Time from which a replica that is requested now serves; 0: at once."""
 
     startup_s: float
 
     def seen_s(self, from_now_s: Floats) -> Floats:
-        """Return times from now as they lie in what is looked at."""
+        """Return times from now as times within the horizon."""
         later = np.maximum(self.whole_s, from_now_s - (self.startup_s - self.start_s))
         return np.where(from_now_s <= self.whole_s, from_now_s, later)
 
 
-def outlook(*, interval_s: float, reach_s: float, startup_s: float, most: int) -> Outlook:
-    """Return what is looked at.
+def horizon(*, interval_s: float, reach_s: float, startup_s: float, most: int) -> Horizon:
+    """Return the horizon of a decision.
 
-    reach_s: all that waits or is moved now is settled by then. startup_s: what a start is worth shows in the
-    interval after it, which is lost when it is begun an interval later, and in the queue that those before it leave.
-    most: intervals that can be looked at, but for the nearest and the last two.
+    reach_s: time until present queues and handovers are settled. startup_s: the benefit of a start shows in the
+    interval after it, which a start one interval later would miss. most: maximum number of intervals, without the
+    nearest and the last two.
     """
     near = max(1, ceil(reach_s / interval_s - ROUNDING))
     last = ceil((startup_s + interval_s) / interval_s - ROUNDING) if startup_s > 0 else 0
@@ -158,4 +158,4 @@ def outlook(*, interval_s: float, reach_s: float, startup_s: float, most: int) -
     start_s = max(0.0, startup_s - (max(near, last) - len(intervals)) * interval_s)
     near_s = near * interval_s
     until_s = max(near_s, start_s + interval_s if startup_s > 0 else 0.0)
-    return Outlook(intervals, until_s, near_s, whole * interval_s, start_s, startup_s)
+    return Horizon(intervals, until_s, near_s, whole * interval_s, start_s, startup_s)

@@ -1,4 +1,4 @@
-"""What a start takes, who serves until it is over, and how many replicas are kept so that none is needed."""
+"""Start-up times, owners during a start, and the number of replicas to keep so that no start is needed."""
 
 from collections import deque
 from math import ceil, inf
@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 
 from autoscaler.model import GroupObservation
 from autoscaler.packing.few_moves import fewest_bins, largest_first
-from autoscaler.policies.tail_aware.memory import KEPT
+from autoscaler.policies.tail_aware.memory import BUDGET_DECAY_PER_TICK
 from autoscaler.policies.tail_aware.situation import Floats
 
-SETTLED: Final = 2
-"""Ticks after a start until what waited for it is served."""
-SEEN: Final = 2
-"""Ticks until a surge is seen, and until a replica is that is ready."""
+MIN_QUIET_TICKS: Final = 2
+"""Ticks after a start until the events that waited for it are served."""
+OBSERVATION_TICKS: Final = 2
+"""Ticks until a surge and a ready replica are observed."""
 STARTS: Final = 20
 """Start-ups that are remembered."""
 OVERDUE: Final = 0.25
-"""Of the time that a start has taken, at least so much is still to come: what lasts long may last longer."""
-ENOUGH: Final = 3
-"""Start-ups that say more than what the world says of itself."""
+"""Minimum remaining share of the time that a start has taken so far."""
+MIN_START_UPS: Final = 3
+"""Observed start-ups that outweigh the configured start-up time."""
 
 
-class StartUps:
+class StartUpTimes:
     """How long a replica takes from its request until it is ready, as seen from tick to tick.
 
     One is requested at the tick before the first that sees it.
@@ -64,24 +64,24 @@ class StartUps:
         each = ((one.ready, at_s - self._requested_s.get(one.name, at_s)) for one in observation.replicas)
         return np.array([0.0 if ready else max(typical_s - s, OVERDUE * s) for ready, s in each], np.float64)
 
-    def typical_s(self, told_s: float, interval_s: float) -> float:
-        """Return by when three of four start-ups are over; no less than the world says until enough were seen.
+    def typical_s(self, configured_s: float, interval_s: float) -> float:
+        """Return the time within which three of four start-ups end; at least `configured_s` until enough are observed.
 
-        One that was ready at the first look took at most an interval, and less where less is told.
+        A replica that is ready at its first observation took at most an interval, or `configured_s`.
         """
-        ordered = sorted(min(told_s, interval_s) if one is None else one for one in self._lasted_s)
+        ordered = sorted(min(configured_s, interval_s) if one is None else one for one in self._lasted_s)
         seen_s = ordered[min(len(ordered) - 1, 3 * len(ordered) // 4)] if ordered else 0.0
-        return seen_s if len(ordered) >= ENOUGH else max(told_s, seen_s)
+        return seen_s if len(ordered) >= MIN_START_UPS else max(configured_s, seen_s)
 
 
-class Holders:
-    """Who serves each partition: until its owner has started, who had it before."""
+class ReplicaTracker:
+    """Replica that serves each partition: until its owner has started, the previous owner."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
 
     def now(self, observation: GroupObservation) -> dict[int, str]:
-        """Return partition → replica, the owner where nobody else is known to be there."""
+        """Return partition → replica; the owner if no previous one is known to serve."""
         ready = {one.name for one in observation.replicas if one.ready}
         before = self._names
         self._names = {
@@ -91,12 +91,12 @@ class Holders:
         return self._names
 
 
-class Levels:
-    """How many replicas would have served what came of late without a start, and for how long as many are kept: until
-    their idling has cost as much as what would be late if they had to start again, as far as past starts tell.
+class PeakFloor:
+    """Scale-down floor: the replica count that recent traffic would have needed, kept as long as a restart costs more.
 
-    Ski rental: who waits until then pays at most twice what hindsight would (Lin, Wierman, Andrew, Thereska: Dynamic
-    right-sizing for power-proportional data centers, INFOCOM 2011).
+    Idle replicas are kept until they have cost as much as the late events of a restart (ski rental): at most twice the
+    cost with hindsight (Lin, Wierman, Andrew, Thereska: Dynamic right-sizing for power-proportional data centers,
+    INFOCOM 2011).
     """
 
     def __init__(self, longest_s: float) -> None:
@@ -109,15 +109,15 @@ class Levels:
         self._came: deque[Floats] = deque()
         self._enough: deque[tuple[float, int]] = deque()
 
-    def book(self, late: float, startups: StartUps) -> None:
+    def book(self, late: float, startups: StartUpTimes) -> None:
         """Add what one interval brought: what is late from a start on until two ticks after it is the start's.
 
         But not that of the first ones: a load that was there before the policy says nothing of one that comes back.
         """
-        self._caught_up = self._caught_up or startups.quiet > SETTLED
+        self._caught_up = self._caught_up or startups.quiet > MIN_QUIET_TICKS
         if self._caught_up:
-            self._starts = self._starts * KEPT + startups.requested
-            self._late = self._late * KEPT + (late if startups.quiet <= SETTLED else 0.0)
+            self._starts = self._starts * BUDGET_DECAY_PER_TICK + startups.requested
+            self._late = self._late * BUDGET_DECAY_PER_TICK + (late if startups.quiet <= MIN_QUIET_TICKS else 0.0)
 
     def observe(
         self, at_s: float, came: Floats, slot_s: float, *, startup_s: float, rate: float, target_s: float, most: int
@@ -131,7 +131,7 @@ class Levels:
         if self._came and self._came[-1].shape != came.shape:
             self._came.clear()
         self._came.append(came)
-        alone = ceil(max(0.0, startup_s - target_s) / (len(came) * slot_s)) + SEEN
+        alone = ceil(max(0.0, startup_s - target_s) / (len(came) * slot_s)) + OBSERVATION_TICKS
         while len(self._came) > alone:
             self._came.popleft()
         self._enough.append((at_s, min(most, self._enough_for_last(slot_s, rate, target_s))))

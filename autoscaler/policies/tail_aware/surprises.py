@@ -22,7 +22,7 @@ NOTHING: Final = 0.01
 """Share of what is expected, or one event, that is no surprise."""
 
 
-class Surprise(NamedTuple):
+class ForecastError(NamedTuple):
     """More than is expected."""
 
     chance: float
@@ -32,7 +32,7 @@ class Surprise(NamedTuple):
     """As they lay when it was so."""
 
 
-class Surprises:
+class ForecastErrors:
     """By how much more came than was said, as far as it was about as much that was said."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Surprises:
             self._seen.clear()
         self._seen.append((said, float(slots.sum()), slots))
 
-    def ahead(self, expected: float) -> list[Surprise]:
+    def ahead(self, expected: float) -> list[ForecastError]:
         """Return what may come where so many events are expected, the worst first (a conditional bootstrap)."""
         if not self._seen or expected <= 0:
             return []
@@ -67,7 +67,7 @@ class Surprises:
             mean = float((inside * more[order]).sum() / chance) if chance > 0 else 0.0
             if mean > max(1.0, NOTHING * expected):
                 nearest = order[np.argmin(np.where(inside > 0, np.abs(more[order] - mean), np.inf))]
-                found.append(Surprise(chance, 1 + mean / expected, Shape.of(self._seen[nearest][2])))
+                found.append(ForecastError(chance, 1 + mean / expected, Shape.of(self._seen[nearest][2])))
             least = most
         return found
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.chance import BLOCK, ServiceTimes
 from autoscaler.simulator.engine import NO_OWNER
-from autoscaler.simulator.rows import Served
+from autoscaler.simulator.rows import ServedEvents
 
 
 @lru_cache(maxsize=64)
@@ -33,7 +33,7 @@ def service_us(service: ServiceTimes, event: int, replica: int, started_us: int)
 
 
 def gap_us(service: ServiceTimes, started_us: int) -> int:
-    """Return how long nothing begins after an event that began at `started_us`, for there may be a shared limit."""
+    """Return the minimum gap after an event that started at `started_us`; 0 without a shared limit."""
     gaps_us = service.limit_gaps_us or (0,)
     return gaps_us[min(started_us // service.limit_each_us, len(gaps_us) - 1)]
 
@@ -44,21 +44,21 @@ class _Replica:
     alive: bool = True
     attached: set[int] = field(default_factory=set)
     serving: int = NO_OWNER
-    """The event that it began last."""
+    """Event that it started last."""
     free_us: int = 0
-    """When that one is finished."""
+    """End of that event."""
     since_us: int = 0
-    """Then, or at the last command after that: what it begins next keeps it busy from there at the earliest."""
+    """That time, or that of the last command after it: earliest start of its next busy time."""
     busy_us: int = 0
     polled: int = 0
-    """Events of the batch that are still to begin."""
+    """Unstarted events of the batch."""
     uncommitted: list[int] = field(default_factory=list)
-    """Events of the batch that have begun."""
+    """Started events of the batch."""
 
 
 @dataclass(slots=True)
 class _Outcome:
-    """First completion of an event, as far as is known."""
+    """First known completion of an event."""
 
     started_us: int
     done_us: int
@@ -66,7 +66,7 @@ class _Outcome:
 
 
 class ReferenceEngine:
-    """`Engine`, written for the reader: between two commands events begin one after the other, whoever is first."""
+    """`Engine`, written for readability: between two commands events start one after the other, in order of time."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
         if partitions < 1 or poll_events < 1:
@@ -77,7 +77,7 @@ class ReferenceEngine:
         self._intended_us: list[int] = []
         self._partition: list[int] = []
         self._waiting: list[deque[int]] = [deque() for _ in range(partitions)]
-        """Events that have not begun, those that are yet to arrive included, by number."""
+        """Unstarted events by number, including those that have not arrived."""
         self._owner = [NO_OWNER] * partitions
         self._replicas: list[_Replica] = []
         self._outcomes: dict[int, _Outcome] = {}
@@ -87,7 +87,7 @@ class ReferenceEngine:
         self._committed = np.zeros(partitions, np.int64)
         self._last_done_us = 0
         self._open_us = 0
-        """Nothing begins before, under a shared limit."""
+        """Earliest next start under a shared limit."""
 
     @property
     def now_us(self) -> int:
@@ -177,7 +177,7 @@ class ReferenceEngine:
         dead.alive = False
 
     def drain(self) -> int:
-        """See `Engine`. Raises ValueError if events are left in partitions that are attached nowhere."""
+        """See `Engine`. Raises ValueError if events remain in partitions without an owner."""
         forgotten = [p for p, waiting in enumerate(self._waiting) if waiting and self._owner[p] == NO_OWNER]
         if forgotten:
             raise ValueError(f"nobody serves what is left in partitions {forgotten}")
@@ -186,13 +186,13 @@ class ReferenceEngine:
         self.committed()
         return self._last_done_us
 
-    def take(self) -> Served:
+    def take(self) -> ServedEvents:
         """See `Engine`."""
         first = self._taken
         while self._taken in self._outcomes and self._outcomes[self._taken].done_us <= self._now_us:
             self._taken += 1
         taken = [self._outcomes[event] for event in range(first, self._taken)]
-        return Served(
+        return ServedEvents(
             first,
             np.array([outcome.started_us for outcome in taken], np.int64),
             np.array([outcome.done_us for outcome in taken], np.int64),
@@ -205,12 +205,12 @@ class ReferenceEngine:
         return self._replicas[replica]
 
     def _interrupt(self, replica: _Replica) -> None:
-        """A command concerns it."""
+        """Close the batch of a replica, because a command concerns it."""
         replica.polled = 0
         replica.since_us = max(replica.since_us, self._now_us)
 
     def _serve(self, until_us: int | None) -> None:
-        """Let begin whatever begins before `until_us`; None: everything."""
+        """Start all events that can start before `until_us`; None: all."""
         while following := [one for replica in self._replicas if (one := self._next(replica))]:
             started_us, event, number = min(following)
             if until_us is not None and started_us >= until_us:
@@ -230,18 +230,18 @@ class ReferenceEngine:
             self._outcomes.setdefault(event, _Outcome(started_us, replica.free_us, number))
 
     def _next(self, replica: _Replica) -> tuple[int, int, int] | None:
-        """Return when `replica` could begin which event, and its number; None where nothing waits for it."""
+        """Return the earliest start at `replica`, its event and number; None if no event waits for it."""
         if not (waiting := self._for(replica)):
             return None
         event = min(events[0] for events in waiting)
         return max(replica.free_us, self._intended_us[event], self._now_us, self._open_us), event, replica.number
 
     def _for(self, replica: _Replica) -> list[deque[int]]:
-        """Return what waits for `replica`, by partition, where anything does."""
+        """Return the non-empty queues of the partitions of `replica`."""
         return [self._waiting[p] for p in replica.attached if self._waiting[p]]
 
     def _poll(self, waiting: list[deque[int]], at_us: int) -> int:
-        """Return how many events a poll finds then."""
+        """Return how many events a poll finds at that time."""
         arrived = (takewhile(lambda event: self._intended_us[event] <= at_us, events) for events in waiting)
         return len(list(islice(heapq.merge(*arrived), self._poll_events)))
 
@@ -250,7 +250,7 @@ class ReferenceEngine:
             self._commit(replica)
 
     def _commit(self, replica: _Replica) -> None:
-        """Everything in the batch is finished."""
+        """Commit the batch: all its events are finished."""
         for event in replica.uncommitted:
             self._committed[self._partition[event]] += 1
             self._last_done_us = max(self._last_done_us, replica.free_us)

@@ -1,4 +1,4 @@
-"""Observations that read as one line."""
+"""Builders of observations and a policy with a fixed wish."""
 
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
 from autoscaler.ports import Policy
@@ -7,9 +7,9 @@ from autoscaler.ports import Policy
 def seen(
     rates, lags=None, *, replicas=1, owned=None, at_s=0.0, not_ready=(), rebalance_time_s=0.05
 ) -> GroupObservation:
-    """rates, lags: by partition. replicas: how many, or their names. owned: the replica index of each partition.
+    """Return an observation. rates, lags: by partition. replicas: a count or names. owned: replica index by partition.
 
-    μ = 200 events/s; with W = 0.5 s a replica holds 180 events/s and 90 events at f_up, 80 and 40 at f_down.
+    μ = 200 events/s. With W = 0.5 s the capacity is 180 events/s and 90 events at f_up, 80 and 40 at f_down.
     """
     names = [f"payment-{i}" for i in range(replicas)] if isinstance(replicas, int) else list(replicas)
     lags = [0] * len(rates) if lags is None else lags
@@ -26,7 +26,7 @@ def seen(
 
 
 class Wants(Policy):
-    """A policy that always wants `count` replicas, all partitions on the first; or a count only."""
+    """Policy that always wants `count` replicas with all partitions on the first, or only a count."""
 
     name = "wants"
 

@@ -1,4 +1,4 @@
-"""One tick of the loop, with fakes for group and journal."""
+"""Tests of a tick of the control loop, with a fake group and journal."""
 
 from unit.autoscaler.builders import Wants, seen
 
@@ -25,16 +25,16 @@ class FakeGroup:
 class FakeJournal:
     def __init__(self):
         self.decisions = []
-        self.holds = []
+        self.missing = []
 
     def record(self, observation, decision):
         self.decisions.append((observation, decision))
 
     def record_not_ready(self, missing):
-        self.holds.append(missing.missing)
+        self.missing.append(missing.missing)
 
 
-def test_a_decision_is_applied_and_recorded_with_what_it_was_made_from():
+def test_a_decision_is_applied_and_recorded_with_its_observation():
     observation = seen([10, 10])
     group, journal = FakeGroup(observation), FakeJournal()
 
@@ -46,7 +46,7 @@ def test_a_decision_is_applied_and_recorded_with_what_it_was_made_from():
     assert group.applied == [decision]
 
 
-def test_a_hold_is_recorded_and_not_applied():
+def test_no_change_is_recorded_and_not_applied():
     group, journal = FakeGroup(seen([10, 10])), FakeJournal()
 
     Controller(group, Wants(1), journal).tick()
@@ -55,12 +55,12 @@ def test_a_hold_is_recorded_and_not_applied():
     assert [decision.action for _, decision in journal.decisions] == [Action.NO_CHANGE]
 
 
-def test_missing_data_is_a_recorded_hold_and_the_next_tick_decides_again():
+def test_a_missing_value_is_recorded_and_the_next_tick_decides_again():
     group, journal = FakeGroup(NotReadyError("end offset of partition 3"), seen([10, 10])), FakeJournal()
     controller = Controller(group, Wants(2), journal)
 
     controller.tick()
-    assert (group.applied, journal.decisions, journal.holds) == ([], [], ["end offset of partition 3"])
+    assert (group.applied, journal.decisions, journal.missing) == ([], [], ["end offset of partition 3"])
 
     controller.tick()
-    assert len(group.applied) == len(journal.decisions) == len(journal.holds) == 1
+    assert len(group.applied) == len(journal.decisions) == len(journal.missing) == 1

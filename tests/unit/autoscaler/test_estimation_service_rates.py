@@ -1,4 +1,4 @@
-"""μ per replica against a known truth: simulated service times, replicas that differ."""
+"""Tests of estimated service rates against known ones, with simulated service times."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 
 
 class Machine:
-    """A replica whose events take what `draw(n)` says, seconds."""
+    """A replica whose n events take `draw(n)` seconds."""
 
     def __init__(self, name, draw):
         self.name = name
@@ -17,7 +17,7 @@ class Machine:
         self.busy_us = 0
 
     def serve(self, events):
-        """Return the counters after so many more events."""
+        """Serve `events` more events; return the counters."""
         self.processed += events
         self.busy_us += round(1e6 * float(self.draw(events).sum())) if events else 0
         return WorkCounters(self.name, self.incarnation, self.processed, self.busy_us)
@@ -27,30 +27,30 @@ def steady(mean_s):
     return lambda n: np.full(n, mean_s)
 
 
-def served(rates, machine, *, readings, events=20):
-    for _ in range(readings + 1):
+def served(rates, machine, *, reports, events=20):
+    for _ in range(reports + 1):
         rates.observe(machine.serve(events))
 
 
-def test_a_slow_replica_is_told_from_the_others_and_a_new_one_is_taken_for_typical():
+def test_a_slow_replica_differs_from_the_others_and_a_new_one_counts_as_typical():
     rates = ServiceRates(200.0)
     for ordinal in range(5):
-        served(rates, Machine(f"payment-{ordinal}", steady(0.005)), readings=50)
-    served(rates, Machine("payment-5", steady(0.010)), readings=50)
+        served(rates, Machine(f"payment-{ordinal}", steady(0.005)), reports=50)
+    served(rates, Machine("payment-5", steady(0.010)), reports=50)
 
     assert rates.estimate("payment-0").value == pytest.approx(200, rel=0.01)
     assert rates.estimate("payment-5").value == pytest.approx(100, rel=0.01)
     assert rates.estimate("payment-5").high < rates.estimate("payment-0").low
     new = rates.estimate("payment-6")
     assert 150 < new.value < 200
-    assert new.low < 120, "one of six was slow: the next may be"
+    assert new.low < 120, "one of six is slow, so a new one may be"
     assert new.samples == 0
 
 
-def test_silence_changes_nothing_and_a_new_incarnation_begins_its_counters_anew():
+def test_an_idle_report_changes_nothing_and_a_new_incarnation_restarts_its_counters():
     rates = ServiceRates(200.0)
     machine = Machine("payment-0", steady(0.005))
-    served(rates, machine, readings=50)
+    served(rates, machine, reports=50)
     before = rates.estimate("payment-0")
     rates.observe(machine.serve(0))
     assert rates.estimate("payment-0") == before
@@ -62,19 +62,19 @@ def test_silence_changes_nothing_and_a_new_incarnation_begins_its_counters_anew(
     assert rates.estimate("payment-0").samples == before.samples + 20
 
 
-def test_chance_makes_no_replica_an_odd_one():
-    """100 groups of 5 replicas that are alike, each asked 20 times."""
+def test_random_variation_alone_makes_no_replica_differ():
+    """100 groups of 5 equal replicas, each estimated 20 times."""
     rng = np.random.default_rng(7)
-    taken_for_odd = 0
+    different = 0
     for _ in range(100):
         rates = ServiceRates(200.0)
         machines = [Machine(f"payment-{ordinal}", lambda n: rng.exponential(0.005, n)) for ordinal in range(5)]
         for _ in range(20):
             for machine in machines:
                 rates.observe(machine.serve(50))
-            taken_for_odd += sum(rates.own_rate(machine.name) is not None for machine in machines)
+            different += sum(rates.own_rate(machine.name) is not None for machine in machines)
 
-    assert taken_for_odd <= 0.01 * 100 * 5 * 20
+    assert different <= 0.01 * 100 * 5 * 20
 
 
 KINDS = {
@@ -85,9 +85,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("readings", [3, 40])
-def test_the_interval_holds_the_truth_as_often_as_it_says(kind, readings):
-    """100 groups of 8 replicas whose speeds differ by 10 % (log-normal), each with 20 events per reading."""
+@pytest.mark.parametrize("reports", [3, 40])
+def test_the_confidence_interval_contains_the_true_rate_with_its_probability(kind, reports):
+    """100 groups of 8 replicas whose speeds differ by 10 % (log-normal), with 20 events per report."""
     rng = np.random.default_rng(5)
     covered, widths = [], []
     for _ in range(100):
@@ -95,12 +95,14 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(kind, readings):
         for ordinal in range(8):
             mean_s = 0.005 * rng.lognormal(0, 0.1)
             machine = Machine(f"payment-{ordinal}", lambda n, mean_s=mean_s: KINDS[kind](rng, mean_s, n))
-            served(rates, machine, readings=readings)
+            served(rates, machine, reports=reports)
             truth[machine.name] = 1 / mean_s
         for name, rate in truth.items():
             estimate = rates.estimate(name)
             covered.append(estimate.low <= rate <= estimate.high)
             widths.append((estimate.high - estimate.low) / estimate.value)
 
-    assert np.mean(covered) >= 0.93, "95 % are promised; 800 replicas show it to ± 0.8 % and more, as they share doubts"
-    assert np.mean(widths) < (0.6 if readings == 3 else 0.17), "certain of nothing would hold the truth as well"
+    assert np.mean(covered) >= 0.93, (
+        "nominal 95 %; 800 replicas give at best ± 0.8 %, because their errors are correlated"
+    )
+    assert np.mean(widths) < (0.6 if reports == 3 else 0.17), "a useless interval would contain the true rate, too"

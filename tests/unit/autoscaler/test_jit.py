@@ -1,4 +1,4 @@
-"""Compiled functions are functions like any other, and the compiler is imported by the first call only."""
+"""Tests of compiled functions, their cache, and the late import of the compiler."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def length(numbers: "np.ndarray[tuple[int], np.dtype[np.float64]]", power: float
     return float(total**power)
 
 
-def test_a_compiled_function_may_call_others_that_nobody_has_called_before() -> None:
+def test_a_compiled_function_can_call_others_before_their_first_call() -> None:
     assert length(np.array([3.0, 4.0])) == 5.0
     assert length(np.array([3.0, 4.0]), power=1.0) == 25.0
     assert square(3.0) == 9.0
@@ -39,21 +39,24 @@ def test_a_compiled_function_may_call_others_that_nobody_has_called_before() -> 
     ],
     ids=["policies", "help", "modules"],
 )
-def test_who_computes_nothing_does_not_wait_for_the_compiler(begun: str) -> None:
-    asked = f"import sys\ntry:\n    {begun}\nfinally:\n    sys.exit('numba' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", asked], capture_output=True, timeout=60, check=False)
+def test_a_command_without_computation_does_not_import_the_compiler(begun: str) -> None:
+    program = f"import sys\ntry:\n    {begun}\nfinally:\n    sys.exit('numba' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
 
 
-def test_what_is_kept_is_forgotten_when_another_file_changes_whose_functions_are_in_it(tmp_path: Path) -> None:
-    """Numba itself looks at the function's own file only."""
+def test_cached_code_is_stale_if_a_file_of_its_callees_changes_even_if_a_type_is_renamed(tmp_path: Path) -> None:
+    """Numba checks only the function's own file, and fails on a cache whose types do not exist any more."""
     head = "from autoscaler.jit import compiled\n"
-    own = "from inner import step\n@compiled\ndef twice(number):\n    return step(step(number))\n"
+    own = "from inner import step\n@compiled\ndef twice(pair):\n    return step(pair) + pair.number\n"
     (tmp_path / "outer.py").write_text(head + own)
-    said = []
-    for more in (1, 100):
-        (tmp_path / "inner.py").write_text(f"{head}@compiled\ndef step(number):\n    return number + {more}\n")
-        run = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from outer import twice; print(twice(40))"
+    results = []
+    for more, name in ((1, "Pair"), (100, "Couple")):
+        types = f"from typing import NamedTuple\nclass {name}(NamedTuple):\n    number: int\npair = {name}(40)\n"
+        (tmp_path / "inner.py").write_text(
+            f"{head}{types}@compiled\ndef step(pair):\n    return pair.number + {more}\n"
+        )
+        run = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import inner, outer; print(outer.twice(inner.pair))"
         ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
-        said.append(ended.stdout.strip())
-    assert said == ["42", "240"]
+        results.append(ended.stdout.strip())
+    assert results == ["81", "180"]

@@ -1,4 +1,4 @@
-"""First-fit decreasing in two dimensions."""
+"""Tests of first-fit decreasing in two dimensions."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ def of(*sizes):
 def test_first_fit_places_every_item_once_and_overfills_no_bin(pairs):
     items = of(*pairs)
     bins = first_fit_decreasing(items, CAPACITY)
-    assert sorted(item.partition for one in bins for item in one.items) == list(range(len(items)))
-    for one in bins:
-        if len([item for item in one.items if not item.idle]) > 1:
-            assert not CAPACITY.exceeded_by(one.arrival_rate, one.lag)
+    assert sorted(item.partition for bin_ in bins for item in bin_.items) == list(range(len(items)))
+    for bin_ in bins:
+        if len([item for item in bin_.items if not item.idle]) > 1:
+            assert not CAPACITY.exceeded_by(bin_.arrival_rate, bin_.lag)

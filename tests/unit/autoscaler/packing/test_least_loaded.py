@@ -1,4 +1,4 @@
-"""Least-Loaded: worked examples, and properties against the literal wording of the paper."""
+"""Tests of Least-Loaded against the literal wording of the paper."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ capacities = st.builds(Capacity, st.floats(1e-3, 300), st.floats(1e-3, 300)) | s
 
 
 def literal(items, capacity):
-    """The paper's wording: start with one bin, try all items in order, start over with one more."""
+    """Follow the paper: start with one bin, try all items in order, start again with one more bin."""
     full = (capacity.arrival_rate, capacity.lag)
     sized = [
         (full if capacity.exceeded_by(one.arrival_rate, one.lag) else (one.arrival_rate, one.lag), one) for one in items
@@ -40,12 +40,12 @@ def literal(items, capacity):
 
 @given(items, capacities)
 @example([Item(0, 180.00000000000003, 0), Item(1, 1e-300, 0)], REPLICA)
-def test_same_bins_as_the_paper_s_wording(items, capacity):
+def test_the_bins_equal_those_of_the_papers_wording(items, capacity):
     assert least_loaded(items, capacity) == literal(items, capacity)
 
 
 @given(items, capacities, st.integers(1, 6))
-def test_every_partition_is_placed_once_and_no_bin_holds_too_much(items, capacity, at_least):
+def test_every_partition_is_placed_once_and_no_bin_exceeds_its_capacity(items, capacity, at_least):
     bins = least_loaded(items, capacity, at_least=at_least)
 
     placed = sorted(partition for one in bins for partition in (item.partition for item in one.items))

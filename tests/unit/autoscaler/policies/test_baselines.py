@@ -1,8 +1,8 @@
-"""`linear`, `static` and `ffd-2022`. μ = 200 events/s and W = 0.5 s: a replica holds 200 events/s and 100 events."""
+"""Tests of `linear` and `ffd-2022`. μ = 200 events/s, W = 0.5 s: the capacity is 200 events/s and 100 events."""
 
 import pytest
 from unit.autoscaler.builders import seen
-from unit.autoscaler.policies.timelines import Obedient
+from unit.autoscaler.policies.timelines import GroupTimeline
 
 from autoscaler.model import Action
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear
@@ -21,7 +21,7 @@ LINEAR = Linear(PolicySettings())
         (0, 0, Action.UP, 1),
     ],
 )
-def test_linear_divides_the_total_rate_by_what_a_replica_serves_in_time(total, now, action, planned):
+def test_linear_divides_the_total_rate_by_the_rate_served_in_time(total, now, action, planned):
     decision = LINEAR.decide(seen([total / 2, total / 2], replicas=now))
 
     assert (decision.action, decision.plan.count) == (action, planned)
@@ -41,15 +41,15 @@ def first_fit(**options):
         ([300, 10, 10], [0, 0, 0], 2),
     ],
 )
-def test_the_count_is_that_of_first_fit_with_all_that_a_replica_serves(rates, lags, planned):
+def test_the_count_is_that_of_first_fit_with_the_full_capacity(rates, lags, planned):
     decision = first_fit().decide(seen(rates, lags, replicas=0))
 
     assert (decision.action, decision.plan.count) == (Action.UP, planned)
     assert set(decision.plan.assignment) == set(range(len(rates)))
 
 
-def test_partitions_without_owner_get_one_even_while_cooling_down():
-    held = Obedient(first_fit())
+def test_unowned_partitions_are_assigned_even_while_cooling_down():
+    timeline = GroupTimeline(first_fit())
 
-    held.at(0, [120, 120, 0])
-    assert held.at(1, [120, 120, 0], owned=[]).action is Action.REASSIGN
+    timeline.at(0, [120, 120, 0])
+    assert timeline.at(1, [120, 120, 0], owned=[]).action is Action.REASSIGN

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2: which action, which plan, and the sentence that says why."""
+"""Tests of Algorithms 1 and 2: action, plan and reason."""
 
 import pytest
 from hypothesis import given
@@ -15,64 +15,62 @@ both = pytest.mark.parametrize("policy", [ONE, TWO], ids=["algorithm-1", "algori
 
 
 @both
-def test_up_when_a_replica_holds_more_lag_than_it_serves_in_time(policy):
+def test_a_lag_that_a_replica_cannot_serve_in_time_scales_up(policy):
     decision = policy.decide(seen([30, 30, 30], [60, 53, 0], replicas=1))
 
     assert decision.action is Action.UP
     assert decision.plan.replicas == ("payment-0", "payment-1")
-    assert decision.reason == "payment-0 holds 113 events, 90 allowed (μ·W·0.9): up 1 → 2"
+    assert "payment-0 has 113 events, 90 allowed (μ·W·0.9)" in decision.reason
 
 
 @both
-def test_down_when_fewer_hold_it_with_room_to_spare(policy):
+def test_a_load_that_fits_fewer_replicas_at_f_down_scales_down(policy):
     decision = policy.decide(seen([20, 19, 1], [1, 1, 1], replicas=2))
 
     assert decision.action is Action.DOWN
     assert dict(decision.plan.assignment) == dict.fromkeys(range(3), "payment-0")
-    assert decision.reason == (
-        "40 events/s and 3 events of lag fit 1 with 80 events/s (μ·0.4) and 40 events (μ·W·0.4) each: down 2 → 1"
-    )
+    assert "40 events/s and 3 events of lag fit 1 with 80 events/s (μ·0.4) and 40 events (μ·W·0.4)" in decision.reason
 
 
 @both
-def test_reassign_when_the_count_is_right_and_the_placement_is_not(policy):
+def test_an_overloaded_replica_reassigns_if_the_count_suffices(policy):
     decision = policy.decide(seen([100, 90, 20, 20], replicas=2, owned=[0, 0, 1, 1]))
 
     assert decision.action is Action.REASSIGN
     assert dict(decision.plan.assignment) == {0: "payment-0", 1: "payment-1", 2: "payment-1", 3: "payment-0"}
-    assert decision.reason == "payment-0 holds 190 events/s, 180 allowed (μ·0.9): reassign 2 of 4 partitions"
+    assert "payment-0 has 190 events/s, 180 allowed (μ·0.9): reassign 2 of 4 partitions" in decision.reason
 
 
 @both
-def test_a_replica_with_one_busy_partition_is_not_relieved_by_moving_others(policy):
-    """Partition 0 alone is above any replica's capacity. Reassigning each second would help nobody."""
+def test_a_replica_with_one_active_partition_is_no_reason_to_reassign(policy):
+    """Partition 0 alone exceeds any replica's capacity, so a reassignment would not help."""
     decision = policy.decide(seen([250, 0, 60, 60], [400, 0, 0, 0], replicas=2, owned=[0, 0, 1, 1]))
 
     assert decision.action is Action.NO_CHANGE
 
 
-def test_algorithm_2_makes_room_for_what_arrives_during_the_rebalance():
-    """91 events need 2 replicas; after 2 s of standing still, 60 events/s have made 211 of them: 3."""
+def test_algorithm_2_plans_for_arrivals_during_the_rebalance():
+    """91 events need 2 replicas. After a pause of 2 s at 60 events/s they are 211, which need 3."""
     observation = seen([20, 20, 20], [31, 30, 30], replicas=1, rebalance_time_s=2.0)
 
     assert ONE.decide(observation).plan.count == 2
     assert TWO.decide(observation).plan.count == 3
 
 
-def test_algorithm_2_turns_a_reassignment_into_up_if_the_lag_after_it_demands():
+def test_algorithm_2_scales_up_if_the_lag_after_a_reassignment_needs_it():
     observation = seen([60, 60, 5], [50, 41, 0], replicas=2, owned=[0, 0, 1], rebalance_time_s=1.0)
 
     assert ONE.decide(observation).action is Action.REASSIGN
     assert TWO.decide(observation).action is Action.UP
 
 
-def test_algorithm_2_defers_a_scale_down_that_its_own_rebalance_would_spoil():
+def test_algorithm_2_defers_a_scale_down_if_the_load_after_it_would_not_fit():
     observation = seen([30, 30], replicas=2, rebalance_time_s=1.0)
 
     assert ONE.decide(observation).action is Action.DOWN
     decision = TWO.decide(observation)
     assert decision.action is Action.NO_CHANGE
-    assert decision.reason.endswith("each, but 2 are needed after 1000 ms of rebalancing: hold 2")
+    assert "2 are needed after 1000 ms of rebalancing" in decision.reason
 
 
 observations = st.integers(1, 8).flatmap(
@@ -89,7 +87,7 @@ observations = st.integers(1, 8).flatmap(
 
 @both
 @given(observation=observations)
-def test_a_plan_that_has_been_carried_out_is_not_asked_for_again(policy, observation):
+def test_a_plan_is_stable_once_it_is_carried_out(policy, observation):
     plan = policy.decide(observation).plan
     index = {name: position for position, name in enumerate(plan.replicas)}
     after = seen(

@@ -1,4 +1,4 @@
-"""A live autoscaler and a scenario that are told the same have the same policy inside the same guards."""
+"""Equal settings give the same policy in the same guards, live and simulated."""
 
 from typing import Any
 
@@ -18,48 +18,48 @@ LIMITS = {"f_up": 0.8, "f_down": 0.3, "min_replicas": 2, "max_replicas": 4, "ini
 LIMITS |= {"cool_down_up_s": 5.0, "cool_down_down_s": 7.0, "latency_target_s": 0.7, "percentile": 0.99}
 
 
-def live(policy: str, options: str = "", **told: Any) -> Any:
+def live(policy: str, options: str = "", **settings: Any) -> Any:
     return policy_from(
-        AutoscalerSettings(policy=policy, payment_partitions=5, state_dir="state", policy_options=options, **told)
+        AutoscalerSettings(policy=policy, payment_partitions=5, state_dir="state", policy_options=options, **settings)
     )
 
 
-def simulated(policy: str, **told: Any) -> Any:
-    scenario = load_scenario("w1", {"autoscaler.policy": policy, **told})
+def simulated(policy: str, **settings: Any) -> Any:
+    scenario = load_scenario("w1", {"autoscaler.policy": policy, **settings})
     return policy_of(scenario, build_events(scenario))
 
 
 def layers(policy: Any) -> list[tuple[type, Any]]:
-    """Return guards and policy from the outside in: what each is, and the plain values that it was told."""
+    """Return guards and policy from the outside in: the type of each, and its plain settings."""
     found = []
     while policy is not None:
-        told = {name: value for name, value in vars(policy).items() if isinstance(value, str | int | float)}
+        plain = {name: value for name, value in vars(policy).items() if isinstance(value, str | int | float)}
         settings = {name: getattr(policy, name, None) for name in ("settings", "options")}
-        found.append((type(policy), told | settings))
+        found.append((type(policy), plain | settings))
         policy = getattr(policy, "policy", None)
     return found
 
 
-@pytest.mark.parametrize("told", [{}, LIMITS], ids=["defaults", "limits"])
+@pytest.mark.parametrize("settings", [{}, LIMITS], ids=["defaults", "limits"])
 @pytest.mark.parametrize("policy", ["algorithm-2", "linear", "static", "tail-aware"])
-def test_both_worlds_have_the_same_policy_in_the_same_guards(policy: str, told: dict[str, Any]) -> None:
-    alive, simulation = layers(live(policy, **told)), layers(simulated(policy, **told))
+def test_live_and_simulated_runs_have_the_same_policy_in_the_same_guards(policy: str, settings: dict[str, Any]) -> None:
+    alive, simulation = layers(live(policy, **settings)), layers(simulated(policy, **settings))
     assert [one for one in alive if one[0] is not Fallback] == simulation
-    assert Fallback in dict(alive), "live, the last good plan stays; in a simulation a failure shall be seen"
+    assert Fallback in dict(alive), "only live: a failure in a simulation must be visible"
 
 
-def test_the_policys_own_options_reach_it_in_both() -> None:
+def test_options_of_the_policy_are_passed_in_both() -> None:
     for policy in live("tail-aware", '{"patience_s": 5}'), simulated("tail-aware", **{"policy.patience_s": 5}):
         (options,) = [one["options"] for kind, one in layers(policy) if kind is TailAware]
         assert options.patience_s == 5
 
 
-def test_another_runtime_is_told_counts_only_in_both() -> None:
+def test_another_runtime_gets_only_counts_in_both() -> None:
     for policy in live("linear", runtime="kip848"), simulated("linear", runtime="kip848"):
         assert CountsOnly in dict(layers(policy))
 
 
-def test_mistakes_are_named_in_both() -> None:
+def test_wrong_settings_are_named_in_both() -> None:
     with pytest.raises(ValueError, match="patience: unknown; did you mean patience_s"):
         live("tail-aware", '{"patience": 5}')
     with pytest.raises(InvalidSettingsError, match="w1: policy tail-aware: patience: unknown; did you mean patience_s"):

@@ -1,10 +1,10 @@
-"""What holds for every policy, whatever the group looks like and whatever came before."""
+"""Properties of every policy, for random groups and histories."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
-from unit.autoscaler.policies.timelines import TOLD
+from unit.autoscaler.policies.timelines import REQUIRED_OPTIONS
 
 from autoscaler.model import Action
 from autoscaler.policies.registry import POLICIES, make_policy
@@ -13,7 +13,7 @@ from autoscaler.policies.settings import GuardSettings
 
 @st.composite
 def histories(draw):
-    """Ticks of one group: counts come and go, replicas start, λ may be 0 or far above μ, owners may be missing."""
+    """Draw ticks of a group: counts change, replicas start, λ may be 0 or far above μ, owners may be missing."""
     partitions = draw(st.integers(1, 6))
     rates = st.lists(st.sampled_from([0.0, 0.5, 17.0, 90.0, 450.0]), min_size=partitions, max_size=partitions)
     lags = st.lists(st.sampled_from([0, 1, 60, 5000]), min_size=partitions, max_size=partitions)
@@ -31,8 +31,8 @@ def histories(draw):
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=25, deadline=None)
 @given(history=histories())
-def test_every_answer_is_complete_and_repeatable(name, guards, history):
-    first, again = (make_policy(name, None, guards, TOLD.get(name)) for _ in range(2))
+def test_every_decision_is_complete_and_repeatable(name, guards, history):
+    first, again = (make_policy(name, None, guards, REQUIRED_OPTIONS.get(name)) for _ in range(2))
 
     for observation in history:
         decision = first.decide(observation)
@@ -55,7 +55,7 @@ def test_every_answer_is_complete_and_repeatable(name, guards, history):
 
 
 @pytest.mark.parametrize("name", ["linear", "keda-hpa", "flink-ds2"])
-def test_who_only_counts_makes_a_first_plan_when_nobody_owns_anything(name):
+def test_a_count_only_policy_makes_a_first_plan_if_no_partition_has_an_owner(name):
     decision = make_policy(name).decide(seen([10, 10], replicas=1, owned=[]))
 
     assert (decision.action, decision.plan.assignment) == (Action.REASSIGN, None)

@@ -1,21 +1,17 @@
-"""All guards together: their order, and a day on which much goes wrong."""
+"""Tests of all guards together: their order, and a sequence of faults."""
 
 import pytest
 from unit.autoscaler.builders import Wants, seen
-from unit.autoscaler.policies.timelines import TOLD, Obedient
+from unit.autoscaler.policies.timelines import REQUIRED_OPTIONS, GroupTimeline
 
 from autoscaler.model import Action
 from autoscaler.policies.guards import add_guards
 from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 
-EVERYTHING = GuardSettings(
-    counts_only=True,
-    cool_down_up_s=1,
-    stabilisation_down_s=1,
-)
+ALL_GUARDS = GuardSettings(counts_only=True, cool_down_up_s=1, stabilisation_down_s=1)
 COUNTS_ONLY = GuardSettings(counts_only=True)
-NOTHING = GuardSettings(stuck_after_s=0, fallback=False)
+FEWEST_GUARDS = GuardSettings(stuck_after_s=0, fallback=False)
 
 
 def chain(guards):
@@ -27,23 +23,23 @@ def chain(guards):
     return names
 
 
-def test_guards_wrap_from_the_inside_out():
-    always = ["Bounds", "HoldWhileChanging"]
+def test_guards_are_applied_in_their_order():
+    always = ["Bounds", "WaitForReplicas"]
 
-    assert chain(NOTHING) == always
-    assert chain(GuardSettings()) == [*always, "SetStuckAside", "Fallback"]
-    assert chain(EVERYTHING) == [
+    assert chain(FEWEST_GUARDS) == always
+    assert chain(GuardSettings()) == [*always, "IgnoreStuckPartitions", "Fallback"]
+    assert chain(ALL_GUARDS) == [
         "CountsOnly",
         "Bounds",
         "StabiliseDown",
-        "HoldWhileChanging",
+        "WaitForReplicas",
         "CoolDown",
-        "SetStuckAside",
+        "IgnoreStuckPartitions",
         "Fallback",
     ]
 
 
-def test_a_day_on_which_much_goes_wrong():
+def test_guards_handle_a_surge_a_cool_down_and_a_failing_policy():
     inner = Wants(3)
     policy = add_guards(inner, PolicySettings(), GuardSettings(cool_down_down_s=5, fallback_down_s=10))
 
@@ -53,29 +49,29 @@ def test_a_day_on_which_much_goes_wrong():
     inner.count = 1
     assert policy.decide(seen([10] * 5, replicas=3, at_s=2)).reason.endswith("vetoed: cooling down, 2 of 5 s")
 
-    inner.count = -1  # `Wants` fails on that
+    inner.count = -1  # `Wants` fails with this
     broken = policy.decide(seen([10] * 5, replicas=3, at_s=3))
     assert broken.action is Action.NO_CHANGE
     assert "wants failed: IndexError" in broken.reason
     assert broken.plan.replicas == ("payment-0", "payment-1", "payment-2")
-    assert policy.decide(seen([10] * 5, replicas=3, at_s=14)).plan.count == 1, "one is enough, and was for 10 s"
+    assert policy.decide(seen([10] * 5, replicas=3, at_s=14)).plan.count == 1, "one replica has sufficed for 10 s"
 
     inner.count = 1
     calm = policy.decide(seen([10] * 5, replicas=3, at_s=15))
     assert (calm.action, calm.plan.count) == (Action.DOWN, 1)
 
 
-def test_without_the_fallback_an_error_ends_the_loop():
+def test_an_error_of_the_policy_is_raised_without_the_fallback():
     with pytest.raises(IndexError):
-        add_guards(Wants(-1), PolicySettings(), NOTHING).decide(seen([1]))
+        add_guards(Wants(-1), PolicySettings(), FEWEST_GUARDS).decide(seen([1]))
 
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("owned", [[0, 0, 1, 1], None])
-def test_every_policy_scales_a_group_whose_owners_may_be_unknown(name, owned):
-    """A share group has no owners at all."""
-    policy = make_policy(name, PolicySettings(static_replicas=3), COUNTS_ONLY, TOLD.get(name))
-    group = Obedient(policy, replicas=2, obeys=False)
+def test_every_policy_scales_a_group_without_known_owners(name, owned):
+    """A share group has no owners."""
+    policy = make_policy(name, PolicySettings(static_replicas=3), COUNTS_ONLY, REQUIRED_OPTIONS.get(name))
+    group = GroupTimeline(policy, replicas=2, obeys=False)
 
     decisions = [group.at(second, [150] * 4, [80] * 4, owned=owned or []) for second in range(10)]
 

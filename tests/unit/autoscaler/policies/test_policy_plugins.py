@@ -1,13 +1,11 @@
-"""Policies that other packages offer by entry point, broken ones included."""
+"""Tests of policies that packages offer by entry points, including broken ones."""
 
 import re
 import sys
 
 import pytest
 
-from autoscaler.policies.registry import (
-    make_policy,
-)
+from autoscaler.policies.registry import make_policy
 from bench.matrix import Job, policy_version
 
 MODULE = """
@@ -54,13 +52,13 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "stranger", raising=False)
 
 
-def refusal(name):
-    with pytest.raises(ValueError, match="policy") as refused:
+def error_of(name):
+    with pytest.raises(ValueError, match="policy") as raised:
         make_policy(name)
-    return str(refused.value)
+    return str(raised.value)
 
 
-def test_a_kept_result_follows_the_code_of_the_package(tmp_path):
+def test_the_key_of_a_cached_result_depends_on_the_code_of_the_package(tmp_path):
     job = Job(scenario="smoke", policy="good")
     first = job.key()
     assert job.key() == first
@@ -80,11 +78,11 @@ def test_a_kept_result_follows_the_code_of_the_package(tmp_path):
         ("other", "must make an object with a method `decide` and the `name` 'other', not Good"),
     ],
 )
-def test_one_that_cannot_be_used_is_named_with_its_package(name, why):
+def test_an_unusable_policy_is_named_with_its_package(name, why):
     of = f"policy {name!r} of package stranger ({OFFERS[name]}) "
-    assert refusal(name) == f"{of}{why}"
+    assert error_of(name) == f"{of}{why}"
 
 
-def test_a_name_that_two_packages_offer_is_nobodys():
+def test_a_name_that_two_packages_offer_is_an_error():
     of = r"package (stranger|second) \(stranger:GOOD\)"
-    assert re.fullmatch(f"policy 'twice' is offered by {of} and {of}; uninstall all but one", refusal("twice"))
+    assert re.fullmatch(f"policy 'twice' is offered by {of} and {of}; uninstall all but one", error_of("twice"))

@@ -1,8 +1,8 @@
-"""Policies by name, with what each can be told: shared settings, its own options, guards."""
+"""Tests of policies by name, with shared settings and their own options."""
 
 import pytest
 from unit.autoscaler.builders import seen
-from unit.autoscaler.policies.timelines import TOLD
+from unit.autoscaler.policies.timelines import REQUIRED_OPTIONS
 
 from autoscaler.model import Action
 from autoscaler.policies.registry import POLICIES, make_policy
@@ -10,19 +10,19 @@ from autoscaler.policies.settings import PolicySettings
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_policy_bears_the_name_it_is_made_by(name):
-    assert make_policy(name, options=TOLD.get(name)).name == name
+def test_a_policy_has_the_name_that_creates_it(name):
+    assert make_policy(name, options=REQUIRED_OPTIONS.get(name)).name == name
     assert POLICIES[name].description
 
 
-def test_an_unknown_name_is_answered_with_those_known():
-    with pytest.raises(ValueError, match="algorithm-3") as refused:
+def test_an_unknown_name_raises_an_error_with_a_suggestion():
+    with pytest.raises(ValueError, match="algorithm-3") as raised:
         make_policy("algorithm-3")
 
-    assert str(refused.value) == "policy 'algorithm-3' is unknown; did you mean algorithm-2?"
+    assert str(raised.value) == "policy 'algorithm-3' is unknown; did you mean algorithm-2?"
 
 
-def test_options_stand_over_the_shared_settings():
+def test_options_override_the_shared_settings():
     settings = PolicySettings(f_up=0.5, f_down=0.2)
     busy = seen([110, 0])
 
@@ -42,8 +42,8 @@ def test_options_stand_over_the_shared_settings():
         ("overprovisioned", {}, "peak_rates: missing"),
     ],
 )
-def test_what_is_refused(name, options, problem):
-    with pytest.raises(ValueError, match="policy") as refused:
+def test_a_wrong_or_missing_option_is_named(name, options, problem):
+    with pytest.raises(ValueError, match="policy") as raised:
         make_policy(name, options=options)
 
-    assert str(refused.value) == f"policy {name}: {problem}"
+    assert str(raised.value) == f"policy {name}: {problem}"

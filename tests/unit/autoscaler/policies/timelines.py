@@ -1,18 +1,18 @@
-"""A group that obeys at once, tick by tick; and what policies must be told before they can be made."""
+"""A group that carries out decisions at once, tick by tick; and required options of policies."""
 
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action
 
-TOLD = {
+REQUIRED_OPTIONS = {
     "clairvoyant": {"schedule": [[0, [f"payment-{i}" for i in range(4)], [f"payment-{i}" for i in range(4)]]]},
     "overprovisioned": {"peak_rates": [80.0] * 4},
 }
 """Options by policy, for groups of four partitions."""
 
 
-class Obedient:
-    """A group under a policy: what is asked for is there at the next tick. Partitions go round robin."""
+class GroupTimeline:
+    """A group with a policy. Requested replicas are ready at the next tick; partitions are assigned round robin."""
 
     def __init__(self, policy, *, replicas=1, obeys=True):
         self.policy = policy

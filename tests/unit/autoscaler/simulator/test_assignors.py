@@ -1,4 +1,4 @@
-"""Who gets what under a plan that states a count only."""
+"""Tests of the assignor of plans with only a count."""
 
 from collections import Counter
 
@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 from autoscaler.simulator.members import assign
 
 NAMES = ("a", "b", "c", "d")
-
-
 owners_of = st.lists(st.sampled_from(NAMES), min_size=1, max_size=9)
 some_names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)
 
 
 @given(owners=owners_of, names=some_names)
-def test_counts_differ_by_one_at_most(owners, names):
+def test_counts_differ_by_at_most_one(owners, names):
     result = assign(len(owners), names, dict(enumerate(owners)))
     assert list(result) == list(range(len(owners)))
     count = Counter(dict.fromkeys(names, 0)) + Counter(result.values())
@@ -24,11 +22,11 @@ def test_counts_differ_by_one_at_most(owners, names):
 
 
 @given(owners=owners_of, names=some_names)
-def test_sticky_moves_as_little_as_any_placement_with_such_counts(owners, names):
+def test_the_assignor_moves_as_few_partitions_as_possible(owners, names):
     result = assign(len(owners), names, dict(enumerate(owners)))
     stayed = sum(result[partition] == owner for partition, owner in enumerate(owners))
-    held = Counter(owners)
+    owned = Counter(owners)
     each, more = divmod(len(owners), len(names))
-    at_least = sum(min(held[name], each) for name in names)
-    one_more = sum(held[name] > each for name in names)
+    at_least = sum(min(owned[name], each) for name in names)
+    one_more = sum(owned[name] > each for name in names)
     assert stayed == at_least + min(more, one_more)

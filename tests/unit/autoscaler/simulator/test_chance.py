@@ -1,4 +1,4 @@
-"""Service times and start-up times against their distributions; what an event or a request takes is its own."""
+"""Tests of service times: their distributions, and their independence of other events."""
 
 import numpy as np
 import pytest
@@ -28,14 +28,14 @@ def demands_s(**settings):
     ],
 )
 def test_mean_and_deviation_are_those_of_the_distribution(settings, sd_s):
-    drawn_s = demands_s(service_time_s=0.005, overhead_s=0.001, **settings)
+    sampled_s = demands_s(service_time_s=0.005, overhead_s=0.001, **settings)
 
-    assert drawn_s.mean() == pytest.approx(0.006, abs=5 * sd_s / np.sqrt(COUNT))
-    assert drawn_s.std() == pytest.approx(sd_s, rel=0.05)
+    assert sampled_s.mean() == pytest.approx(0.006, abs=5 * sd_s / np.sqrt(COUNT))
+    assert sampled_s.std() == pytest.approx(sd_s, rel=0.05)
 
 
 @pytest.mark.parametrize("distribution", Distribution)
-def test_a_demand_depends_on_seed_and_number_only(distribution):
+def test_a_demand_depends_only_on_seed_and_number(distribution):
     settings = ServiceSettings(distribution=distribution)
     times = ServiceTimes(settings, seed=9)
     together = times.demands_us(BLOCK - 3, BLOCK + 6)

@@ -1,4 +1,4 @@
-"""What the engine does, by hand; each story holds for its reference, too."""
+"""Tests of the engine with results computed by hand; its reference must pass them, too."""
 
 import pytest
 from engine_stories import US, arrivals, outcome
@@ -11,7 +11,7 @@ from autoscaler.simulator.settings import ServiceSettings
 
 @pytest.fixture(params=[ReferenceEngine, Engine])
 def engine_of(request):
-    """An engine whose events take 10 µs each."""
+    """Return a builder of engines whose events take 10 µs each."""
 
     def build(partitions, *, replicas=1, service=None, **variants):
         engine = request.param(
@@ -24,7 +24,7 @@ def engine_of(request):
     return build
 
 
-def test_a_handover_by_hand(engine_of):
+def test_a_handover_equals_the_result_by_hand(engine_of):
     engine = engine_of(2, replicas=2)
     engine.attach(0, 0)
     engine.attach(1, 0)
@@ -38,7 +38,7 @@ def test_a_handover_by_hand(engine_of):
     engine.detach(1)
     assert engine.owner(1) == NO_OWNER
 
-    engine.advance(28)  # its events wait, and event 2 came forward
+    engine.advance(28)  # its events wait, and event 2 was served
     engine.attach(1, 1)
     assert engine.drain() == 110
 
@@ -46,7 +46,7 @@ def test_a_handover_by_hand(engine_of):
     assert engine.committed().tolist() == [2, 3]
 
 
-def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
+def test_uncommitted_events_of_a_killed_replica_are_served_again(engine_of):
     engine = engine_of(1, replicas=2, poll_events=3)
     engine.attach(0, 0)
     engine.feed(arrivals((0, 0), (0, 0), (0, 0), (0, 0)))
@@ -54,7 +54,7 @@ def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
     engine.advance(15)
     engine.kill(0)
     assert engine.owner(0) == NO_OWNER
-    assert engine.in_service_until_us(0) == 15, "nobody serves any more"
+    assert engine.in_service_until_us(0) == 15, "no replica serves it"
     engine.advance(100)
     engine.attach(0, 1)
     assert engine.drain() == 140
@@ -64,8 +64,8 @@ def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
     assert engine.committed().tolist() == [4]
 
 
-def test_behind_a_shared_limit_replicas_take_turns_the_oldest_event_first(engine_of):
-    """One event each 20 µs, each 5 µs from 60 on; a third replica, which comes at 30, makes nothing faster."""
+def test_under_a_shared_limit_the_oldest_waiting_event_starts_next(engine_of):
+    """One event per 20 µs, from 60 µs on one per 5 µs. A third replica from 30 µs on does not help."""
     service = ServiceSettings(service_time_s=10 * US, shared_limits=(50_000, 200_000), shared_limit_s=60 * US)
     engine = engine_of(3, replicas=3, service=service)
     engine.attach(0, 0)

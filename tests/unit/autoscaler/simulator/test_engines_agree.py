@@ -1,4 +1,4 @@
-"""Engine and pool are their references to the last event: both are told the same story and asked the same questions."""
+"""The engine equals its reference to the last event, for random commands and queries."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ SERVICE = st.builds(
 
 @pytest.fixture(scope="module", params=["whole", "little by little"])
 def _windows(request):
-    """What is fed is loaded at once, or by a few events, so that the engines forget and make room often."""
+    """Load events at once or a few at a time, so that the engine discards rows often."""
     with pytest.MonkeyPatch.context() as patched:
         if request.param == "little by little":
             patched.setattr(rows, "LOADED_AT_ONCE", 5)
@@ -55,7 +55,7 @@ def _windows(request):
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ENGINE_STEP, max_size=60), SERVICE, st.sampled_from([1, 2, 5]))
 @pytest.mark.usefixtures("_windows")
-def test_the_engine_is_its_reference(steps, service, poll_events):
+def test_the_engine_equals_its_reference(steps, service, poll_events):
     compiled, reference = (
         Story(engine(PARTITIONS, ServiceTimes(service, seed=3), poll_events=poll_events)).tell(steps)
         for engine in (Engine, ReferenceEngine)
@@ -63,8 +63,8 @@ def test_the_engine_is_its_reference(steps, service, poll_events):
     assert compiled == reference
 
 
-def crowd(chance):
-    """A step that feeds 40 events at once: more than are served until the next one."""
+def overload_step(chance):
+    """Return a step that feeds 40 events at once, more than are served until the next one."""
     return ("feed", [(int(chance.integers(0, 3)), int(chance.integers(PARTITIONS))) for _ in range(40)])
 
 
@@ -72,12 +72,12 @@ def crowd(chance):
 @pytest.mark.parametrize("poll_events", [1, 7])
 @pytest.mark.parametrize("distribution", Distribution)
 @pytest.mark.parametrize("limits", [(), (0.3e6, 0.9e6)])
-def test_backlogs_that_change_hands_all_the_time(distribution, poll_events, limits):
-    """Overload, then commands at every moment, several of them at once: revocation is where errors would live."""
+def test_the_engine_equals_its_reference_under_overload_and_constant_handovers(distribution, poll_events, limits):
+    """Overload with several commands at every moment: errors are most likely at revocation."""
     chance = np.random.default_rng(5)
     steps = []
     for round_ in range(60):
-        steps.append(crowd(chance))
+        steps.append(overload_step(chance))
         for _ in range(chance.integers(1, 9)):
             steps.append(("attach", int(chance.integers(PARTITIONS)), int(chance.integers(REPLICAS))))
         if round_ % 7 == 3:

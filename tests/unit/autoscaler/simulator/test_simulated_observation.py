@@ -1,4 +1,4 @@
-"""What the controller of a simulated group may see, and when."""
+"""Tests of observations of a simulated group."""
 
 import numpy as np
 import pytest
@@ -11,18 +11,18 @@ SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""
 
 
-def test_lag_is_what_was_produced_and_is_not_committed():
+def test_lag_is_produced_minus_committed_events():
     story = Story(SECONDS).at(45)
     assert story.lags() == [3, 3], "four are finished, the fifth is in service"
     assert Story(SECONDS, poll_events=8).at(45).lags() == [5, 5], "a batch is committed when it is finished"
 
 
 @pytest.mark.parametrize("rebalance_protocol", [RebalanceProtocol.INCREMENTAL, RebalanceProtocol.SHARE])
-def test_replicas_report_what_they_finished_too_late_since_the_look_before(rebalance_protocol):
+def test_replicas_report_late_events_since_the_previous_observation(rebalance_protocol):
     events = [(1000 * second, k % 2) for second in range(3) for k in range(20)]
     story = Story(events, latency_target_s=0.125, rebalance_protocol=rebalance_protocol)
-    assert [one.late for one in story.at(100).observe().replicas] == [0], "ten are done, in time"
-    assert [one.late for one in story.at(180).observe().replicas] == [6], "those done at 130 to 180"
+    assert [one.late for one in story.at(100).observe().replicas] == [0], "ten are finished, in time"
+    assert [one.late for one in story.at(180).observe().replicas] == [6], "those finished at 130 to 180"
     assert [one.late for one in story.at(1100).observe().replicas] == [2]
     story.plan([0, 1] if rebalance_protocol is RebalanceProtocol.INCREMENTAL else None, replicas=[0, 1])
     assert sum(one.late for one in story.at(2900).observe().replicas) > 0
@@ -30,7 +30,7 @@ def test_replicas_report_what_they_finished_too_late_since_the_look_before(rebal
 
 
 @pytest.mark.parametrize("rebalance_protocol", [RebalanceProtocol.INCREMENTAL, RebalanceProtocol.SHARE])
-def test_who_leaves_or_has_left_reports_what_it_finished_too_late(rebalance_protocol):
+def test_removed_replicas_report_their_late_events(rebalance_protocol):
     story = Story([(0, k % 2) for k in range(60)], latency_target_s=0.125, rebalance_protocol=rebalance_protocol)
     story.at(1).plan([0, 1] if rebalance_protocol is RebalanceProtocol.INCREMENTAL else None, replicas=[0, 1])
     before = story.at(100).observe()
@@ -40,14 +40,14 @@ def test_who_leaves_or_has_left_reports_what_it_finished_too_late(rebalance_prot
     assert {name for one in seen for name in one.late_of_removed_replicas} == {"payment-1"}
     late = sum(one.replicas[0].late + sum(one.late_of_removed_replicas.values()) for one in (before, *seen))
     story.served()
-    assert late == np.count_nonzero(story.world.outcomes.events().done_us > 125_000) > 0
-    assert not seen[-1].late_of_removed_replicas, "it is gone, and has said its last"
+    assert late == np.count_nonzero(story.simulation.outcomes.events().done_us > 125_000) > 0
+    assert not seen[-1].late_of_removed_replicas, "it is gone and has reported everything"
 
 
-def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
+def test_a_delayed_observation_has_old_offsets_and_present_members():
     story = Story(SECONDS, observation_delay_s=0.07)
     for tick_ms in (100, 1100):
-        story.world.look_for(tick_ms * 1000)
+        story.simulation.schedule_observation(tick_ms * 1000)
     early = story.at(100).observe()
     assert [(one.arrival_rate, one.lag) for one in early.partitions] == [(5, 3), (5, 4)], "as at 30"
     story.plan([0, 1])
@@ -56,9 +56,9 @@ def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_th
     assert [one.lag for one in later.partitions] == [2, 2], "as at 1030, with two replicas"
 
 
-def test_a_replica_that_becomes_slow_says_so_by_its_work():
+def test_the_rate_of_a_replica_that_becomes_slow_is_learned():
     service = ServiceSettings(service_time_s=0.001, slow_replicas=(1,), slow_factor=2.0, slow_from_s=4, slow_until_s=10)
     story = Story([(2 * k, k % 2) for k in range(5000)], service=service).plan([0, 1])
     seen = [[one.service_rate for one in story.at(1000 * second).observe().replicas] for second in range(1, 10)]
-    assert seen[3] == [None, None], "until 4 s they are alike"
-    assert seen[8] == [None, pytest.approx(500, rel=0.3)], "of 1,000; what was before counts less and less"
+    assert seen[3] == [None, None], "equal until 4 s"
+    assert seen[8] == [None, pytest.approx(500, rel=0.3)], "normally 1,000; older events count less and less"

@@ -1,4 +1,4 @@
-"""Whole runs: the controller, a policy and a simulated group, and what is said of them afterwards."""
+"""Tests of complete runs: controller, policy and simulated group, and their results."""
 
 import itertools
 
@@ -21,7 +21,7 @@ EPOCH_US = 1_700_000_000_000_000
 
 
 class Scripted:
-    """A policy that applies what is written for a second: replica ordinal by partition."""
+    """A policy with a script: second → replica ordinal by partition."""
 
     name = "scripted"
 
@@ -40,14 +40,14 @@ class Scripted:
 
 
 def bursts(per_second, *, partitions=5):
-    """per_second: events at the start of each second, dealt round robin."""
+    """Return a workload. per_second: events at the start of each second, to partitions round robin."""
     second = np.repeat(np.arange(len(per_second)), per_second)
     places = np.arange(len(second)) % partitions
     arrivals = Arrivals(second.astype(np.int64) * 1_000_000, places.astype(np.int32))
     return Workload.whole(arrivals, partitions=partitions, duration_s=len(per_second))
 
 
-def test_replica_minutes_by_hand():
+def test_replica_minutes_equal_those_computed_by_hand():
     plans = {1: [0, 1, 0, 1, 0], 3: [0] * 5}
     run = simulate(bursts([60, 60, 60, 60, 60]), Scripted(plans), SimulationSettings(tick_offset_s=0.102))
     # the one that goes finishes the event that it began at 3.1
@@ -58,7 +58,7 @@ def test_replica_minutes_by_hand():
     assert run.changes == (Change(1.102, Action.UP, 2, 2), Change(3.102, Action.DOWN, 1, 2))
 
 
-def test_the_journal_is_that_of_a_live_run():
+def test_the_journal_has_the_records_of_a_live_run():
     settings = SimulationSettings(observation_loss=0.4, startup_s=0.5)
     run = simulate(bursts([60] * 6), Scripted({1: [0, 1, 0, 1, 0], 4: [0] * 5}), settings)
     entries = list(run.entries(EPOCH_US))
@@ -90,7 +90,7 @@ def test_a_workload_in_chunks_gives_the_same_run():
     assert list(one.entries()) == list(other.entries())
 
 
-def test_events_that_were_finished_but_not_committed_are_served_twice():
+def test_finished_events_without_a_commit_are_served_twice():
     settings = SimulationSettings(initial_replicas=2, poll_events=100, failures=(Failure(0.101),))
     run = simulate(workload_of([(0, k % 2) for k in range(100)]), Wants(2), settings)
     # replica 0 had finished 20 of its 50 by 100 ms and committed none of them

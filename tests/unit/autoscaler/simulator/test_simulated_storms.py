@@ -1,4 +1,4 @@
-"""Whatever plans come, and however often: nothing is lost, nothing overtakes, nothing is served for free."""
+"""Properties of runs with random, frequent plans: no event is lost, overtaken or served by an unpaid replica."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ DURATION_S = 4.0
 
 
 class Storm:
-    """A policy that wants another plan, or none, at each tick; whatever it is, it starts what has died anew."""
+    """A policy with a random plan, or none, at each tick. Every plan replaces dead replicas."""
 
     name = "storm"
 
@@ -39,7 +39,7 @@ class Storm:
 
 plan = st.none() | st.tuples(st.tuples(*[st.integers(0, 3)] * PARTITIONS), st.booleans())
 events = st.lists(st.tuples(st.integers(0, 3_999_999), st.integers(0, PARTITIONS - 1)), max_size=150).map(sorted)
-worlds = st.builds(
+simulations = st.builds(
     SimulationSettings,
     rebalance=st.just(RebalanceSettings()),
     startup_s=st.sampled_from([0.0, 0.3, None]),
@@ -52,7 +52,7 @@ worlds = st.builds(
     observation_delay_s=st.sampled_from([0.0, 0.33]),
     seed=st.integers(0, 5),
 )
-deliveries = st.builds(
+rebalance_settings = st.builds(
     dict,
     pause_s=st.sampled_from([0.0, 0.05, 0.4]),
     rebalance_time_s=st.sampled_from([0.0, 0.1, 1.0]),
@@ -60,19 +60,19 @@ deliveries = st.builds(
 )
 
 
-def run_of(rebalance_protocol, events, plans, world, how):
+def run_of(rebalance_protocol, events, plans, simulation, how):
     times = np.array([at for at, _ in events], np.int64)
     places = np.array([partition for _, partition in events], np.int32)
     workload = Workload.whole(Arrivals(times, places), partitions=PARTITIONS, duration_s=DURATION_S)
-    world = replace(world, rebalance=RebalanceSettings(rebalance_protocol=rebalance_protocol, **how))
-    return simulate(workload, Storm(plans), world)
+    simulation = replace(simulation, rebalance=RebalanceSettings(rebalance_protocol=rebalance_protocol, **how))
+    return simulate(workload, Storm(plans), simulation)
 
 
 @pytest.mark.parametrize("rebalance_protocol", RebalanceProtocol)
 @settings(max_examples=40, deadline=None)
-@given(events=events, plans=st.lists(plan, max_size=40), world=worlds, how=deliveries)
-def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(rebalance_protocol, events, plans, world, how):
-    run = run_of(rebalance_protocol, events, plans, world, how)
+@given(events=events, plans=st.lists(plan, max_size=40), simulation=simulations, how=rebalance_settings)
+def test_every_event_is_served_once_in_order_by_a_paid_replica(rebalance_protocol, events, plans, simulation, how):
+    run = run_of(rebalance_protocol, events, plans, simulation, how)
     served = run.events
     assert len(run.latency_us) == len(served.done_us) == len(events)
     assert (served.started_us >= served.intended_us).all()
@@ -85,7 +85,7 @@ def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(rebalan
     for number, (from_us, until_us) in enumerate(lives(run)):
         own = served.replica == number
         assert (served.started_us[own] >= from_us).all()
-        assert (served.done_us[own] <= until_us).all(), "nobody serves for free"
+        assert (served.done_us[own] <= until_us).all(), "only paid replicas serve"
     for partition in range(PARTITIONS) if rebalance_protocol is not RebalanceProtocol.SHARE else ():
         own = served.partition == partition
         assert (served.started_us[own][1:] >= served.done_us[own][:-1]).all(), "the order of a partition is kept"
@@ -93,7 +93,7 @@ def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(rebalan
 
 
 def lives(run):
-    """(from, until) of each replica by number, µs."""
+    """Return (from, until) of each replica by number, µs."""
     spans, open_ = [], {}
     for change in run.replica_changes:
         if change.change.value == "requested":

@@ -1,4 +1,4 @@
-"""A simulated run in the columns of a live one."""
+"""Tests of the timeline of a simulated run."""
 
 from unit.autoscaler.builders import Wants
 from unit.autoscaler.simulator.worlds import workload_of
@@ -13,9 +13,9 @@ EVENTS = [(0, 1), (0, 0), (10, 1), (1500, 1)]
 COLUMNS = [
     "event_id", "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us",
     "partition", "offset", "replica", "epoch", "accepted", "dead_letters",
-    *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")],
+    *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")]
 ]  # fmt: skip
-"""Of `report.spark.events.event_rows`."""
+"""Columns of `report.spark.events.event_rows`."""
 
 
 def run_of(events=EVENTS, **how):
@@ -30,7 +30,7 @@ def test_each_event_is_a_row_with_the_columns_of_live_runs():
     assert (rows["received_us"] - EPOCH_US).tolist() == [0, 5000, 10_000, 1_500_000]
     assert rows["partition"].tolist() == [1, 0, 1, 1]
     assert rows["offset"].tolist() == [0, 0, 1, 2]
-    assert rows["epoch"].tolist() == [1, 1, 1, 2], "the first decision is taken at 0.1 s"
+    assert rows["epoch"].tolist() == [1, 1, 1, 2], "the first decision is at 0.1 s"
     assert set(rows["replica"]) == {"payment-0"}
     assert len(set(rows["event_id"])) == 4
     assert rows["requested_records"].tolist() == rows["settled_records"].tolist() == [1, 1, 1, 1]

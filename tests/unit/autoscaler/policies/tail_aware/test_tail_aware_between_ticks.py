@@ -1,4 +1,4 @@
-"""Between two ticks: what cannot wait is decided at once, nothing is learned twice, and nobody is stopped."""
+"""Decisions between ticks: urgent changes come at once, nothing is learned twice, and no replica stops."""
 
 import numpy as np
 import pytest
@@ -47,13 +47,13 @@ def calm() -> TailAware:
     return policy
 
 
-def test_only_what_would_be_late_and_was_not_expected_is_urgent(calm: TailAware) -> None:
+def test_only_unexpected_late_events_are_urgent(calm: TailAware) -> None:
     assert not calm.urgent(lay((3, 80), slots=4)), "as expected"
     assert not calm.urgent(lay((3, 96), slots=4)), "more, but in time"
     assert calm.urgent(lay((3, 160), slots=4)), "60 would be late"
 
 
-def test_help_comes_before_the_tick_and_the_whole_interval_is_learned_at_it(calm: TailAware) -> None:
+def test_replicas_start_before_the_tick_which_learns_the_whole_interval(calm: TailAware) -> None:
     assert calm.urgent(lay((3, 160), slots=4))
     early = calm.decide(seen(11.4, lay((3, 160), slots=4), lag=160))
     assert early.action is Action.UP
@@ -61,7 +61,7 @@ def test_help_comes_before_the_tick_and_the_whole_interval_is_learned_at_it(calm
     assert later.reason.startswith("160 events expected"), "those of the whole interval"
 
 
-def test_nobody_is_stopped_between_ticks(calm: TailAware) -> None:
+def test_no_replica_stops_between_ticks(calm: TailAware) -> None:
     idle = seen(11.4, lay(slots=4))
     assert calm.urgent(lay((3, 160), slots=4))
     two = (*idle.replicas, Replica("payment-1", True, late=0))
@@ -69,7 +69,7 @@ def test_nobody_is_stopped_between_ticks(calm: TailAware) -> None:
     assert early.plan.count == 2
 
 
-def test_guards_let_it_through_and_other_policies_decide_at_ticks_alone() -> None:
+def test_guards_pass_urgency_and_other_policies_decide_only_at_ticks() -> None:
     assert urgent_of(make_policy("tail-aware", guards=GuardSettings(max_replicas=3))) is not None
     assert urgent_of(make_policy("algorithm-2", guards=GuardSettings(max_replicas=3))) is None
 
@@ -83,7 +83,7 @@ def steps() -> Run:
     )
 
 
-def test_simulated_a_step_is_answered_within_a_tenth_of_a_second() -> None:
+def test_a_step_in_a_simulation_is_answered_within_a_tenth_of_a_second() -> None:
     run = steps()
     first = next(change for change in run.changes if change.at_s > 14)
     assert (first.action, first.at_s) == (Action.UP, pytest.approx(15.7))

@@ -1,4 +1,4 @@
-"""What really was late is booked: as each replica reports it, and by a replay for each that does not."""
+"""Late events are booked from reports, and by a replay for each replica without a report."""
 
 import numpy as np
 import pytest
@@ -37,12 +37,12 @@ def policy() -> TailAware:
     return calm
 
 
-def test_those_that_report_are_booked_as_they_report_and_the_silent_one_by_its_replay(policy: TailAware) -> None:
+def test_late_events_are_booked_from_reports_and_for_a_silent_replica_by_replay(policy: TailAware) -> None:
     policy.decide(seen(5, CROWDED, CALM, CROWDED, late=(7, 2, None)))
     assert policy.late == pytest.approx(7 + 2 + 60)
 
 
-def test_what_was_booked_by_a_replay_is_not_booked_again_when_it_is_reported(policy: TailAware) -> None:
+def test_replayed_late_events_are_not_booked_again_when_reported(policy: TailAware) -> None:
     policy.decide(seen(5, CROWDED, CALM, CALM, late=(None, 0, 0)))
     assert policy.late == pytest.approx(60)
     policy.decide(seen(6, CALM, CALM, CALM, late=(None, 0, 0)))

@@ -1,4 +1,4 @@
-"""A limit behind all replicas, and bursts that do not keep step with the intervals."""
+"""Tests of a limit behind all replicas."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ PARTITIONS = 4
 
 
 class Backlog:
-    """A group that is sent more than it serves, second by second; μ is told as what its replicas reach."""
+    """A group that is sent more than it serves, second by second; μ is the rate that its replicas reach."""
 
     def __init__(self, limit: float, own: float = 200.0) -> None:
         self.limit, self.own = limit, own
@@ -44,7 +44,7 @@ class Backlog:
         return self.learned.rate
 
 
-def test_replicas_that_bring_nothing_show_the_limit_and_those_that_help_show_none() -> None:
+def test_replicas_without_effect_show_a_limit() -> None:
     assert Backlog(limit=1e9).run(1, 5) == np.inf
     group = Backlog(limit=1e9)
     group.run(1, 5)
@@ -53,11 +53,11 @@ def test_replicas_that_bring_nothing_show_the_limit_and_those_that_help_show_non
     group.run(1, 5)
     assert group.run(4, 5, sent=500.0) == 250.0
     assert group.learned.least_rate == pytest.approx(200.0, rel=0.02), (
-        "what a replica serves that nobody holds up is remembered"
+        "the rate of a replica without the limit is remembered"
     )
 
 
-def test_a_limit_that_is_raised_or_was_none_is_forgotten() -> None:
+def test_a_limit_that_was_raised_or_wrong_is_forgotten() -> None:
     group = Backlog(limit=250.0)
     group.run(1, 5)
     group.run(4, 5, sent=500.0)
@@ -70,7 +70,7 @@ def test_a_limit_that_is_raised_or_was_none_is_forgotten() -> None:
     assert slow.run(2, 5, sent=500.0) == np.inf
 
 
-def test_a_limit_leaves_no_doubt_of_replicas_behind() -> None:
+def test_a_limit_leaves_no_service_rate_correction() -> None:
     """Twice what the limit lets through for 20 s, then no limit: at 330 events/s two replicas serve on."""
     rates = [160] * 10 + [400] * 20 + [330] * 30
     at_s = np.concatenate([second + (np.arange(rate) + 0.5) / rate for second, rate in enumerate(rates)])

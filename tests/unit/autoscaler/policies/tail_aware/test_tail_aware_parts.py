@@ -1,4 +1,4 @@
-"""The parts of tail-aware, each against something that can be counted by hand."""
+"""Tests of parts of tail-aware against results computed by hand."""
 
 import itertools
 import math
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from autoscaler.packing.few_moves import fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_in_each_way
-from autoscaler.policies.tail_aware.surprises import Surprises
+from autoscaler.policies.tail_aware.queues import Events, PlanExecution, TimeGrid, late_by_scenario
+from autoscaler.policies.tail_aware.surprises import ForecastErrors
 
 MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
@@ -27,11 +27,14 @@ def late(
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
     events = Events(past, future[None], np.zeros((0, *future.shape)), spread)
-    course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf, 10, beyond)
-    return float(late_in_each_way(events, np.zeros(1, np.int64), course, pace)[0].sum())
+    execution, grid = (
+        PlanExecution(before, owner, switch, ready, rates),
+        TimeGrid(SLOT, begin_s, W, until_s, math.inf, 10, beyond),
+    )
+    return float(late_by_scenario(events, np.zeros(1, np.int64), execution, grid)[0].sum())
 
 
-def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
+def test_a_burst_is_in_time_up_to_the_events_served_within_the_target():
     assert late(expected=[100]) == 0
     assert late(expected=[130]) == pytest.approx(30)
 
@@ -41,7 +44,7 @@ loads = st.lists(st.floats(1, 60), min_size=1, max_size=6)
 
 @settings(max_examples=60, deadline=None)
 @given(loads, st.integers(1, 4), st.integers(0, 1000))
-def test_the_exhaustive_search_finds_what_trying_everything_finds(sizes, limit, seed):
+def test_the_exhaustive_search_equals_brute_force(sizes, limit, seed):
     sizes = np.array(sizes)
     owners = np.random.default_rng(seed).integers(-1, 3, len(sizes))
     best = np.inf
@@ -58,7 +61,7 @@ def test_the_exhaustive_search_finds_what_trying_everything_finds(sizes, limit, 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0, 150), min_size=1, max_size=40), st.integers(1, 8), st.integers(0, 1000))
-def test_what_is_kept_in_place_never_overfills_a_replica_when_it_says_that_all_fits(sizes, replicas, seed):
+def test_minimal_moves_never_exceeds_capacity_if_feasible(sizes, replicas, seed):
     sizes = np.array(sizes)
     owners = np.random.default_rng(seed).integers(-1, replicas, len(sizes))
     placed, fits = relieved(sizes, largest_first(sizes), owners, np.full(replicas, 100.0), np.zeros(replicas, np.int64))
@@ -87,8 +90,8 @@ def slots(*counts: float) -> np.ndarray:
     return np.array(counts, float)[:, None]
 
 
-def test_a_surprise_that_came_twice_may_come_again_where_as_much_was_expected():
-    surprises = Surprises()
+def test_a_repeated_forecast_error_is_expected_again_at_a_similar_load():
+    surprises = ForecastErrors()
     for number in range(40):
         surprises.note(60.0, slots(0, 200) if number in {10, 30} else slots(60, 0))
         surprises.note(300.0, slots(300, 0))

@@ -1,4 +1,4 @@
-"""A replica at half the speed of the others: what it is worth to tail-aware to know that."""
+"""Tests of a replica at half the speed of the others, with and without knowledge of it."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ SLOW = 1
 
 
 class Blind:
-    """A policy that is not told who is slower than a typical replica. hears: what replicas finish too late, it is."""
+    """A policy that does not get the rates of slow replicas. hears: whether it gets reports of late events."""
 
     name = "blind"
 
@@ -30,7 +30,7 @@ class Blind:
         self._hears = hears
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return what is decided without being told who is slow."""
+        """Return the inner decision without the rates of slow replicas."""
         alike = tuple(
             replace(one, service_rate=None, late=one.late if self._hears else None) for one in observation.replicas
         )
@@ -45,7 +45,7 @@ def poisson(rate: float, *, partitions: int, seed: int) -> Workload:
 
 
 def simulated(workload: Workload, *, blind: bool = False, hears: bool = False, maximum: int = 0) -> Run:
-    """At least three replicas, of 200, 100 and 200 events/s; what comes later begins that row anew."""
+    """At least three replicas, of 200, 100 and 200 events/s; later ones repeat these rates."""
     policy = make_policy("tail-aware", guards=GuardSettings(min_replicas=3, max_replicas=maximum))
     settings = SimulationSettings(service=ServiceSettings(speeds=(1.0, 0.5, 1.0)), initial_replicas=3)
     return simulate(workload, Blind(policy, hears) if blind else policy, settings)
@@ -56,10 +56,10 @@ def in_sla(run: Run) -> float:
 
 
 SEEDS = (1, 2)
-"""By chance one that does not know may be lucky; on the whole it is not."""
+"""Random seeds: a policy without the rates may be lucky with one of them."""
 
 
-def test_it_is_given_half_as_much_as_the_others_and_events_are_in_time() -> None:
+def test_a_slow_replica_gets_half_the_load_and_events_are_in_time() -> None:
     """350 events/s for three replicas that serve 500 between them: shared out alike, the slow one could not keep up."""
     kept_blind = []
     for seed in SEEDS:
@@ -72,14 +72,14 @@ def test_it_is_given_half_as_much_as_the_others_and_events_are_in_time() -> None
     assert np.mean(kept_blind) < 0.98
 
 
-def test_who_is_slow_shows_in_what_it_finishes_too_late() -> None:
+def test_a_slow_replica_is_found_by_its_late_events() -> None:
     workloads = [poisson(400, partitions=20, seed=seed) for seed in SEEDS]
     hears, blind = ([simulated(one, blind=True, hears=which) for one in workloads] for which in (True, False))
     assert np.mean(list(map(in_sla, hears))) > max(0.995, np.mean(list(map(in_sla, blind))))
 
 
 @pytest.mark.parametrize("startup_s", [2.0, 2.3, 2.5])
-def test_what_waits_for_a_start_proves_nobody_slow(startup_s: float) -> None:
+def test_events_that_wait_for_a_start_do_not_make_a_replica_slow(startup_s: float) -> None:
     """From 80 to 350 events/s at once: ten seconds after it, the two that can serve that are all there are."""
     at_s = np.concatenate([second + (np.arange(n) + 0.5) / n for second, n in enumerate([80] * 20 + [350] * 20)])
     events = Arrivals((at_s * 1e6).astype(np.int64), np.resize(np.arange(10, dtype=np.int32), len(at_s)))

@@ -1,11 +1,11 @@
-"""What tail-aware knows of starts: how long they take, who serves meanwhile, and what it costs to need them again."""
+"""Tests of start-up times, owners during a start, and the scale-down floor."""
 
 import numpy as np
 
 from autoscaler.model import GroupObservation, PartitionLoad, Replica
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.tail_aware.policy import TailAware
-from autoscaler.policies.tail_aware.starts import Levels, StartUps
+from autoscaler.policies.tail_aware.starts import PeakFloor, StartUpTimes
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
@@ -26,9 +26,9 @@ def observed(at_s: float = 0.0, owners=("payment-0",), **replicas: bool) -> Grou
     )
 
 
-def one_start(late: float, calm: int = 5) -> Levels:
+def one_start(late: float, calm: int = 5) -> PeakFloor:
     """After so many ticks at which all were ready."""
-    levels, startups = Levels(60.0), StartUps()
+    levels, startups = PeakFloor(60.0), StartUpTimes()
     for second in range(calm):
         startups.observe(observed(second - calm, payment_0=READY))
         levels.book(0.0, startups)
@@ -37,13 +37,13 @@ def one_start(late: float, calm: int = 5) -> Levels:
     return levels
 
 
-def second_of(levels: Levels, at_s: float, events: float, *, startup_s: float = 30.0, target_s: float = 0.5) -> None:
+def second_of(levels: PeakFloor, at_s: float, events: float, *, startup_s: float = 30.0, target_s: float = 0.5) -> None:
     """Ten partitions, evenly; replicas serve 200 events/s, and one for each 140 is kept at most."""
     came, most = np.full((10, 10), events / 100), round(events / 140)
     levels.observe(at_s, came, 0.1, startup_s=startup_s, rate=200.0, target_s=target_s, most=most)
 
 
-def test_a_replica_is_kept_until_it_has_idled_for_what_its_last_start_made_late():
+def test_a_replica_is_kept_until_its_idle_time_equals_the_cost_of_a_restart():
     levels = one_start(late=40.0)
     for second in range(30):
         second_of(levels, second, 380.0)
@@ -53,7 +53,7 @@ def test_a_replica_is_kept_until_it_has_idled_for_what_its_last_start_made_late(
         kept.append(levels.least(second, 0.25))
     assert kept[0] == 2
     assert 10 <= kept.index(1) <= 13, "40 events at 0.25 s, after the surge"
-    assert levels.least(119, 1e6) == 1, "not for ever"
+    assert levels.least(119, 1e6) == 1, "but not longer than keep_s"
 
 
 def square_waves(low: int, high: int, *, half_s: int, seconds: int) -> Workload:
@@ -69,7 +69,7 @@ def simulated(workload: Workload, startup_s: float, policy: TailAware | None = N
     return simulate(workload, policy or make_policy("tail-aware"), settings)
 
 
-def test_demand_that_comes_back_finds_its_replicas():
+def test_replicas_are_kept_for_demand_that_returns():
     """Six waves of 20 s with starts of 4 s: after the first they are kept, as two would be by who knows."""
     run = simulated(square_waves(80, 350, half_s=20, seconds=240), 4.0)
     late = 1 - in_sla_share(run.latency_us[run.events.intended_us > 60_000_000], 0.5)

@@ -1,4 +1,4 @@
-"""Where a change stops the whole group: it is put off, but not for ever."""
+"""A change that stops the whole group is postponed, but not for ever."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def bursts(sizes: list[int]) -> Workload:
     return Workload.whole(events, partitions=PARTITIONS, duration_s=float(len(sizes)))
 
 
-def test_a_change_is_made_once_as_many_are_late_without_it_as_it_makes_late() -> None:
+def test_a_change_is_made_once_waiting_has_cost_as_many_late_events() -> None:
     """Bursts grow to 110 events for two minutes, a replica serves 100 in time, and a stop makes a whole burst late."""
     load = bursts([*range(60, 110), *[110] * 120])
     run = simulate(load, make_policy("tail-aware"), SimulationSettings(rebalance=STOPS))

@@ -1,4 +1,4 @@
-"""tail-aware second by second."""
+"""Tests of tail-aware as timelines of seconds."""
 
 import numpy as np
 
@@ -66,13 +66,13 @@ def test_even_arrivals_need_half_the_replicas_that_bursts_need():
     assert (bursts.count, even.count) == (2, 1)
 
 
-def test_a_step_is_answered_at_the_first_tick_that_sees_it_and_in_one_go():
+def test_a_step_is_answered_at_once_with_all_replicas():
     group = Group(5)
     group.run([20] * 5, 20)
     assert group.tick([70] * 5).plan.count == 5
 
 
-def test_only_what_must_moves():
+def test_only_necessary_partitions_move():
     group = Group(4)
     group.run([24] * 4, 20)  # 96 in all: one is enough
     decision = group.tick([30, 24, 24, 24])  # 102: two are not late yet
@@ -84,7 +84,7 @@ def test_only_what_must_moves():
     assert sum(owner != "payment-0" for owner in group.owners.values()) == 1
 
 
-def test_flapping_makes_the_next_stop_wait():
+def test_flapping_delays_the_next_stop():
     group = Group(4)
     waited = []
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_a_partition_above_the_service_rate_gets_a_replica_of_its_own_and_no_mor
     assert [p for p, owner in group.owners.items() if owner == group.owners[0]] == [0]
 
 
-def test_every_partition_has_an_owner_among_the_planned_replicas_whatever_comes():
+def test_every_partition_always_has_a_planned_owner():
     group = Group(12)
     chance = np.random.default_rng(5)
     for _ in range(80):

@@ -1,4 +1,4 @@
-"""Incremental delivery and KIP-848 by hand: which event starts when, and at whom; who is paid from when to when."""
+"""Incremental and KIP-848 rebalances, computed by hand: starts of events, and paid times of replicas."""
 
 from unit.autoscaler.simulator.worlds import Story
 
@@ -7,7 +7,7 @@ from autoscaler.simulator.chance import Heartbeats
 from contracts.rebalance_protocol import RebalanceProtocol
 
 BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
-"""Replica 0 alone would start event k at 10·k ms."""
+"""Replica 0 alone starts event k at 10·k ms."""
 
 
 def test_a_moved_partition_pauses_and_the_other_does_not():
@@ -16,14 +16,14 @@ def test_a_moved_partition_pauses_and_the_other_does_not():
     assert story.served() == [(0, 0), (10, 0), (20, 0), (70, 1), (30, 0), (80, 1)]
 
 
-def test_the_old_owner_serves_on_until_the_new_one_is_ready():
+def test_the_previous_owner_serves_until_the_new_one_is_ready():
     story = Story(BURST, pause_s=0.05, startup_s=0.025).at(5).plan([0, 1])
     # ready at 30, when event 3 is about to start at replica 0: it does not
     assert story.served() == [(0, 0), (10, 0), (20, 0), (80, 1), (30, 0), (90, 1)]
     assert story.paid_ms() == [(0, 1), (5, 2)]
 
 
-def test_a_replica_that_is_left_out_costs_until_its_last_event_is_finished():
+def test_a_removed_replica_is_paid_until_its_last_event_is_finished():
     story = Story([(0, 0), (0, 1), (0, 0), (0, 1)], initial_replicas=2, pause_s=0.05).at(15).plan([0, 0])
     assert story.names() == ("payment-0",)
     # replica 1 finishes event 3 at 20; partition 1 has nothing left to serve
@@ -31,16 +31,17 @@ def test_a_replica_that_is_left_out_costs_until_its_last_event_is_finished():
     assert story.paid_ms() == [(0, 2), (20, 1)]
 
 
-def test_a_partition_in_its_pause_is_redirected_and_pauses_anew():
+def test_a_partition_in_its_pause_can_be_redirected_and_pauses_again():
     story = Story(BURST, pause_s=0.05, initial_replicas=1).at(5).plan([0, 1]).at(25).plan([0, 2])
     assert story.served() == [(0, 0), (75, 2), (10, 0), (85, 2), (20, 0), (95, 2)]
-    assert story.paid_ms() == [(0, 1), (5, 2)], "one came at 25, and one that had got nothing yet left"
+    assert story.paid_ms() == [(0, 1), (5, 2)], "one was requested at 25, and one without partitions left"
 
 
-def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_owner():
+def test_kip848_moves_a_partition_at_heartbeats_of_both_owners():
     beats = Heartbeats(500_000, seed=1)
-    events = [(at, at // 20 % 2) for at in range(0, 3000, 20)]
-    story = Story(events, rebalance_protocol=RebalanceProtocol.KIP848, heartbeat_s=0.5)
+    story = Story(
+        [(at, at // 20 % 2) for at in range(0, 3000, 20)], rebalance_protocol=RebalanceProtocol.KIP848, heartbeat_s=0.5
+    )
     story.at(100).plan([0, 1])
     served = story.served()
     stops_ms = beats.next_us(0, 100_000) / 1000
@@ -52,7 +53,7 @@ def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_o
     assert all(at - 20.0 * (2 * k) < 10 for k, (at, _) in enumerate(served[0::2])), "the other partition never waits"
 
 
-def test_a_counts_only_plan_places_each_replica_when_it_is_ready():
+def test_a_plan_with_a_count_places_partitions_when_a_replica_is_ready():
     story = Story([], startup_s=2.0, partitions=4).at(100).plan(None, replicas=[0, 1], action=Action.UP)
     assert set(story.observe().assignment.values()) == {"payment-0"}
     story.at(2100)

@@ -1,40 +1,40 @@
-"""The twelve algorithms of Landau et al. (2024), as plainly as possible: what the compiled ones must do."""
+"""Plain implementation of the twelve algorithms of Landau et al. (2024), for comparison with the compiled ones."""
 
 RULES = {"n": "next", "f": "first", "b": "best", "w": "worst"}
 
 
-class Opened:
-    """Consumers open in the assignment that is being built."""
+class Packing:
+    """Open consumers and assigned partitions."""
 
     def __init__(self, loads, owners, capacity):
         self.loads, self.owners, self.capacity = loads, owners, capacity
-        self.held = {}
+        self.owned = {}
         self.newest = None
-        self.placed = {}
+        self.owners_after = {}
 
     def open(self, consumer):
-        self.held[consumer] = []
+        self.owned[consumer] = []
         self.newest = consumer
 
     def load(self, consumer):
-        return sum(self.loads[partition] for partition in self.held[consumer])
+        return sum(self.loads[partition] for partition in self.owned[consumer])
 
     def fits(self, partition, consumer):
-        return not self.held[consumer] or self.load(consumer) + self.loads[partition] <= self.capacity
+        return not self.owned[consumer] or self.load(consumer) + self.loads[partition] <= self.capacity
 
     def put(self, partition, consumer):
-        self.held[consumer].append(partition)
-        self.placed[partition] = consumer
+        self.owned[consumer].append(partition)
+        self.owners_after[partition] = consumer
 
     def chosen(self, partition, rule):
-        """Return the consumer that the fit rule takes, or None; equal ones: the lowest index."""
+        """Return the consumer that the fit rule chooses, or None; ties go to the lowest index."""
         if rule == "next":
             newest = self.newest
             if newest is None:
                 return None
-            idle = self.load(newest) == 0  # as published: it takes whatever comes, also what is above the capacity
+            idle = self.load(newest) == 0  # as published: it accepts any load, even above the capacity
             return newest if idle or self.fits(partition, newest) else None
-        fitting = [consumer for consumer in sorted(self.held) if self.fits(partition, consumer)]
+        fitting = [consumer for consumer in sorted(self.owned) if self.fits(partition, consumer)]
         if not fitting:
             return None
         if rule == "first":
@@ -47,25 +47,25 @@ class Opened:
         if consumer is None:
             home = self.owners.get(partition)
             consumer = home
-            if home is None or home in self.held:
-                consumer = next(index for index in range(len(self.loads) + 1) if index not in self.held)
+            if home is None or home in self.owned:
+                consumer = next(index for index in range(len(self.loads) + 1) if index not in self.owned)
             self.open(consumer)
         self.put(partition, consumer)
 
 
 def any_fit(name, loads, owners, capacity, order):
-    opened = Opened(loads, owners, capacity)
+    opened = Packing(loads, owners, capacity)
     rule = RULES[name[0]]
     if rule == "next":
         opened.open(0)
     for partition in sorted(order, key=lambda one: -loads[one]) if name.endswith("d") else order:
         opened.place(partition, rule)
-    return opened.placed
+    return opened.owners_after
 
 
 def modified_any_fit(name, loads, owners, capacity, order):
     rule = RULES[name[1]]
-    opened = Opened(loads, owners, capacity)
+    opened = Packing(loads, owners, capacity)
     owned = {}
     for partition in order:
         if partition in owners:
@@ -88,9 +88,9 @@ def modified_any_fit(name, loads, owners, capacity, order):
         unplaced += left
     for partition in sorted(unplaced, key=lambda one: -loads[one]):
         opened.place(partition, rule)
-    return opened.placed
+    return opened.owners_after
 
 
-def by_the_letter(name, loads, owners, capacity, order=None):
+def published_packing(name, loads, owners, capacity, order=None):
     order = list(loads) if order is None else list(order)
     return (modified_any_fit if name.startswith("m") else any_fit)(name, loads, owners, capacity, order)

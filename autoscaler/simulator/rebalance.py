@@ -1,4 +1,4 @@
-"""Ways to carry out a plan, by name: our own, KIP-848's, the rounds of Kafka's classic protocol, a share group's."""
+"""Models of the rebalance protocols: our own, KIP-848, Kafka's classic protocol, and share groups."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -13,34 +13,34 @@ from autoscaler.simulator.settings import RebalanceSettings
 from contracts.rebalance_protocol import RebalanceProtocol
 
 Timing = Callable[[int, int], int]
-"""(replica, µs from when on) → µs."""
+"""(Replica, earliest time in µs) → time in µs."""
 
 
 class Owners:
-    """Who serves which partition: the one place from which partitions are attached and detached.
+    """Owners of the partitions. Only this class attaches and detaches partitions.
 
-    A replica that died and is believed alive can be given partitions: nobody serves them until it is evicted.
+    A dead replica that was not evicted yet can get partitions: these are not served until it is evicted.
     """
 
     def __init__(self, engine: Engine, agenda: Agenda) -> None:
         self._engine = engine
         self._agenda = agenda
         self._busy_us: dict[int, int] = {}
-        """Replica → when it finishes the last event of what was taken from it."""
+        """Replica → time at which it finishes the last event of the partitions taken from it, µs."""
         self._evicted_us: dict[int, int] = {}
-        """Dead replica → when the group stops to take it for alive."""
+        """Dead replica → time of its eviction, µs."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """Start a run: the owners are in place at once."""
+        """Start a run with these owners in place."""
         self._holder = list(owners)
-        """By partition: the replica that it is attached to, or NOBODY."""
+        """By partition: the replica that it is attached to, or NO_OWNER."""
         self._free_us = [0] * len(owners)
-        """By partition: when its last owner lets go of it; later than now while that one finishes an event of it."""
+        """By partition: time at which its last owner releases it, µs: in the future while that one is busy."""
         for partition, owner in enumerate(owners):
             self._engine.attach(partition, owner)
 
-    def lost(self, replica: int, evicted_us: int) -> None:
-        """Take note of a death: what `replica` served is free when it is evicted."""
+    def on_death(self, replica: int, evicted_us: int) -> None:
+        """Record a death: the replica's partitions become free when it is evicted."""
         self._evicted_us[replica] = evicted_us
         for partition in self._held_by(replica):
             self._holder[partition] = NO_OWNER
@@ -67,17 +67,19 @@ class Owners:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Move:
-    """A partition on its way. Replaced, never changed: what the agenda holds for an old one has lost its point."""
+    """A partition that is moving. It is replaced, never changed, so that actions for an old move can be recognized."""
 
     partition: int
     to: int
 
 
-class Handovers(Owners):
-    """A delivery without rounds. An event in service is finished before its partition starts elsewhere.
+class IncrementalRebalance(Owners):
+    """Moves each partition by itself, without a group-wide rebalance (our protocol, KIP-848).
 
-    stops_us: (owner, now) → when the owner stops. starts_us: (new owner, when the partition is free) → when it starts.
-    A newer plan overrides a move that has not begun; one that has is redirected, and its pause begins anew.
+    An event in service is finished before its partition starts elsewhere. A newer plan cancels a move that has not
+    begun. A move that has begun is redirected, and its pause starts again.
+    stops_us: (owner, now) → time at which the owner stops.
+    starts_us: (new owner, time at which the partition is free) → time at which the new owner starts.
     """
 
     def __init__(self, engine: Engine, agenda: Agenda, *, stops_us: Timing, starts_us: Timing) -> None:
@@ -87,27 +89,27 @@ class Handovers(Owners):
         self._moves: dict[int, _Move] = {}
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """From now on work towards `owners`; that replaces what was wanted before."""
+        """Move the partitions to `owners`. This replaces earlier plans."""
         for partition, to in enumerate(owners):
             move = self._moves.get(partition)
             if to != (self._holder[partition] if move is None else move.to):
-                self._head_for(partition, to)
+                self._move(partition, to)
 
-    def lost(self, replica: int, evicted_us: int) -> None:
-        """Keep what `replica` served, which died now, from starting elsewhere before `evicted_us`."""
+    def on_death(self, replica: int, evicted_us: int) -> None:
+        """Record a death: the replica's partitions do not start elsewhere before `evicted_us`."""
         orphans = self._held_by(replica)
-        super().lost(replica, evicted_us)
+        super().on_death(replica, evicted_us)
         for partition in orphans:
             if partition in self._moves:
                 self._pause(partition, self._moves[partition].to)
 
     def released_us(self, replica: int) -> int | None:
-        """Return when `replica` has finished all it was given; None while it holds something or is to get something."""
+        """Return when `replica` has finished its work, µs; None while it has partitions or will get some."""
         if replica in self._holder or any(move.to == replica for move in self._moves.values()):
             return None
         return self._busy_us.get(replica, 0)
 
-    def _head_for(self, partition: int, to: int) -> None:
+    def _move(self, partition: int, to: int) -> None:
         owner, now_us = self._holder[partition], self._engine.now_us
         self._moves.pop(partition, None)
         if to == owner or self._evicted_us.get(to, now_us + 1) <= now_us:
@@ -135,19 +137,19 @@ class Handovers(Owners):
 
 
 @dataclass(frozen=True, slots=True)
-class _Deal:
-    """What a round hands out: owners by partition, and who belongs to the group."""
+class _Assignment:
+    """Result of a rebalance: owners by partition, and the members of the group."""
 
     owners: tuple[int, ...]
     members: frozenset[int]
 
 
-class Rounds(Owners, ABC):
-    """Delivery by Kafka's classic protocol: everybody joins a round, and it takes t_r.
+class ClassicRebalance(Owners, ABC):
+    """Kafka's classic protocol: all members join a rebalance, which then takes t_r.
 
-    Members notice a round at their next heartbeat; who has just become ready joins at once. A member joins as soon as
-    it has finished the event in service, if it has to stop for the round. The newest plan counts until all have
-    joined; what comes later waits for the next round, which follows at once. The dead are waited for until evicted.
+    Members notice a rebalance at their next heartbeat; a new member joins at once. A member that has to stop joins when
+    it has finished the event in service. The newest plan counts until all have joined. A later plan waits for the next
+    rebalance, which follows at once. The group waits for dead members until they are evicted.
     """
 
     def __init__(self, engine: Engine, agenda: Agenda, heartbeats: Heartbeats, rebalance_time_us: int) -> None:
@@ -156,38 +158,38 @@ class Rounds(Owners, ABC):
         self._rebalance_time_us = rebalance_time_us
         self._running = False
         self._awaited: set[int] = set()
-        self._dealt: _Deal
-        """Handed out by the last round."""
-        self._wanted: _Deal
-        """To be handed out by the next."""
+        self._assigned: _Assignment
+        """Result of the last rebalance."""
+        self._wanted: _Assignment
+        """Target of the next rebalance."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run: the owners are in place at once."""
         super().begin(owners, members)
-        self._dealt = self._wanted = _Deal(tuple(owners), members)
+        self._assigned = self._wanted = _Assignment(tuple(owners), members)
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """From now on work towards `owners`; that replaces what was wanted before."""
-        self._wanted = _Deal(tuple(owners), members)
+        """Move the partitions to `owners`. This replaces earlier plans."""
+        self._wanted = _Assignment(tuple(owners), members)
         if not self._running:
-            self._go_on()
+            self._continue()
 
     def released_us(self, replica: int) -> int | None:
-        """Return when `replica` has finished all it was given; None while it belongs to the group."""
-        if replica in self._dealt.members or replica in self._wanted.members:
+        """Return when `replica` has finished its work, µs; None while it belongs to the group."""
+        if replica in self._assigned.members or replica in self._wanted.members:
             return None
         return self._busy_us.get(replica, 0)
 
-    def _go_on(self) -> None:
-        self._running = self._wanted != self._dealt
+    def _continue(self) -> None:
+        self._running = self._wanted != self._assigned
         if self._running:
-            self._first_round()
+            self._start_first()
 
     @abstractmethod
-    def _first_round(self) -> None:
-        """Begin to deliver what is wanted."""
+    def _start_first(self) -> None:
+        """Start the first rebalance towards the newest plan."""
 
-    def _round(self, members: Iterable[int], joins_us: Callable[[int], int], end: Callable[[], None]) -> None:
+    def _rebalance(self, members: Iterable[int], joins_us: Callable[[int], int], end: Callable[[], None]) -> None:
         self._awaited = set(members)
         for member in sorted(self._awaited):
             notices_us = self._heartbeats.next_us(member, self._engine.now_us)
@@ -209,22 +211,22 @@ class Rounds(Owners, ABC):
             self._all_joined(end)
 
     def _all_joined(self, end: Callable[[], None]) -> None:
-        self._dealt = _Deal(self._wanted.owners, self._wanted.members | self._dealt.members)
+        self._assigned = _Assignment(self._wanted.owners, self._wanted.members | self._assigned.members)
         self._agenda.at(self._engine.now_us + self._rebalance_time_us, partial(self._end, self._wanted, end))
 
-    def _end(self, dealt: _Deal, end: Callable[[], None]) -> None:
-        self._dealt = dealt
+    def _end(self, assigned: _Assignment, end: Callable[[], None]) -> None:
+        self._assigned = assigned
         end()
 
     def _finished_us(self, member: int) -> int:
         return max(self._engine.now_us, self._busy_us.get(member, 0))
 
 
-class Eager(Rounds):
-    """The whole group stops: each member when it notices, all start again when the round has ended."""
+class EagerRebalance(ClassicRebalance):
+    """Stops the whole group: each member when it notices the rebalance. All start again when it has ended."""
 
-    def _first_round(self) -> None:
-        self._round(self._dealt.members, self._stop_all, self._start_all)
+    def _start_first(self) -> None:
+        self._rebalance(self._assigned.members, self._stop_all, self._start_all)
 
     def _stop_all(self, member: int) -> int:
         for partition in self._held_by(member):
@@ -232,97 +234,97 @@ class Eager(Rounds):
         return self._finished_us(member)
 
     def _start_all(self) -> None:
-        for partition, owner in enumerate(self._dealt.owners):
+        for partition, owner in enumerate(self._assigned.owners):
             self._attach(partition, owner)
-        self._go_on()
+        self._continue()
 
 
-class CooperativeSticky(Rounds):
-    """Two rounds: nobody stops for the first; what it takes away stops then, and starts when the second has ended.
+class CooperativeRebalance(ClassicRebalance):
+    """Rebalances twice. Members serve during the first one; after it, the partitions that move stop.
 
-    What nobody held starts when the first has ended.
+    They start when the second has ended. Partitions without an owner start when the first has ended.
     """
 
-    def _first_round(self) -> None:
-        self._round(self._dealt.members, lambda _: self._engine.now_us, self._take_away)
+    def _start_first(self) -> None:
+        self._rebalance(self._assigned.members, lambda _: self._engine.now_us, self._release)
 
-    def _take_away(self) -> None:
-        holder, owners = self._holder, self._dealt.owners
-        moved = [partition for partition, owner in enumerate(owners) if holder[partition] not in (owner, NO_OWNER)]
-        members = self._dealt.members.union(holder[partition] for partition in moved)
+    def _release(self) -> None:
+        holder, owners = self._holder, self._assigned.owners
+        moving = [partition for partition, owner in enumerate(owners) if holder[partition] not in (owner, NO_OWNER)]
+        members = self._assigned.members.union(holder[partition] for partition in moving)
         self._start_free()
-        for partition in moved:
+        for partition in moving:
             self._detach(partition)
-        if moved:
-            self._round(members, self._finished_us, self._start_moved)
+        if moving:
+            self._rebalance(members, self._finished_us, self._start_moved)
         else:
-            self._go_on()
+            self._continue()
 
     def _start_moved(self) -> None:
-        """End the second round. Who kept what a newer plan moves has not been asked yet: that takes further rounds."""
+        """End the second rebalance. Partitions that a newer plan moves need further ones."""
         self._start_free()
-        pairs = zip(self._holder, self._dealt.owners, strict=True)
+        pairs = zip(self._holder, self._assigned.owners, strict=True)
         owners = tuple(owner if holder == NO_OWNER else holder for holder, owner in pairs)
-        self._dealt = _Deal(owners, self._dealt.members.union(self._holder) - {NO_OWNER})
-        self._go_on()
+        self._assigned = _Assignment(owners, self._assigned.members.union(self._holder) - {NO_OWNER})
+        self._continue()
 
     def _start_free(self) -> None:
         for partition in self._held_by(NO_OWNER):
-            self._attach(partition, self._dealt.owners[partition])
+            self._attach(partition, self._assigned.owners[partition])
 
 
-class Share:
-    """Delivery of a share group: owners are ignored, all members serve, and nothing is handed over."""
+class ShareGroup:
+    """A share group: owners are ignored, all members serve all partitions, and there are no handovers."""
 
     def __init__(self, engine: Pool, agenda: Agenda) -> None:
         self._engine = engine
         self._agenda = agenda
         self._members: frozenset[int] = frozenset()
-        self._gone: frozenset[int] = frozenset()
+        self._dead: frozenset[int] = frozenset()
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run."""
         self.carry_out(owners, members)
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
-        """Let exactly `members`, but for the dead, take events from now on."""
-        members -= self._gone
+        """Let exactly `members`, except dead ones, take events from now on."""
+        members -= self._dead
         for replica in sorted(self._members - members):
             self._engine.leave(replica)
         for replica in sorted(members - self._members):
             self._engine.join(replica)
         self._members = members
 
-    def lost(self, replica: int, evicted_us: int) -> None:
-        """Let the others have what `replica` had acquired, from `evicted_us` on."""
-        self._members, self._gone = self._members - {replica}, self._gone | {replica}
+    def on_death(self, replica: int, evicted_us: int) -> None:
+        """Return the event that `replica` had acquired to the queue at `evicted_us`."""
+        self._members, self._dead = self._members - {replica}, self._dead | {replica}
         self._agenda.at(evicted_us, partial(self._engine.give_back, replica))
 
     def released_us(self, replica: int) -> int | None:
-        """Return when `replica` has finished what it had acquired; None while it is a member."""
+        """Return when `replica` has finished its acquired event, µs; None while it is a member."""
         return None if replica in self._members else self._engine.busy_until_us(replica)
 
 
-PlanDelivery = Handovers | Rounds | Share
-"""Carries owners to the replicas. Owners are replica numbers by partition, of replicas that could serve.
+RebalanceModel = IncrementalRebalance | ClassicRebalance | ShareGroup
+"""Carries out an assignment. Owners are numbers of ready replicas, by partition.
 
-members: all replicas that belong to the group then, owners or not.
+members: all replicas of the group, with or without partitions.
 """
 
 
-def make_delivery(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> PlanDelivery:
-    """Return the model of `settings.rebalance_protocol`, which is none of a share group, with its timing."""
+def make_rebalance_model(settings: RebalanceSettings, engine: Engine, agenda: Agenda, seed: int) -> RebalanceModel:
+    """Return the model of `settings.rebalance_protocol`, which must not be a share group, with its timing."""
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.rebalance_protocol:
         case RebalanceProtocol.INCREMENTAL:
             pause_us = round(settings.pause_s * 1e6)
-            return Handovers(
+            return IncrementalRebalance(
                 engine, agenda, stops_us=lambda _, now_us: now_us, starts_us=lambda _, free_us: free_us + pause_us
             )
         case RebalanceProtocol.KIP848:
-            return Handovers(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
+            return IncrementalRebalance(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
         case RebalanceProtocol.COOPERATIVE_STICKY:
-            return CooperativeSticky(engine, agenda, heartbeats, rebalance_time_us)
+            return CooperativeRebalance(engine, agenda, heartbeats, rebalance_time_us)
         case _:  # eager, and Faust's consumer, which rebalances eagerly
-            return Eager(engine, agenda, heartbeats, rebalance_time_us)
+            return EagerRebalance(engine, agenda, heartbeats, rebalance_time_us)

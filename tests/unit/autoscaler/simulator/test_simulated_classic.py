@@ -1,4 +1,4 @@
-"""Eager and cooperative-sticky delivery by hand: who stands still, and for how long."""
+"""Eager and cooperative-sticky rebalances, computed by hand: which partitions pause, and for how long."""
 
 import math
 
@@ -15,7 +15,7 @@ COOPERATIVE = {"rebalance_protocol": RebalanceProtocol.COOPERATIVE_STICKY, "reba
 
 def test_eager_stops_the_whole_group_for_the_rebalance_time():
     story = Story(BURST, **EAGER).at(15).plan([0, 1])
-    # event 1 is in service until 20: only then the member joins the round, which takes 100
+    # event 1 is in service until 20: only then the member joins the rebalance, which takes 100
     assert story.served() == [(0, 0), (10, 0), (120, 0), (120, 1), (130, 0), (130, 1)]
 
 
@@ -36,24 +36,24 @@ def test_eager_members_serve_until_their_own_heartbeat_and_start_together():
         assert min(at for at in own if at >= restart_ms) == restart_ms
 
 
-def test_a_plan_during_a_round_is_delivered_by_the_next_round():
+def test_a_plan_during_a_rebalance_waits_for_the_next_one():
     story = Story(BURST, **EAGER).at(15).plan([0, 1]).at(50).plan([1, 0])
-    # the first round ends at 120, the second follows at once: everybody stops again
+    # the first rebalance ends at 120, the second follows at once: all members stop again
     served = story.served()
     assert served[2:] == [(220, 1), (220, 0), (230, 1), (230, 0)]
 
 
-def test_cooperative_sticky_stops_what_moves_after_a_first_round_and_only_that():
+def test_cooperative_sticky_stops_only_moving_partitions_after_the_first_rebalance():
     steady = [(at, at // 20 % 2) for at in range(0, 400, 20)]
     story = Story(steady, **COOPERATIVE).at(5).plan([0, 1])
     served = story.served()
-    # the first round ends at 105: event 5 (intended 100) of the moved partition is in service until 110 then
+    # the first rebalance ends at 105: event 5 (intended 100) of the moved partition is in service until 110 then
     assert served[5] == (100, 0)
-    assert served[7] == (210, 1), "the second round: all have joined at 110, and it takes 100"
+    assert served[7] == (210, 1), "the second rebalance: all have joined at 110, and it takes 100"
     assert [at for at, _ in served[0::2]] == [40.0 * k for k in range(10)]
 
 
-def test_a_round_waits_for_a_member_that_died_until_it_is_evicted():
+def test_a_rebalance_waits_for_a_dead_member_until_it_is_evicted():
     story = Story(
         [(at, at // 20 % 2) for at in range(0, 1000, 20)],
         **EAGER,
@@ -63,4 +63,4 @@ def test_a_round_waits_for_a_member_that_died_until_it_is_evicted():
     )
     story.at(50).plan([2, 1], replicas=[1, 2])
     starts = [at for at, _ in story.served() if at > 50]
-    assert min(starts) == 400, "evicted at 300, and the round takes 100"
+    assert min(starts) == 400, "evicted at 300, and the rebalance takes 100"

@@ -1,4 +1,4 @@
-"""What can be seen: offsets, now or as they were some time ago, and μ of the replicas, as it is learned."""
+"""Observations of a simulated group: present or delayed offsets, and learned service rates (μ)."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,32 +16,32 @@ from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
 
 SAMPLES: Final = 4
-"""In a slot: as often end offsets are read live."""
+"""Reads of the end offsets per slot, as in a live run."""
 Ints = NDArray[np.int64]
 Slots = Callable[[Ints], Ints]
-"""Edges (µs) → events between each and the next, shape (slots, partitions)."""
+"""Edges (µs) → events between adjacent edges, shape (slots, partitions)."""
 
 
-class Seen(NamedTuple):
-    """What a look tells."""
+class ObservedOffsets(NamedTuple):
+    """Result of an observation."""
 
     loads: tuple[PartitionLoad, ...]
     """By partition."""
     recent: RecentArrivals
     late: Ints
-    """Events finished too late since the look that was seen before, by replica."""
+    """Late events since the previous observation, by replica."""
 
 
-class _Look(NamedTuple):
+class _Sample(NamedTuple):
     at_us: int
     lag: Ints
     """By partition."""
     late: Ints
-    """By replica, since the start of the run."""
+    """Late events by replica, since the start of the run."""
 
 
-class Sight:
-    """Looks at offsets and remembers the looks until they are old enough to be seen."""
+class OffsetObserver:
+    """Samples offsets, and retains the samples until they are old enough to be observed."""
 
     def __init__(self, counters: Engine | Pool, slots: Slots, settings: SimulationSettings) -> None:
         self._counters = counters
@@ -51,62 +51,62 @@ class Sight:
         self._count = max(1, round(settings.decision_interval_s / settings.slot_s))
         self._slot_s = self._interval_us / self._count / 1e6
         self._delay_us = round(settings.observation_delay_s * 1e6)
-        self._looks: deque[_Look] = deque()
-        self._seen_us: int | None = None
+        self._samples: deque[_Sample] = deque()
+        self._observed_us: int | None = None
         self._late = np.zeros(0, np.int64)
         self._commits: deque[list[Ints]] = deque()
-        """For each look to come that sees commits late: the commits, once they are read."""
+        """For each scheduled sample with delayed commits: the commits, once they are read."""
 
-    def expect(self, look_us: int, agenda: Agenda, *, first: bool = False) -> None:
-        """Prepare for a look to come, later than those expected before: read its commits in time.
+    def schedule_sample(self, sample_us: int, agenda: Agenda, *, first: bool = False) -> None:
+        """Schedule the read of the commits of a sample that is later than all scheduled ones.
 
-        first: the look is earlier than all those.
+        first: it is earlier than all scheduled ones.
         """
         if self._commit_age_us:
             notes: list[Ints] = []
             (self._commits.appendleft if first else self._commits.append)(notes)
-            read_us = max(self._counters.now_us, look_us - self._commit_age_us)
+            read_us = max(self._counters.now_us, sample_us - self._commit_age_us)
             agenda.at(read_us, lambda: notes.append(self._counters.committed()))
 
-    def look(self) -> None:
-        """Read the offsets as they are now; commits as they were noted, where they were."""
+    def sample(self) -> None:
+        """Read the present offsets; use the scheduled commits if there are any."""
         counters = self._counters
         lag = counters.produced() - (self._commits.popleft()[0] if self._commits else counters.committed())
-        self._looks.append(_Look(counters.now_us, lag, counters.late()))
+        self._samples.append(_Sample(counters.now_us, lag, counters.late()))
 
-    def see(self) -> Seen:
-        """Return the newest look that is old enough.
+    def observe(self) -> ObservedOffsets:
+        """Return the newest sample that is old enough.
 
-        Whoever wants to see at t must have let look at t − delay, or at the start where that is later.
+        An observation at t requires a sample at t − delay, but not before the start.
         """
         if not self._delay_us:
-            self.look()
+            self.sample()
         latest_us = max(0, self._counters.now_us - self._delay_us)
-        while len(self._looks) > 1 and self._looks[1].at_us <= latest_us:
-            self._looks.popleft()
-        at_us, lag, late = self._looks[0]
-        newly = late.copy()
-        newly[: len(self._late)] -= self._late
+        while len(self._samples) > 1 and self._samples[1].at_us <= latest_us:
+            self._samples.popleft()
+        at_us, lag, late = self._samples[0]
+        late_since = late.copy()
+        late_since[: len(self._late)] -= self._late
         self._late = late
         recent, since_us = self._since_last(at_us)
-        self._seen_us = at_us
+        self._observed_us = at_us
         rates = (np.add.reduce(recent.counts) / (since_us / 1e6)).tolist()
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))
-        return Seen(loads, recent, newly)
+        return ObservedOffsets(loads, recent, late_since)
 
     def arrivals(self) -> RecentArrivals:
-        """Return how events lay since the look that was seen last, as it is known now."""
+        """Return the arrivals since the last observed sample until now."""
         return self._since_last(self._counters.now_us)[0]
 
     def _since_last(self, until_us: int) -> tuple[RecentArrivals, int]:
-        """Return how events lay since the last look that was seen, and how long ago that was, µs."""
-        since_us = self._interval_us if self._seen_us is None else until_us - self._seen_us
-        if since_us <= 0:  # the same look again
+        """Return the arrivals since the last observed sample, and the time since then, µs."""
+        since_us = self._interval_us if self._observed_us is None else until_us - self._observed_us
+        if since_us <= 0:  # the same sample again
             since_us = self._interval_us
         edges_us = self._edges_us(until_us, since_us)
         count = len(edges_us) - 1
-        inside = np.arange(count * SAMPLES + 1) / SAMPLES
-        samples_us = np.ceil(np.interp(inside, np.arange(count + 1), edges_us)).astype(np.int64)
+        parts = np.arange(count * SAMPLES + 1) / SAMPLES
+        samples_us = np.ceil(np.interp(parts, np.arange(count + 1), edges_us)).astype(np.int64)
         cells = self._slots(samples_us)
         slots = np.repeat(np.arange(count), SAMPLES)
         starts_s = self._slot_s * (slots - count)
@@ -121,35 +121,35 @@ class Sight:
 
 
 class LearnedRates:
-    """μ of each replica, events/s, learned from how many events it has served and how long it was busy with them.
+    """Learns μ of each replica, events/s, from the events that it has served and its busy time.
 
-    An engine counts events by partition. Those of a partition that changed its owner since the last reading are
-    nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down of all
-    replicas shows in it. Under a shared limit it is what they took, the wait for their turn included. Where the
-    settings make all replicas alike there is nothing to learn, and μ is known from the start. told: everybody is told
-    so many times the μ that is known.
+    An engine counts events by partition. Events of a partition that has changed its owner since the last observation
+    are not counted. Busy time is the average time of these events at that replica, without random variation and without
+    a slow-down of all replicas. Under a shared limit it is the real time, including the wait for the limit. If the
+    settings make all replicas equal, μ is known from the start.
+    factor: multiplies every μ that policies get.
     """
 
-    def __init__(self, service: ServiceSettings, partitions: int, told: float = 1.0) -> None:
+    def __init__(self, service: ServiceSettings, partitions: int, factor: float = 1.0) -> None:
         self._service = service
         self._speeds = service.speeds
-        self._told = told
+        self._factor = factor
         self._at_speed_1 = 1 / (service.service_time_s + service.overhead_s)
         self._rates = ServiceRates(self._at_speed_1)
         self.alike = len({*service.speeds}) == 1 and not (service.slow_replicas or service.shared_limits)
-        """All replicas are, and always will be."""
+        """Whether all replicas have the same μ during the whole run."""
         self._committed = np.zeros(partitions, np.int64)
         self._owners = np.full(partitions, -1)
         self._served: dict[int, int] = {}
         self._lost_s: dict[int, float] = {}
-        """By replica number: seconds that its events took longer because it alone was slow."""
+        """Replica number → additional seconds of its events while it alone was slow."""
 
     def observe(
         self, members: Sequence[Member], owners: Sequence[int], committed: Ints, at_s: float, busy_us: list[int] | None
     ) -> None:
-        """Take in one reading: who is planned, and owner (replica number) and events committed by partition.
+        """Add one observation: planned members, and by partition its owner (replica number) and committed events.
 
-        busy_us: by replica number, where the engine counts it.
+        busy_us: by replica number, if the engine counts it.
         """
         now = np.array(owners)
         slow = self._service.slow_from_s <= at_s < self._service.slow_until_s
@@ -172,15 +172,15 @@ class LearnedRates:
 
     @property
     def group(self) -> float:
-        """Of the typical replica, events/s."""
+        """μ of the typical replica, events/s."""
         if self.alike:
-            return self._told * self._at_speed_1 * sum(self._speeds) / len(self._speeds)
-        return self._told * self._rates.service_rate
+            return self._factor * self._at_speed_1 * sum(self._speeds) / len(self._speeds)
+        return self._factor * self._rates.service_rate
 
     def of(self, member: Member) -> float | None:
-        """Of a replica that is known to differ, events/s; None: as the typical one, or not known."""
+        """Return μ of a replica that differs from the typical one, events/s; None for all others."""
         own = None if self.alike else self._rates.own_rate(member.name)
-        return None if own is None else self._told * own
+        return None if own is None else self._factor * own
 
     def _at_speed(self, number: int) -> float:
         return self._at_speed_1 * self._service.speed_of(number)

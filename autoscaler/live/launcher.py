@@ -115,10 +115,7 @@ def stop_orphans(launcher: Launcher, timeout_s: float) -> tuple[list[str], list[
     def wait() -> None:
         with suppress(WaitTimeoutError):
             until(
-                lambda: all(instance.exit() for instance in running.values()),
-                timeout_s,
-                "all replicas have exited",
-                POLL_S,
+                lambda: all(replica.exit() for replica in running.values()), timeout_s, "exit of all replicas", POLL_S
             )
 
     for instance in running.values():

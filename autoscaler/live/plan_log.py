@@ -7,6 +7,7 @@ writes; it does not elect a leader.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -128,12 +129,8 @@ class PlanLog:
         self._call(self._producer.begin_transaction, action)
         self._unfinished = transaction = _Unfinished(record)
         value = msgspec.json.encode(record)
-        self._call(
-            lambda: self._producer.produce(
-                self._topic, value, key=self._key, partition=0, on_delivery=transaction.delivered
-            ),
-            action,
-        )
+        produce = partial(self._producer.produce, self._topic, value, key=self._key, partition=0)
+        self._call(lambda: produce(on_delivery=transaction.delivered), action)
         self._commit(transaction, action)
         return record
 

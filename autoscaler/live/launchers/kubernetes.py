@@ -132,9 +132,8 @@ class KubernetesLauncher:
             return [*self._wanted.values(), *self._leaving]
 
     def _is_taken(self, pod: Pod) -> bool:
-        return any(
-            instance.pod and instance.pod.uid == pod.uid and instance.exit() is None for instance in self._instances()
-        )
+        running = [instance.pod for instance in self._instances() if instance.exit() is None]
+        return any(taken is not None and taken.uid == pod.uid for taken in running)
 
     def _observe_pod(self, pod: Pod, *, is_deleted: bool = False) -> None:
         with self._lock:

@@ -132,8 +132,7 @@ class KubernetesLauncher:
             return [*self._wanted.values(), *self._leaving]
 
     def _is_taken(self, pod: Pod) -> bool:
-        running = [instance.pod for instance in self._instances() if instance.exit() is None]
-        return any(taken is not None and taken.uid == pod.uid for taken in running)
+        return pod.uid in {instance.pod.uid for instance in self._instances() if instance.pod and not instance.exit()}
 
     def _observe_pod(self, pod: Pod, *, is_deleted: bool = False) -> None:
         with self._lock:

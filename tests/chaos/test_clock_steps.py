@@ -1,4 +1,4 @@
-"""Somebody sets the wall clock under a running autoscaler and its replicas: nobody dies of it, and ticks go on."""
+"""The wall clock jumps while an autoscaler and its replicas run: no process exits, and ticks continue."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""The topic in which replicas report goes dark under a running autoscaler: nobody dies, and load still counts."""
+"""The progress topic becomes unreadable while an autoscaler runs: no replica is stopped, and the load still counts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A wall clock of our own for processes under test: they see it set, while the clocks that nobody sets go on.
+"""A fake wall clock for processes under test: tests can set it, while monotonic clocks continue.
 
 C11's timed waits, which librdkafka uses, are not faked but end by the machine's clock: while ours is ahead they last so
 much longer unless they are woken, and while it is behind they end at once. So tests set it ahead and back again.
@@ -13,7 +13,7 @@ needs_libfaketime = pytest.mark.skipif(not LIBRARY.exists(), reason="libfaketime
 
 
 class SteppedClock:
-    """What processes started in `environ` take for the wall clock: the machine's, and so far ahead of it."""
+    """The wall clock of processes that are started in `environ`: the machine's clock plus an offset."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "faketime"

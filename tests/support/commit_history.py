@@ -10,7 +10,7 @@ from kafka_helpers import read_all
 
 OFFSETS = "__consumer_offsets"
 OFFSET_KEYS = {0, 1}
-"""Versions of a record's key that tell of an offset; others tell of the group itself."""
+"""Key versions of records about offsets; other versions are about the group."""
 
 
 def committed_offsets(kafka: str, group: str) -> dict[int, list[int]]:

@@ -1,4 +1,4 @@
-"""Events for the simulator's engines, and stories that are told to both of them."""
+"""Events and scenarios that are run through both engines of the simulator."""
 
 from typing import Final
 

@@ -34,7 +34,7 @@ class Event:
 
 
 def quiet(partition: int, until: float = 20.0, *, skip: tuple[float, float] = (0, 0)) -> list[Event]:
-    """Return ten events a second, which nobody has to wait for."""
+    """Return ten events a second, all served without waiting."""
     times = (k / 10 + partition / 50 for k in range(int(until * 10)))
     return [Event(at, partition) for at in times if not skip[0] <= at < skip[1]]
 

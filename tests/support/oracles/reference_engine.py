@@ -66,7 +66,7 @@ class _Outcome:
 
 
 class ReferenceEngine:
-    """`Engine`, written for readability: between two commands events start one after the other, in order of time."""
+    """`Engine`, written for the reader: between two commands, events begin one after the other in order of time."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
         if partitions < 1 or poll_events < 1:

@@ -26,7 +26,7 @@ def of_extra(extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as missing:
-        raise LauncherError(f"{missing.name} is not installed; in a clone run: pip install '.[{extra}]'") from missing
+        raise LauncherError(f"{missing.name} is not installed: in a clone, pip install '.[{extra}]'") from missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -314,8 +314,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"other_policies"
     duration_s: float
     verdict: str
     valid: bool
-    """Whether the measurement is valid, whether or not the SLO was met."""
+    """Whether the measurement is valid. A valid run may not meet its SLO."""
     problems: tuple[str, ...]
+    """Reasons why the measurement is not valid, one clause each."""
     events: int
     """Events produced and not refused."""
     in_sla: float
@@ -335,6 +336,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"other_policies"
     refused: int | None
     """Events written to the dead-letter topic instead of being completed."""
     dead_letters: int | None
+    """Records on the dead-letter topic; an event may have several."""
     duplicates: int | None
     """Repeated records, over all topics."""
     order_violations: int | None
@@ -350,13 +352,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"other_policies"
     failures: tuple[Failure, ...]
     breakdowns: Breakdowns = Breakdowns()
     tail: Tail | None = None
+    """Null if the events do not record which replica received them, and when."""
     heat: HeatMap | None = None
     cost: Cost | None = None
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
     """Null without plans or owners."""
     starts: StartupTimes | None = None
+    """Null if the journal has no replica that became ready."""
     other_policies: tuple[OtherPolicy, ...] | None = None
+    """Null if other policies were not simulated."""
     provenance: Provenance
     v: int = RESULT_VERSION
 

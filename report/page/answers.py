@@ -107,7 +107,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     others = [policy for policy in result.other_policies or () if policy.in_sla >= result.percentile]
     names = " and ".join(cause_title(cause.cause).lower() for cause in main)
     events = " and ".join(count(cause.events) for cause in main)
-    words = f"{count(tail.late)} events were late, {count(allowed)} are allowed; {events} had this cause. "
+    words = f"{count(tail.late)} events were late, {count(allowed)} are allowed; {events} by {names}. "
     words += MEANINGS.get(main[0].cause, "")
     if others:
         least = min(others, key=lambda policy: (policy.replica_minutes, policy.policy))

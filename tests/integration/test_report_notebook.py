@@ -69,9 +69,9 @@ def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
     assert re.search(r"partition \d had most late events", answers(executed, "4. Which partition"))
     last = answers(executed, "5. What would another policy")
     assert "algorithm-2" in last
-    told = re.search(r"([\d,]+) of ([\d,]+) events are late under both, ([\d,]+) only under algorithm-2", last)
-    assert told is not None
-    both, events, only_here = (int(each.replace(",", "")) for each in told.groups())
+    counts = re.search(r"([\d,]+) of ([\d,]+) events are late under both, ([\d,]+) only under algorithm-2", last)
+    assert counts is not None
+    both, events, only_here = (int(each.replace(",", "")) for each in counts.groups())
     assert events == result.events
     assert both + only_here == sum(cause.events for cause in result.tail.causes)
     assert drawings(executed) == 4

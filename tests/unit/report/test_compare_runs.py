@@ -11,8 +11,8 @@ from report.comparison import ComparedRun, compare, group_by_label, markdown, re
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Any:
-    def run(name: str, policy: str = "tail-aware", seed: int = 1, **told: Any) -> Path:
-        return small_run(tmp_path / name, policy=policy, seed=seed, **told)
+    def run(name: str, policy: str = "tail-aware", seed: int = 1, **values: Any) -> Path:
+        return small_run(tmp_path / name, policy=policy, seed=seed, **values)
 
     return run
 

@@ -1,4 +1,4 @@
-"""Definitions of measuring.md, on numbers that can be checked by hand, and on the bounds that it prints."""
+"""The definitions of the measures, on numbers that can be checked manually, and on bounds."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from report.measures import (
 latencies = st.lists(st.integers(0, 5_000_000), min_size=1, max_size=200)
 
 
-def test_a_percentile_is_the_decimal_that_was_written() -> None:
+def test_a_percentile_is_read_as_a_decimal() -> None:
     assert nearest_rank(1000, 0.999) == 999
     assert nearest_rank(100, 0.07) == 7, "0.07 · 100 is 7.000000000000001 in binary"
     assert nearest_rank(10_000, 0.9999) == 9_999
@@ -30,14 +30,14 @@ def test_a_percentile_is_the_smallest_value_with_enough_at_or_below(values: list
     assert sum(value < found for value in values) < q * len(values)
 
 
-def test_on_the_target_is_within_it_and_lost_events_are_late() -> None:
+def test_a_latency_equal_to_the_target_is_in_time_and_lost_events_are_late() -> None:
     latency_us = np.array([100, 500_000, 500_001])
     assert in_sla_share(latency_us, 0.5) == pytest.approx(2 / 3)
     assert in_sla_share(latency_us, 0.5, lost=1) == 0.5
     assert in_sla_share(latency_us[:0], 0.5) == 1.0
 
 
-def test_replica_minutes_are_the_area_under_what_was_requested() -> None:
+def test_replica_minutes_are_the_integral_of_requested_replicas() -> None:
     start_us, second = 10_000_000, 1_000_000
     changes = [(start_us - 5 * second, 1), (start_us + 60 * second, 3), (start_us + 90 * second, 2)]
     assert replica_minutes(changes, start_us, 120) == pytest.approx((60 * 1 + 30 * 3 + 30 * 2) / 60)
@@ -50,7 +50,7 @@ def test_no_packing_of_a_second_has_fewer_replicas(rows: list[list[int]], capaci
     table = np.array([[*row, *[0] * (6 - len(row))] for row in rows])
     found = per_second_packing(table, service_rate=capacity, latency_target_s=1.0, bursts=False)
     for row, replicas in zip(table.tolist(), found.tolist(), strict=True):
-        assert replicas <= least_bins([min(one, capacity) for one in row], capacity)
+        assert replicas <= least_bins([min(size, capacity) for size in row], capacity)
 
 
 def least_bins(sizes: list[int], capacity: int, bins: tuple[int, ...] = ()) -> int:
@@ -58,5 +58,5 @@ def least_bins(sizes: list[int], capacity: int, bins: tuple[int, ...] = ()) -> i
     if not sizes:
         return max(1, len(bins))
     size, *rest = sizes
-    fits = [(*bins[:at], one + size, *bins[at + 1 :]) for at, one in enumerate(bins) if one + size <= capacity]
+    fits = [(*bins[:at], load + size, *bins[at + 1 :]) for at, load in enumerate(bins) if load + size <= capacity]
     return min(least_bins(rest, capacity, made) for made in {*fits, (*bins, size) if size else bins})

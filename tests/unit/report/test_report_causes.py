@@ -1,4 +1,4 @@
-"""Runs made so that it is known why events are late: one story for each cause."""
+"""Made-up runs with known causes of late events: one story per cause."""
 
 from collections import Counter
 from collections.abc import Sequence

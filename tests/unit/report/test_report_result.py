@@ -1,4 +1,4 @@
-"""result.json is whole or not there, and reads back as what was written; numbers are said one way."""
+"""result.json is written atomically and read as it was saved; the terminal shows the same figures."""
 
 from pathlib import Path
 

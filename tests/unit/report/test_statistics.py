@@ -1,4 +1,4 @@
-"""Statistics against what is known to be true."""
+"""The statistics, against distributions with known parameters."""
 
 import numpy as np
 from hypothesis import given
@@ -9,7 +9,7 @@ from report.measures import PairedDifference, bootstrap_interval, paired_differe
 NUMBERS = st.floats(-1e6, 1e6)
 
 
-def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_true_mean_as_often_as_documented() -> None:
     random = np.random.default_rng(7)
     trials, covered = 100, 0
     for _ in range(trials):
@@ -30,7 +30,7 @@ def test_pairs_show_a_small_difference_that_the_spread_hides() -> None:
     assert found.low < 0.5 < found.high
 
 
-def test_a_difference_whose_interval_holds_0_is_none() -> None:
+def test_a_difference_whose_interval_contains_0_is_not_distinguishable() -> None:
     random = np.random.default_rng(5)
     a, b = random.normal(0, 1, 20).tolist(), random.normal(0, 1, 20).tolist()
     assert not paired_difference(a, b).distinguishable
@@ -41,9 +41,9 @@ def test_a_difference_whose_interval_holds_0_is_none() -> None:
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30))
-def test_nobody_on_the_front_is_beaten_and_everybody_else_is(points: list[tuple[float, float]]) -> None:
-    def beaten(one: tuple[float, float]) -> bool:
-        return any(other != one and other[0] >= one[0] and other[1] <= one[1] for other in points)
+def test_exactly_the_points_off_the_front_are_dominated(points: list[tuple[float, float]]) -> None:
+    def dominated(point: tuple[float, float]) -> bool:
+        return any(other != point and other[0] >= point[0] and other[1] <= point[1] for other in points)
 
     front = pareto_front(points)
-    assert sorted(front) == [number for number, one in enumerate(points) if not beaten(one)]
+    assert sorted(front) == [number for number, point in enumerate(points) if not dominated(point)]

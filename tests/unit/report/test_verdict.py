@@ -1,4 +1,4 @@
-"""The verdict in words."""
+"""The verdict, as one sentence."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A master that does not exist is reported at once, before any JVM is started."""
+"""A master that does not exist is reported at once, before a JVM starts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a report's events come from, before any Spark is started."""
+"""The source of the events of a report is checked before Spark starts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Client properties in librdkafka's names become Java's."""
+"""Client properties of librdkafka are mapped to those of Java."""
 
 from pathlib import Path
 

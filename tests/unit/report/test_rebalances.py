@@ -24,7 +24,7 @@ def change(
     return Takeover(partition, old, new, left_ms * MS, came_ms * MS, epoch, **sent)
 
 
-def told(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRecord]:
+def grouped(*found: Takeover, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRecord]:
     terms = Terms(started_us=0, target_us=500 * MS, typical=TypicalTimes(transit_us=2 * MS))
     return group_takeovers(found, plans, Deaths(Journal([*plans, *gone])), terms)
 
@@ -33,26 +33,26 @@ PLANS = [plan(0, 1, "a", "a", "a"), plan(1_000, 2, "a", "b", "c", moved=2)]
 
 
 def test_the_takeovers_of_a_plan_are_one_rebalance_with_the_longest_pause() -> None:
-    (one,) = told(
+    (found,) = grouped(
         change(1, "a", "b", 1_010, 1_040, sent_ms=1_000),
         change(2, "a", "c", 1_010, 1_060, sent_ms=1_020),
         plans=PLANS,
     )
-    assert one == RebalanceRecord(at_s=1.06, kind="plan", members=3, moved=2, pause_s=0.038, plan_to_ready_s=0.06), (
-        "of partition 2 an event was sent at 1,020 ms, and there 2 ms later; that of partition 1 waited from 1,010 on"
+    assert found == RebalanceRecord(at_s=1.06, kind="plan", members=3, moved=2, pause_s=0.038, plan_to_ready_s=0.06), (
+        "the event of partition 2 arrived at 1,022 ms and waited for 38 ms, that of partition 1 waited from 1,010 ms on"
     )
 
 
 def test_a_gap_in_the_load_is_not_a_pause() -> None:
-    (idle,) = told(change(1, "a", "b", 1_010, 1_900, sent_ms=1_895), plans=PLANS)
+    (idle,) = grouped(change(1, "a", "b", 1_010, 1_900, sent_ms=1_895), plans=PLANS)
     assert (idle.moved, idle.pause_s, idle.plan_to_ready_s) == (2, None, None), "the event arrived after the rebalance"
-    (unknown,) = told(change(1, "a", "b", 1_010, 1_900), plans=PLANS)
+    (unknown,) = grouped(change(1, "a", "b", 1_010, 1_900), plans=PLANS)
     assert unknown.pause_s is None
 
 
 def test_partitions_of_a_dead_replica_move_by_plan_or_by_membership() -> None:
     died = ReplicaChanged(at_us=1_005 * MS, replica="a", change=ReplicaChange.DIED)
-    by_plan, by_group = told(
+    by_plan, by_group = grouped(
         change(1, "a", "b", 1_000, 1_300, sent_ms=1_010),
         change(2, "a", "b", 1_000, 1_400, sent_ms=1_010),
         plans=PLANS,

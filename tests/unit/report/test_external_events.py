@@ -1,4 +1,4 @@
-"""Events that lie elsewhere: the report is that of the run they came from, or one line says why there is none."""
+"""External events: the report equals that of their run, or one line names the reason why there is none."""
 
 import shutil
 from pathlib import Path
@@ -13,9 +13,9 @@ from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
 from report.spark.job import Cluster, Files, report_files, report_run
 
-PAGE_FOLDER = Cluster("local[2]", [])
-PROMISE = {"latency_target_s": 0.012, "percentile": 0.999}
-BARE = ("event_id", "intended_us", "done_us")
+LOCAL = Cluster("local[2]", [])
+SLO = {"latency_target_s": 0.012, "percentile": 0.999}
+REQUIRED = ("event_id", "intended_us", "done_us")
 
 
 def uri(place: Path) -> str:
@@ -24,12 +24,12 @@ def uri(place: Path) -> str:
 
 def bare_rows(**changes: Any) -> list[dict[str, Any]]:
     """Return rows with only the columns of an external source; `changes` apply to event 7."""
-    rows = [{name: row[name] for name in BARE} for row in event_rows()]
+    rows = [{name: row[name] for name in REQUIRED} for row in event_rows()]
     rows[7] |= changes
     return rows
 
 
-def test_a_runs_events_elsewhere_give_the_report_of_the_run(tmp_path: Path) -> None:
+def test_copied_events_of_a_run_give_the_same_report(tmp_path: Path) -> None:
     home, away = tmp_path / "run", tmp_path / "away"
     home.mkdir()
     away.mkdir()
@@ -39,37 +39,33 @@ def test_a_runs_events_elsewhere_give_the_report_of_the_run(tmp_path: Path) -> N
     ]
     stored_run(home, journal_entries=tuple(map(msgspec.json.encode, changes)), done_us=None)
     msgspec.structs.replace(RunInfo.load(home), latency_target_s=0.012).save(home)
-    expected = report_run(home, PAGE_FOLDER)
+    expected = report_run(home, LOCAL)
     shutil.move(home / EVENTS, away)
     shutil.move(home / JOURNAL, away)
 
-    assert report_run(home, PAGE_FOLDER, files=Files(uri(away / EVENTS))) == expected, (
-        "the journal next to them is found"
-    )
+    assert report_run(home, LOCAL, files=Files(uri(away / EVENTS))) == expected, "the journal next to them is found"
     (tmp_path / "alone").mkdir()
     shutil.move(away / EVENTS, tmp_path / "alone")
     elsewhere = Files(str(tmp_path / "alone" / EVENTS), str(away / JOURNAL))
-    assert report_run(home, PAGE_FOLDER, files=elsewhere) == expected
+    assert report_run(home, LOCAL, files=elsewhere) == expected
     assert (expected.lost, expected.replica_minutes is None) == (1, False)
     assert expected.tail is not None
     assert expected.tail.late > 1
-    assert {one.name for one in home.iterdir()} == {RUN_FILE, "result.json"}
+    assert {path.name for path in home.iterdir()} == {RUN_FILE, "result.json"}
 
 
-def test_a_stranger_needs_an_id_and_two_times(tmp_path: Path) -> None:
+def test_external_events_need_only_an_id_and_two_times(tmp_path: Path) -> None:
     rows = bare_rows(done_us=None)
-    write_parquet(tmp_path / "his events.parquet", rows)
+    write_parquet(tmp_path / "own events.parquet", rows)
     (tmp_path / "parts").mkdir()
     for part in (0, 1):
         write_parquet(tmp_path / "parts" / f"{part}.parquet", rows[part::2])
     folder = tmp_path / "new" / "report"
 
-    found = report_files(
-        folder, Files(uri(tmp_path / "his events.parquet")), PAGE_FOLDER, **PROMISE, command="as I said"
-    )
+    found = report_files(folder, Files(uri(tmp_path / "own events.parquet")), LOCAL, **SLO, command="my command")
 
     assert (found.events, found.lost, found.duration_s, found.replica_minutes) == (200, 1, 4.0, None)
-    assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/his events.parquet")
+    assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/own events.parquet")
     late = sum(row["done_us"] is None or row["done_us"] - row["intended_us"] > 12_000 for row in rows)
     assert round((1 - found.in_sla) * 200) == late
     assert (found.world, found.tail, found.effects, found.topics) == ("unknown", None, None, ()), (
@@ -80,9 +76,9 @@ def test_a_stranger_needs_an_id_and_two_times(tmp_path: Path) -> None:
     unknown = ("scale_ups", "moved_partitions", "refused", "duplicates", "dead_letters", "order_violations")
     assert [getattr(found, name) for name in unknown] == [None] * len(unknown)
     assert found.verdict.endswith("; 1 event lost.")
-    assert found.provenance.command == "as I said"
+    assert found.provenance.command == "my command"
     assert not (folder / RUN_FILE).exists(), "a later report can use another target"
-    again = report_files(folder, Files(uri(tmp_path / "parts")), PAGE_FOLDER, **PROMISE, command="as I said")
+    again = report_files(folder, Files(uri(tmp_path / "parts")), LOCAL, **SLO, command="my command")
     assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
 
 
@@ -126,7 +122,7 @@ def test_files_with_other_content_are_refused(tmp_path: Path) -> None:
 def refused(folder: Path, place: str, message: str) -> None:
     """Assert that events at `place` are refused in one line that begins with it, and leave no files."""
     with pytest.raises(ReportError, match=message) as error:
-        report_files(folder / "out", Files(place), PAGE_FOLDER, **PROMISE)
+        report_files(folder / "out", Files(place), LOCAL, **SLO)
     assert str(error.value).startswith(f"{place}: ")
     assert "\n" not in str(error.value)
     assert not list((folder / "out").iterdir())

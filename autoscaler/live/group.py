@@ -163,8 +163,8 @@ class LiveGroup:
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), reports_unavailable=self._too_many_are_silent())
         self._report_silent_replicas()
-        planned = (one for one in self._reports.take_rebalances() if one.kind is RebalanceKind.PLAN)
-        self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
+        planned = (rebalance for rebalance in self._reports.take_rebalances() if rebalance.kind is RebalanceKind.PLAN)
+        self._rebalance_time.observe(rebalance.pause_us / 1e6 for rebalance in planned)
         self._report_problem("launcher", self._scaler.launcher.problem)
         self._kill_hung()
         if self._publisher.intent is None:

@@ -26,7 +26,7 @@ def of_extra(extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as missing:
-        raise LauncherError(f"{missing.name} is not installed; in a clone run: pip install '.[{extra}]'") from missing
+        raise LauncherError(f"{missing.name} is not installed: in a clone, pip install '.[{extra}]'") from missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,9 @@ def stop_orphans(launcher: Launcher, timeout_s: float) -> tuple[list[str], list[
 
     def wait() -> None:
         with suppress(WaitTimeoutError):
-            until(lambda: all(one.exit() for one in running.values()), timeout_s, "all replicas have exited", POLL_S)
+            until(
+                lambda: all(replica.exit() for replica in running.values()), timeout_s, "exit of all replicas", POLL_S
+            )
 
     for instance in running.values():
         instance.terminate()

@@ -146,7 +146,7 @@ class LoadReader:
 
     def rates(self) -> Mapping[int, float]:
         """Return partition → arrival rate (λ), events/s, if known."""
-        return {number: one.rate for number, one in enumerate(self._known) if one.rate is not None}
+        return {number: state.rate for number, state in enumerate(self._known) if state.rate is not None}
 
     def has_advanced(self, partition: int, within_s: float) -> bool:
         """Return whether the committed offset of the partition advanced in the last `within_s` seconds."""

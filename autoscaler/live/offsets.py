@@ -210,10 +210,10 @@ class OffsetReader:
     ) -> PartitionOffsets:
         """Return the offsets, with None for the client's markers and for implausible values."""
         name = f"{self._topic}/{number}"
-        problem = next((one for one in (end, beginning, committed) if isinstance(one, str)), "")
+        problem = next((value for value in (end, beginning, committed) if isinstance(value, str)), "")
         if end is None:
             problem = problem or f"end offset of {name}: it has no leader"
-        start, last, done = (one if isinstance(one, int) else None for one in (beginning, end, committed))
+        start, last, done = (value if isinstance(value, int) else None for value in (beginning, end, committed))
         if start is not None and last is not None and (start < 0 or last < start):
             problem, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
         if done is not None and done != OFFSET_INVALID and (done < 0 or (last is not None and done > last)):

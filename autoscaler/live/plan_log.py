@@ -7,6 +7,7 @@ writes; it does not elect a leader.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -124,53 +125,51 @@ class PlanLog:
             grace_s=grace_s,
             wanted=wanted,
         )
-        what = f"write plan {record.epoch}"
-        self._call(self._producer.begin_transaction, what)
-        self._unfinished = begun = _Unfinished(record)
+        action = f"write plan {record.epoch}"
+        self._call(self._producer.begin_transaction, action)
+        self._unfinished = transaction = _Unfinished(record)
         value = msgspec.json.encode(record)
-        self._call(
-            lambda: self._producer.produce(self._topic, value, key=self._key, partition=0, on_delivery=begun.delivered),
-            what,
-        )
-        self._commit(begun, what)
+        produce = partial(self._producer.produce, self._topic, value, key=self._key, partition=0)
+        self._call(lambda: produce(on_delivery=transaction.delivered), action)
+        self._commit(transaction, action)
         return record
 
-    def _commit(self, begun: _Unfinished, what: str) -> None:
+    def _commit(self, transaction: _Unfinished, action: str) -> None:
         """Commit. The plan counts as written only if its record was acknowledged, because an empty commit succeeds."""
-        begun.committing = True
-        self._call(lambda: self._producer.commit_transaction(self._deadline_s), what)
+        transaction.committing = True
+        self._call(lambda: self._producer.commit_transaction(self._deadline_s), action)
         self._unfinished = None
-        if not begun.stored:
-            raise PlanNotWrittenError(f"cannot {what}: no broker has acknowledged it")
-        self.newest = begun.record
+        if not transaction.stored:
+            raise PlanNotWrittenError(f"cannot {action}: no broker has acknowledged it")
+        self.newest = transaction.record
 
-    def _settle(self, begun: _Unfinished) -> None:
+    def _settle(self, transaction: _Unfinished) -> None:
         """End a transaction that an earlier write left open. A commit that timed out may only be repeated."""
-        what = f"settle plan {begun.record.epoch}"
-        if begun.committing:
+        action = f"settle plan {transaction.record.epoch}"
+        if transaction.committing:
             try:
-                self._commit(begun, what)
+                self._commit(transaction, action)
             except PlanNotWrittenError as failed:
                 cause = failed.__cause__
                 if not (isinstance(cause, KafkaException) and cause.args[0].txn_requires_abort()):
                     raise
-                begun.committing = False
+                transaction.committing = False
             else:
                 return
-        self._call(lambda: self._producer.abort_transaction(self._deadline_s), what)
+        self._call(lambda: self._producer.abort_transaction(self._deadline_s), action)
         self._unfinished = None
 
-    def _call(self, step: Callable[[], None], what: str) -> None:
+    def _call(self, step: Callable[[], None], action: str) -> None:
         try:
             step()
-        except BufferError as full:
-            raise PlanNotWrittenError(f"cannot {what}: the client's queue is full") from full
+        except BufferError as overflow:
+            raise PlanNotWrittenError(f"cannot {action}: the client's queue is full") from overflow
         except KafkaException as failed:
             error: KafkaError = failed.args[0]
             if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
                 expired = ", or our transaction has timed out" if self._unfinished else ""
-                raise FencedError(f"cannot {what}: another controller writes {self._topic} now{expired}") from failed
-            raise PlanNotWrittenError(f"cannot {what}: {error.str()}") from failed
+                raise FencedError(f"cannot {action}: another controller writes {self._topic} now{expired}") from failed
+            raise PlanNotWrittenError(f"cannot {action}: {error.str()}") from failed
 
 
 class PlanReader:

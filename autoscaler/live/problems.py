@@ -31,12 +31,12 @@ def exit_status_of(own: logging.Logger, run: Callable[[], int]) -> int:
     try:
         logs.configure(own.name, os.environ)
         return run()
-    except InvalidSettingsError as wrong:
-        problems = wrong.problems
-    except PortTakenError as taken:
-        problems = [str(taken)]
-    except KafkaException as wrong:  # the client rejects its settings; unreachable brokers raise nothing
-        problems = [wrong.args[0].str()]
+    except InvalidSettingsError as error:
+        problems = error.problems
+    except PortTakenError as error:
+        problems = [str(error)]
+    except KafkaException as error:  # the client rejects its settings; unreachable brokers raise nothing
+        problems = [error.args[0].str()]
     for problem in problems:
         own.error(problem)
     return 2

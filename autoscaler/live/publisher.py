@@ -102,7 +102,7 @@ class Publisher:
             self._unwritten = str(failed)
             return
         self._unwritten = ""
-        self._scaler.evictions[:] = [one for one in self._scaler.evictions if one not in due.evictions]
+        self._scaler.evictions[:] = [eviction for eviction in self._scaler.evictions if eviction not in due.evictions]
         self.intent = replace(intent, was_in_force=intent.was_in_force or due.is_complete)
         self._adoption.on_written(written)
         self._record(

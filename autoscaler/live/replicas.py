@@ -119,7 +119,7 @@ class ReplicaScaler:
     def requested(self) -> tuple[str, ...]:
         """Requested replicas, in the order of their requests."""
         leaving, replicas = (Phase.DRAINING, Phase.STOPPING), self._replicas.values()
-        return tuple(one.name for one in replicas if one.phase not in leaving or one.is_requested_again)
+        return tuple(replica.name for replica in replicas if replica.phase not in leaving or replica.is_requested_again)
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -149,10 +149,10 @@ class ReplicaScaler:
                 self._replicas[name] = RequestedReplica(name, Phase.STARTING, due_s, instance, incarnation=known)
                 self._record_change(name, ReplicaChange.ADOPTED, instance.description)
                 continue
-            how = f"{instance.description} exited while no autoscaler ran: {ended.description}"
+            reason = f"{instance.description} exited while no autoscaler ran: {ended.description}"
             left_cleanly = ended.is_clean and ended.is_status_known
             change = ReplicaChange.LEFT if left_cleanly else ReplicaChange.DIED
-            self._record_change(name, change, self._with_last_log_line(name, how))
+            self._record_change(name, change, self._with_last_log_line(name, reason))
             self.launcher.forget(name)
             if report is not None and not left_cleanly and instance.is_source_of(report):
                 self._evict(report)
@@ -281,24 +281,24 @@ class ReplicaScaler:
             replica.instance.terminate()
 
     def _handle_exit(self, replica: RequestedReplica, end: Exit) -> None:
-        how = replica.kill_reason or end.description
+        reason = replica.kill_reason or end.description
         if replica.phase is Phase.STARTING:
-            self._schedule_retry(replica, how)
+            self._schedule_retry(replica, reason)
         elif replica.phase in (Phase.DRAINING, Phase.STOPPING):
             if replica.kill_reason or not end.is_clean:
                 self._evict(replica.report)
-            self._remove(replica, ReplicaChange.LEFT, how)
+            self._remove(replica, ReplicaChange.LEFT, reason)
         elif end.is_clean and not replica.kill_reason and (end.is_status_known or replica.phase is Phase.LEAVING):
-            self._remove(replica, ReplicaChange.LEFT, f"{how}; the autoscaler did not stop it")
+            self._remove(replica, ReplicaChange.LEFT, f"{reason}; the autoscaler did not stop it")
             self._replace(replica, died_s=None)
         else:
             self._evict(replica.report)
-            self._remove(replica, ReplicaChange.DIED, self._with_last_log_line(replica.name, how))
+            self._remove(replica, ReplicaChange.DIED, self._with_last_log_line(replica.name, reason))
             self._replace(replica, died_s=self._clock())
 
     def _replace(self, replica: RequestedReplica, died_s: float | None) -> None:
-        how = "stopped" if died_s is None else "died"
-        self._record_change(replica.name, ReplicaChange.REQUESTED, f"replaces the instance that {how}")
+        reason = "stopped" if died_s is None else "died"
+        self._record_change(replica.name, ReplicaChange.REQUESTED, f"replaces the instance that {reason}")
         failed_early = self._clock() - replica.ready_s < self._timeouts.min_uptime_s
         failures = replica.failures + 1 if failed_early else 0
         due_s = self._clock() + self._timeouts.backoff(failures)
@@ -306,11 +306,11 @@ class ReplicaScaler:
             replica.name, Phase.WAITING, due_s, failures=failures, is_replacement=True, died_s=died_s
         )
 
-    def _schedule_retry(self, replica: RequestedReplica, how: str) -> None:
+    def _schedule_retry(self, replica: RequestedReplica, reason: str) -> None:
         replica.failures += 1
         wait_s = self._timeouts.backoff(replica.failures)
         replica.instance, replica.phase, replica.due_s = None, Phase.WAITING, self._clock() + wait_s
-        detail = f"{self._with_last_log_line(replica.name, how)}; attempt {replica.failures + 1} in {wait_s:g} s"
+        detail = f"{self._with_last_log_line(replica.name, reason)}; attempt {replica.failures + 1} in {wait_s:g} s"
         self.launcher.forget(replica.name)
         self._record_change(replica.name, ReplicaChange.START_FAILED, detail)
 
@@ -329,6 +329,6 @@ class ReplicaScaler:
             eviction = Eviction(replica=report.replica, member_id=report.member_id, incarnation=report.incarnation)
             self.evictions.append(eviction)
 
-    def _with_last_log_line(self, name: str, how: str) -> str:
+    def _with_last_log_line(self, name: str, reason: str) -> str:
         last = self.launcher.last_log_line(name)
-        return f"{how}; last log line: {last}" if last else how
+        return f"{reason}; last log line: {last}" if last else reason

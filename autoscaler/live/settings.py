@@ -37,16 +37,16 @@ class PolicyOptions(Settings):
         """Return the decoded options. Raises ValueError."""
         try:
             return msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
-        except msgspec.DecodeError as wrong:
-            raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
+        except msgspec.DecodeError as error:
+            raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {error}") from error
 
     def create_policy(self, create: Callable[[], Policy]) -> Policy:
         """Return the policy of `create`. Its ValueError becomes an InvalidSettingsError that names the settings."""
         try:
             return create()
-        except ValueError as wrong:
+        except ValueError as error:
             where = "policy or [policy_options] in a file (TAILPACK_POLICY, TAILPACK_POLICY_OPTIONS)"
-            raise InvalidSettingsError([f"{where}: {wrong}"]) from wrong
+            raise InvalidSettingsError([f"{where}: {error}"]) from error
 
 
 @dataclass(frozen=True, kw_only=True)

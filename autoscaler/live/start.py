@@ -82,9 +82,9 @@ def lock_state_dir(state_dir: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as taken:
+        except BlockingIOError as error:
             problem = f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
-            raise InvalidSettingsError([problem]) from taken
+            raise InvalidSettingsError([problem]) from error
         yield
     finally:
         os.close(handle)
@@ -110,8 +110,8 @@ def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Star
     for config in configs:
         try:
             stages.append(read(config, environ))
-        except InvalidSettingsError as wrong:
-            problems += wrong.problems
+        except InvalidSettingsError as error:
+            problems += error.problems
     unique = {key: [getattr(stage.settings, key) for stage in stages] for key in ("state_dir", "replica_prefix")}
     for key, values in (unique | {"namespace": [stage.connection.namespace for stage in stages]}).items():
         problems += [f"{key} = {value!r}: each group needs its own" for value in {*values} if values.count(value) > 1]

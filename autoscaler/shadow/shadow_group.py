@@ -70,11 +70,11 @@ class ShadowGroup:
     def observe(self) -> GroupObservation:
         """Read the real group, let the shadow group serve the new arrivals, and return it. Raises NotReadyError."""
         at_s, partitions = self._loads.read()
-        owned, lags = self._members(), np.array([float(one.lag) for one in partitions])
+        owned, lags = self._members(), np.array([float(load.lag) for load in partitions])
         if len(self._ends) != len(partitions):
             self._ends, self._waiting = lags.copy(), lags.copy()
         passed_s = at_s - (at_s if self._at_s is None else self._at_s)
-        arrived = np.array([one.arrival_rate for one in partitions]) * passed_s
+        arrived = np.array([load.arrival_rate for load in partitions]) * passed_s
         self._ends, self._at_s = self._ends + arrived, at_s
         self._clock.observe(at_s, self._ends)
         if owned is not None and not self._loads.missing_data:
@@ -92,8 +92,8 @@ class ShadowGroup:
         self.actual.replicas, self.shadow.replicas = len(owned), self.plan.count
         self.actual.lag_s = self._clock.oldest_age_s(self._ends - lags)
         self.shadow.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
-        for one in (self.actual, self.shadow):
-            one.book(passed_s, self._target_s)
+        for account in (self.actual, self.shadow):
+            account.book(passed_s, self._target_s)
         return self._observed(at_s, partitions, rate)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -129,7 +129,7 @@ class ShadowGroup:
         loads = zip(partitions, np.ceil(self._waiting - 1e-6).astype(int), strict=True)
         return GroupObservation(
             at_s=at_s,
-            partitions=tuple(PartitionLoad(one.partition, one.arrival_rate, int(lag)) for one, lag in loads),
+            partitions=tuple(PartitionLoad(load.partition, load.arrival_rate, int(lag)) for load, lag in loads),
             replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self.plan.replicas),
             assignment=self._owners(self.plan, len(partitions)),
             service_rate=rate,

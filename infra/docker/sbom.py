@@ -40,8 +40,8 @@ def list_packages(image: str) -> list[tuple[str, str, str, str]]:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     except FileNotFoundError as missing:
         raise ImageError("docker is not installed; install Docker Engine") from missing
-    except subprocess.TimeoutExpired as silent:
-        raise ImageError(f"{image}: no answer within {silent.timeout:.0f} s; check `docker info`") from silent
+    except subprocess.TimeoutExpired as error:
+        raise ImageError(f"{image}: no answer within {error.timeout:.0f} s; check `docker info`") from error
     if done.returncode:
         error = (done.stderr.strip().splitlines() or [f"exit status {done.returncode} without a message"])[0]
         hint = "; run `docker compose build`" if "o such image" in error else ""
@@ -71,12 +71,12 @@ def _url(*parts: str) -> str:
     return f"pkg:{'/'.join(part for part in (kind, space, name) if part)}{f'@{version}' if version else ''}"
 
 
-def main(image: str, what: str = "") -> None:
+def main(image: str, option: str = "") -> None:
     """Print the bill of materials, or with --pins the requirements for pip."""
     try:
         packages = list_packages(image)
         pins = [f"{name}=={version}" for kind, _, name, version in packages if kind == "pypi" and name != "tailpack"]
-        print("\n".join(pins) if what == "--pins" else json.dumps(bill(image, packages), indent=1))  # noqa: T201
+        print("\n".join(pins) if option == "--pins" else json.dumps(bill(image, packages), indent=1))  # noqa: T201
     except ImageError as failed:
         sys.exit(f"sbom: {failed}")
 

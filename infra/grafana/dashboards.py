@@ -25,7 +25,8 @@ def rate(metric: str, by: str = "group", window: str = "1m") -> str:
 
 def late_over_budget(window: str) -> str:
     """Return the query for the burn rate: how many times faster than allowed the SLO budget is used."""
-    in_time, events = (rate(one, window=window) for one in ("tailpack_consumer_in_sla_total", f"{CONSUMED}_count"))
+    in_time = rate("tailpack_consumer_in_sla_total", window=window)
+    events = rate(f"{CONSUMED}_count", window=window)
     return f"(1 - {in_time} / {events}) / max by (group) (tailpack_consumer_sla_budget_ratio)"
 
 
@@ -55,11 +56,10 @@ def table(title: str, *queries: Query, description: str = "") -> Table:
     )
 
 
-def _targets(queries: tuple[Query, ...], **how: Any) -> list[Target]:
-    letters = "ABCDEFGH"
+def _targets(queries: tuple[Query, ...], **options: Any) -> list[Target]:
     return [
-        Target(expr=expr, legendFormat=legend, refId=letter, datasource=SOURCE, **how)
-        for letter, (legend, expr) in zip(letters, queries, strict=False)
+        Target(expr=expr, legendFormat=legend, refId=letter, datasource=SOURCE, **options)
+        for letter, (legend, expr) in zip("ABCDEFGH", queries, strict=False)
     ]
 
 
@@ -212,10 +212,10 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
 def queries() -> dict[str, str]:
     """Return place → query, for all panels and marks of all dashboards."""
     panels = {
-        f"{name}: {one.title}, {target.refId}": target.expr
+        f"{name}: {chart.title}, {target.refId}": target.expr
         for name, (_, shown) in DASHBOARDS.items()
-        for one in shown
-        for target in one.targets
+        for chart in shown
+        for target in chart.targets
     }
     return panels | {f"mark {mark['name']}": mark["expr"] for mark in MARKS}
 
@@ -226,9 +226,9 @@ def rendered() -> dict[Path, str]:
 
 
 def _file(name: str, title: str, panels: tuple[TimeSeries | Table, ...]) -> str:
-    for number, one in enumerate(panels):
-        one.id = number + 1
-        one.gridPos = GridPos(h=HIGH, w=WIDE, x=WIDE * (number % 2), y=HIGH * (number // 2))
+    for number, chart in enumerate(panels):
+        chart.id = number + 1
+        chart.gridPos = GridPos(h=HIGH, w=WIDE, x=WIDE * (number % 2), y=HIGH * (number // 2))
     dashboard = Dashboard(
         title=title,
         uid=f"tailpack-{name}",

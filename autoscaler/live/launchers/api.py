@@ -40,10 +40,10 @@ class Api:
                 config.load_incluster_config(configuration)
             else:
                 config.load_kube_config(kubeconfig(), context or None, configuration)
-        except config.ConfigException as wrong:
+        except config.ConfigException as error:
             raise LauncherError(
-                f"cannot load {kubeconfig()}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
-            ) from wrong
+                f"cannot load {kubeconfig()}: {error}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
+            ) from error
         configuration.retries = False  # the launcher retries
         self.namespace = namespace or _own_namespace(context)
         self.deployment = deployment
@@ -84,8 +84,8 @@ class Api:
                     if event["type"] == "ERROR":
                         raise ApiError(f"the watch ended: {event['object'].get('message')}", 410)
                     yield event["type"], event["object"]
-        except HTTPError as silent:
-            raise self._no_answer_error() from silent
+        except HTTPError as error:
+            raise self._no_answer_error() from error
         finally:
             answer.release_conn()
 
@@ -96,16 +96,16 @@ class Api:
             body["spec"] = {"schedulingGates": None}
         try:
             return self._request_json(self._core.patch_namespaced_pod, pod.name, body=body, _content_type=MERGE)
-        except ApiError as gone:
-            raise ApiError(str(gone), 409 if gone.status == 404 else gone.status, gone.retry_after_s) from gone
+        except ApiError as error:
+            raise ApiError(str(error), 409 if error.status == 404 else error.status, error.retry_after_s) from error
 
     def delete(self, pod: Pod, *, at_once: bool = True) -> None:
         """Delete exactly this pod, at once or with its grace period. Does nothing if it is already deleted."""
         options: Raw = {"preconditions": {"uid": pod.uid}} | ({"gracePeriodSeconds": 0} if at_once else {})
         try:
             self._request_json(self._core.delete_namespaced_pod, pod.name, body=options)
-        except ApiError as gone:
-            if gone.status not in (404, 409):
+        except ApiError as error:
+            if error.status not in (404, 409):
                 raise
 
     def scale(self, replicas: int) -> None:
@@ -123,8 +123,8 @@ class Api:
         answer = self._request(call, *words, **more)
         try:
             return json.loads(answer.read())  # type: ignore[no-any-return]
-        except (HTTPError, ValueError) as silent:
-            raise self._no_answer_error() from silent
+        except (HTTPError, ValueError) as error:
+            raise self._no_answer_error() from error
         finally:
             answer.release_conn()
 
@@ -135,8 +135,8 @@ class Api:
             answer: Any = call(*words, self.namespace, _preload_content=False, **more)
         except ApiException as refused:
             raise self._refusal_error(refused.status, refused.body, refused.headers) from refused
-        except HTTPError as silent:
-            raise self._no_answer_error() from silent
+        except HTTPError as error:
+            raise self._no_answer_error() from error
         if not 200 <= answer.status < 300:
             raise self._refusal_error(answer.status, answer.read(), answer.headers)
         return answer

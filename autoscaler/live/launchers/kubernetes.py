@@ -103,7 +103,7 @@ class KubernetesLauncher:
                     instance = self._wanted[pod.replica] = PodInstance(pod.replica, self._notify, pod)
                     started, _, instance.incarnation = pod.annotations.get(REPORTS_AS, "").partition(" ")
                     instance.started = int(started) if started.isdigit() else pod.started
-                    instance.observe(pod, gone=False)
+                    instance.observe(pod, is_deleted=False)
                     yield Orphan(pod.replica, instance, instance.incarnation)
 
     def last_log_line(self, name: str) -> str:
@@ -132,16 +132,16 @@ class KubernetesLauncher:
             return [*self._wanted.values(), *self._leaving]
 
     def _is_taken(self, pod: Pod) -> bool:
-        return any(one.pod and one.pod.uid == pod.uid and one.exit() is None for one in self._instances())
+        return pod.uid in {instance.pod.uid for instance in self._instances() if instance.pod and not instance.exit()}
 
-    def _observe_pod(self, pod: Pod, *, gone: bool = False) -> None:
+    def _observe_pod(self, pod: Pod, *, is_deleted: bool = False) -> None:
         with self._lock:
             self._pods[pod.uid] = pod
-            if gone:
+            if is_deleted:
                 del self._pods[pod.uid]
-            for one in self._instances():
-                if one.pod and one.pod.uid == pod.uid:
-                    one.observe(pod, gone=gone)
+            for instance in self._instances():
+                if instance.pod and instance.pod.uid == pod.uid:
+                    instance.observe(pod, is_deleted=is_deleted)
             self._notify()
 
     def _list(self) -> str:
@@ -149,7 +149,7 @@ class KubernetesLauncher:
         with self._lock:
             listed = {pod.uid: pod for pod in map(pod_of, found)}
             for pod in {**self._pods, **listed}.values():
-                self._observe_pod(pod, gone=pod.uid not in listed)
+                self._observe_pod(pod, is_deleted=pod.uid not in listed)
         return version
 
     def _repeat(self, name: str, step: Callable[[], object]) -> None:
@@ -175,7 +175,7 @@ class KubernetesLauncher:
         for kind, raw in self._api.watch_pods(version):
             version = raw["metadata"]["resourceVersion"]
             if kind != "BOOKMARK":
-                self._observe_pod(pod_of(raw), gone=kind == "DELETED")
+                self._observe_pod(pod_of(raw), is_deleted=kind == "DELETED")
         self._version = version
 
     def _act(self) -> None:
@@ -247,7 +247,7 @@ class KubernetesLauncher:
             others = [pod for pod in self._living() if pod.uid not in uids and (is_awaiting or not pod.is_gated)]
             others_ready = all(pod.ready for pod in others)  # the ReplicaSet deletes pods that are not ready first
             pods = [(instance, instance.pod) for instance in leaving if instance.pod]
-            cheapest = [(one, pod) for one, pod in pods if pod.annotations.get(DELETION_COST) == LOWEST_COST]
+            cheapest = [(instance, pod) for instance, pod in pods if pod.annotations.get(DELETION_COST) == LOWEST_COST]
             excluded = [instance for instance, pod in cheapest if others_ready or not pod.ready]
             staying = sum(not instance.stop_requested for instance in self._wanted.values())
             count = staying + len(self._reserved) + len(leaving) - len(excluded)

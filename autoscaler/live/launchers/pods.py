@@ -152,11 +152,11 @@ class PodInstance:
         self.kill_requested = True
         self.on_change()
 
-    def observe(self, pod: Pod, *, gone: bool) -> None:
-        """Use a newer state of its pod. gone: the pod was deleted."""
+    def observe(self, pod: Pod, *, is_deleted: bool) -> None:
+        """Use a newer state of its pod."""
         self.pod = pod
         has_exited = pod.started > self.started
-        if self._ended is None and (gone or has_exited):
+        if self._ended is None and (is_deleted or has_exited):
             self._ended = (pod.exit if has_exited else None) or Exit("its pod was deleted", is_clean=False)
 
     def cancel(self) -> None:
@@ -168,5 +168,5 @@ class PodInstance:
         """Why it will not run until an operator acts; empty: it will."""
         is_stuck = self.pod.waiting_reason.startswith(STUCK_REASONS) if self.pod else bool(self.no_pod_reason)
         ended = self.pod.exit if self.pod else None
-        how = f"; its last exit: {ended.description}: {self.pod.last_log_line}" if self.pod and ended else ""
-        return f"{self.pending_reason}{how}" if is_stuck and self.pending_reason else ""
+        last_exit = f"; its last exit: {ended.description}: {self.pod.last_log_line}" if self.pod and ended else ""
+        return f"{self.pending_reason}{last_exit}" if is_stuck and self.pending_reason else ""

@@ -69,7 +69,7 @@ def test_the_report_without_spark_equals_the_report_with_spark(
         simulated(tmp_path)
     here = report_stored(tmp_path)
 
-    monkeypatch.setattr(stored, "MOST_IN_MEMORY", 0)  # so that both need Spark
+    monkeypatch.setattr(stored, "MAX_EVENTS_IN_MEMORY", 0)  # so that both need Spark
     handed_out = report_run(tmp_path, cluster)
 
     assert handed_out == here == Result.load(tmp_path)

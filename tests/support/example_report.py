@@ -118,7 +118,7 @@ def changed(**values: object) -> Result:
 
 
 def unjournaled() -> Result:
-    """Somebody's own events: three columns, no journal."""
+    """Events of another application: three columns, no journal."""
     series = example().series
     nothing = (None,) * len(series.arrivals)
     unknown = msgspec.structs.replace(series, requested_replicas=nothing, ready_replicas=nothing, lag=nothing)

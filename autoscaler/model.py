@@ -98,7 +98,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class GroupObservation:
-    """Input of a policy at one tick. A value that could not be read has an age and is a worst case."""
+    """Input of a policy at one tick. A value that could not be read is replaced by a worst case, with its age."""
 
     at_s: float
     """Time of the observation by a monotonic clock, seconds."""

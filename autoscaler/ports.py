@@ -19,7 +19,7 @@ class ConsumerGroup(Protocol):
     """A group whose replicas and assignment can be observed and changed."""
 
     def observe(self) -> GroupObservation:
-        """Return the present state. Raises NotReadyError if any part of it is unknown or stale."""
+        """Return the present state; an unreadable lag is a worst case with an age. Raises NotReadyError without one."""
 
     def arrivals(self) -> RecentArrivals | None:
         """Return the arrivals since the last observation, without reading commits; None if they are unknown."""

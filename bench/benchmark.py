@@ -50,8 +50,6 @@ class Tools:
 class Benchmark:
     """Base class of benchmarks."""
 
-    quick: Annotated[bool, Option("Measure less, so that it ends within 50 s.")] = False
-
     def cases(self) -> Sequence[str]:
         """Return the names of the cases, in order."""
         return ("",)
@@ -62,6 +60,13 @@ class Benchmark:
 
         Raises BenchError, WaitTimeoutError.
         """
+
+
+@dataclass(kw_only=True)
+class QuickBenchmark(Benchmark):
+    """Base class of benchmarks that can also measure less."""
+
+    quick: Annotated[bool, Option("Measure less, so that it ends within 50 s.")] = False
 
 
 @dataclass(frozen=True)

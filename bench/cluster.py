@@ -28,6 +28,7 @@ from loadgen.spec import Topology
 from report.result import Result
 
 MANIFESTS: Final = Path(__file__).parents[1] / "infra" / "k8s"
+KIND: Final = MANIFESTS / "overlays" / "kind"
 READY_TIMEOUT_S: Final = 300.0
 """Longest time until services are ready; images are pulled in this time."""
 EXTRA_RUN_S: Final = 900.0
@@ -55,7 +56,7 @@ class ClusterRuns(Benchmark):
         float, Option("Send only the first part of the load, of this length; 0: the whole load.", time=True)
     ] = 0.0
     context: Annotated[str, Option("Context in the kubeconfig; default: its current one.")] = ""
-    overlay: Annotated[str, Option("Kustomize folder that is applied.")] = str(MANIFESTS / "overlays" / "kind")
+    overlay: Annotated[str, Option("Kustomize folder that is applied; default: infra/k8s/overlays/kind.")] = ""
     image: Annotated[str, Option("Image of services, autoscaler and load.")] = "tailpack:0.1.0"
     report_image: Annotated[str, Option("Image of the report.")] = "tailpack-report:0.1.0"
     out: Annotated[str, Option("Folder in which each run gets a folder.")] = "out"
@@ -72,7 +73,7 @@ class ClusterRuns(Benchmark):
         name, policy, seed = case.split()
         changes = {"autoscaler.policy": policy, "seed": int(seed), "duration_s": round(self.duration) or None}
         images = {"tailpack": self.image, "tailpack-report": self.report_image}
-        cluster = Cluster(context=self.context, overlay=Path(self.overlay), images=images)
+        cluster = Cluster(context=self.context, overlay=Path(self.overlay or KIND), images=images)
         folder = Path(self.out, f"{case.replace(' ', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
         run_on_cluster(load_scenario(name, changes), cluster, folder, lambda status: tools.announce(status=status))
         result = Result.load(folder)
@@ -88,7 +89,7 @@ class Cluster:
 
     context: str = ""
     """Context in the kubeconfig; empty: the current one."""
-    overlay: Path = MANIFESTS / "overlays" / "kind"
+    overlay: Path = KIND
     images: Mapping[str, str] = field(default_factory=dict)
     """Image in the manifests → NAME:TAG that the cluster pulls."""
 
@@ -103,7 +104,9 @@ class Cluster:
         except FileNotFoundError:
             raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as error:
-            raise BenchError(f"the cluster did not answer within {REQUEST_S:.0f} s: kubectl {words[0]}") from error
+            raise BenchError(
+                f"kubectl {words[0]}: no answer within {REQUEST_S:.0f} s; check that the cluster runs"
+            ) from error
         if done.returncode and not may_fail:
             last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             if "localhost:8080" in last_line:  # the default of kubectl without kubeconfig

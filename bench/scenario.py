@@ -174,7 +174,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
 
     overrides: dotted key ("autoscaler.policy") → value, which overrides the file. The section may be omitted if the key
     is unique ("policy"). None: use the file's value.
-    Raises InvalidSettingsError with a sentence for each error, which names file and dotted key.
+    Raises InvalidSettingsError with a sentence for each error, which names the key, and the file or the override.
     """
     name, raw = _named_table(name_or_path)
     problems = _make_sections(raw) + _override(raw, overrides or {})
@@ -191,9 +191,19 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     dotted |= {STAGES: stages} if not stage_problems else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
     if problems:
-        raise InvalidSettingsError([f"{name}.toml: {problem}" for problem in problems])
+        raise InvalidSettingsError([_located(problem, name, overrides or {}) for problem in problems])
     parts: dict[str, Any] = {section: into(**valid[section]) for section, into in SECTIONS.items() if section}
     return Scenario(**valid[""], **parts, stages=stages, policy=options)
+
+
+def _located(problem: str, name: str, overrides: Mapping[str, Any]) -> str:
+    """Return the problem with its place: the option if an override gave the value, else the file."""
+    key, _, rest = problem.partition(" ")
+    key = key.removesuffix(":")
+    given = any(f".{key}".endswith(f".{one}") for one, value in overrides.items() if value is not None)
+    if given and key == "autoscaler.policy":
+        return f"--policy {rest}"
+    return problem if key == "--set" else f"--set {problem}" if given else f"{name}.toml: {problem}"
 
 
 def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:

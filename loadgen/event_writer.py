@@ -44,7 +44,7 @@ class EventWriter:
     def write(self, out: Path, partitions: int) -> float:
         """Write a Parquet file atomically. Return the seconds from the first event to the last.
 
-        Times count from the start of the second of the first event. Raises OSError.
+        Times count from the start of the whole second in which the first event falls. Raises OSError.
         """
         import pyarrow  # noqa: PLC0415  a tenth of a second
         from pyarrow import parquet  # noqa: PLC0415

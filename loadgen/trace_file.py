@@ -119,7 +119,7 @@ class TraceFile:
                 self.refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
 
     def refuse(self, row: int, why: str) -> NoReturn:
-        """Raise InvalidSettingsError about a row. In CSV it is the line; the header is line 1."""
+        """Raise InvalidSettingsError. row: in CSV the line number, the header is 1."""
         self._fail(f"{'row' if self.parquet else 'line'} {row}: {why}")
 
     def refuse_header(self, why: str) -> NoReturn:

@@ -103,7 +103,7 @@ class Groups:
         return self._reduced(np.maximum, values)
 
     def min(self, values: Ints) -> Ints:
-        """Return the smallest known value of each group, or NONE."""
+        """Return the smallest value of each group without NONE; NONE if it has no other."""
         least = self._reduced(np.minimum, np.where(values == NONE, MAX_INT, values))
         return np.where(least == MAX_INT, NONE, least)
 

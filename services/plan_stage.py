@@ -62,7 +62,7 @@ class PlanStage:
         read = settings.topic_in(connection.namespace)
         topic = next((name for name in rules if f".{read}".endswith(f".{name}")), None)
         if topic is None:
-            raise InvalidSettingsError([f"TAILPACK_TOPIC = {read!r}: must be a topic {' or '.join(rules)}"])
+            raise InvalidSettingsError([f"TAILPACK_TOPIC = {read!r}: must end in {' or '.join(rules)}"])
         namespace = read.removesuffix(topic)
         self._rule = rules[topic]
         self._replica = settings.replica

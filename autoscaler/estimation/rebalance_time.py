@@ -30,7 +30,7 @@ class RebalanceTime:
         self.pause_count = 0
 
     def observe(self, pauses_s: Iterable[float]) -> None:
-        """Add pauses that replicas report for partitions that a plan moved to them, seconds; 0: not measured."""
+        """Add the reported pauses (s) of partitions that a plan moved; a pause of 0 was not measured."""
         for pause_s in pauses_s:
             if pause_s > 0:
                 self._pauses_s.append(pause_s)

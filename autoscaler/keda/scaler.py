@@ -56,10 +56,10 @@ def metric_value(plan: PlanRecord, tolerance: float) -> float:
     """Return the value for which the HPA starts the planned number of replicas, or up to 10 % more, never fewer.
 
     The HPA ignores deviations of up to 10 % (its tolerance), so with ten or more replicas it never adds just one. While
-    replicas are missing, the metric is just outside this tolerance around the serving replicas.
+    replicas are missing, the metric exceeds the number of serving replicas by slightly more than this tolerance.
 
     >>> plan = PlanRecord(epoch=1, at_us=0, replicas=("a",) * 20, assignment=None, reason="", wanted=21)
-    >>> metric(plan, 0.1)
+    >>> metric_value(plan, 0.1)
     22.01
     """
     serving = len(plan.replicas)

@@ -151,22 +151,22 @@ def fixed_count(name: str) -> int:
 @cache
 def _factory_in_file(name: str) -> PolicyFactory:
     """Return the named policy of a file, else its first PolicyFactory, else its first class with `decide`."""
-    stem, _, attribute = name.partition(FILE)
+    stem, _, attribute = name.replace(f"{FILE}:", FILE).partition(FILE)
 
     def load() -> Any:
         spec = spec_from_file_location(stem.rpartition("/")[2], stem + FILE)
         module = module_from_spec(spec)  # type: ignore[arg-type]
         spec.loader.exec_module(module)  # type: ignore[union-attr]
-        members = vars(module)
-        classes = [value for value in members.values() if _decides(value) and value.__module__ == module.__name__]
-        factories = [value for value in members.values() if isinstance(value, PolicyFactory)]
-        found = members.get(attribute.removeprefix(":")) if attribute else next(iter([*factories, *classes]), None)
-        if found is None:
-            names = ", ".join(policy.__name__ for policy in classes)
-            raise LookupError(f"classes with a method `decide`: {names or 'none'}")
-        return found
+        return vars(module)
 
-    return _load_external(repr(name), load)
+    members = _try(f"{name!r} cannot be imported", load)
+    classes = [value for value in members.values() if _decides(value) and value.__module__ == members["__name__"]]
+    factories = [value for value in members.values() if isinstance(value, PolicyFactory)]
+    found = members.get(attribute) if attribute else next(iter([*factories, *classes]), None)
+    if found is None:
+        names = ", ".join(policy.__name__ for policy in classes)
+        raise ValueError(f"{stem}{FILE}: has no class {attribute or 'with `decide`'}; it has {names or 'none'}")
+    return _load_external(repr(name), lambda: found)
 
 
 def _load_external(where: str, load: Callable[[], Any], name: str = "") -> PolicyFactory:

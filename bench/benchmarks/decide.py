@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings
-from bench.benchmark import Benchmark, Row, Tools
+from bench.benchmark import QuickBenchmark, Row, Tools
 
 POLICIES: Final = ("algorithm-2", "tail-aware")
 SIZES: Final = ((100, 20), (1_000, 100), (10_000, 1_000))
@@ -27,7 +27,7 @@ SERVICE_RATE: Final = 200.0
 
 
 @dataclass(kw_only=True)
-class Decide(Benchmark):
+class Decide(QuickBenchmark):
     """Measure the CPU time of whole decisions with up to 10,000 partitions on 1,000 replicas."""
 
     def cases(self) -> Sequence[str]:

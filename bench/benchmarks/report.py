@@ -83,7 +83,9 @@ def _tailpack(folder: str, *words: str) -> tuple[float, float]:
     finally:
         child.stop()
     if child.exit_status:
-        raise BenchError(f"{child.name} failed after {wall_s:.0f} s: {child.ending()}")
+        raise BenchError(
+            f"{child.name} failed after {wall_s:.0f} s: {child.ending()}; remove the cause and measure again"
+        )
     return wall_s, peak_mib
 
 

@@ -20,7 +20,7 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, environ_of
+from bench.benchmark import Option, QuickBenchmark, Row, Tools, environ_of
 from contracts.children import defer_stop_signals, python_module
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
@@ -36,7 +36,7 @@ DAY_S: Final = 86_400.0
 
 
 @dataclass(kw_only=True)
-class Scale(Benchmark):
+class Scale(QuickBenchmark):
     """Measure tick time, plan adoption and journal size of the controller with many members and partitions."""
 
     sizes: Annotated[str, Option("Sizes to measure: MEMBERSxPARTITIONS, separated by commas.")] = "10x100,50x1000"

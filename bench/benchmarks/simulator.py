@@ -15,7 +15,7 @@ from autoscaler.simulator.arrivals import PIECE, Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.settings import ServiceSettings
-from bench.benchmark import Benchmark, Row, Tools
+from bench.benchmark import QuickBenchmark, Row, Tools
 
 RATE_PER_REPLICA: Final = 100
 """Events/s per replica; with 5 ms of work each, a replica is busy half of the time."""
@@ -31,7 +31,7 @@ RUNS: Final = {
 
 
 @dataclass(kw_only=True)
-class Simulator(Benchmark):
+class Simulator(QuickBenchmark):
     """Measure the number of events that the simulator serves per second on one core."""
 
     def cases(self) -> Sequence[str]:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from autoscaler.live.kafka import client_config
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
+from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads
 from contracts.children import Child, python_module
 from contracts.clock import monotonic_s, now_us
@@ -51,7 +51,7 @@ class _Sample(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Stage(Benchmark):
+class Stage(QuickBenchmark):
     """Measure the throughput of one service on a backlog, or the rate that the load generator sends on time."""
 
     name: Annotated[str, Option(f"Stage to measure: one of {', '.join(NAMES)}.", positional=True)]

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from autoscaler.live.kafka import client_config
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
-from bench.benchmark import Benchmark, Option, Row, Tools, check, environ_of
+from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
 from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
 from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
@@ -47,7 +47,7 @@ LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
 
 
 @dataclass(kw_only=True)
-class GroupBenchmark(Benchmark):
+class GroupBenchmark(QuickBenchmark):
     """Base class of benchmarks that act on a serving group, with the options of the group and its load."""
 
     runtime: Annotated[

@@ -39,8 +39,9 @@ def policies_page() -> str:
     for name, one in POLICIES.items():
         options = ", ".join(f"`{field.name}`" for field in fields(one.options))
         anchor = "thresholds" if one.options is Factors else f"policy-{name}"
+        linked = f"[Options](settings.md#{anchor}): {options}." if options else "It has no options."
         parts += [f"## {name}", wrapped(sentence(one.description))]
-        parts.append(wrapped(f"[Options](settings.md#{anchor}): {options}."))
+        parts.append(wrapped(linked))
     return joined(parts)
 
 

@@ -115,7 +115,8 @@ class KafkaSender(Sender):
         """Process delivery reports without waiting. Raises GeneratorError after a fatal error of the producer."""
         self._producer.poll(0)
         if self._fatal is not None:
-            raise GeneratorError(f"Kafka at {self._address}: the producer has a fatal error: {self._fatal.str()}")
+            problem = f"the producer has a fatal error: {self._fatal.str()}"
+            raise GeneratorError(f"Kafka at {self._address}: {problem}; check the brokers, then start the run again")
 
     def drain(self, deadline_s: float) -> None:
         """Wait for outstanding reports. Events not confirmed at the deadline are dropped and count as failed."""

@@ -92,7 +92,7 @@ class PolledRecord(NamedTuple):
 
 
 def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
-    """Return the arrival time of a record polled now, by the clock of `now_s`; at most `now_s`."""
+    """Return when the record, polled now, arrived, by the clock of `now_s`; never later than `now_s`."""
     age_s = received_us / 1e6 - timestamp_ms / 1e3
     return now_s - min(max(age_s, 0.0), MAX_HEAD_START_S)
 

@@ -148,7 +148,7 @@ class RenamedCommand(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group that suggests similar visible commands of any group if the name is unknown."""
+    """A group of commands. For an unknown name it suggests similar visible commands of all groups."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the named command. Raises click's error with similar names if it does not exist."""

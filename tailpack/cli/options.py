@@ -119,7 +119,12 @@ Trace = Annotated[
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder in which each run gets a folder.", callback=_folder)]
 IntoDocs = Annotated[
-    Path | None, typer.Option("--into", help="Folder to which the figures of the docs are written.", callback=_folder)
+    Path | None,
+    typer.Option(
+        "--into",
+        help="Folder of a file to which each row is appended; finished rows are not measured again.",
+        callback=_folder,
+    ),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object; everything else is printed on standard error.")
@@ -202,7 +207,7 @@ def load_with_trace(
 
 
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
-    """Return key → value for texts such as `payment.heartbeat_s=3` or `policy=linear`. The last value of a key wins.
+    """Return key → value of `--set` texts such as `policy=linear`. The last value of a key wins.
 
     A value is parsed as TOML (numbers, true, false, quoted text), else taken as plain text.
     named: values of other options, with _ for the dot of a key; None is left out.

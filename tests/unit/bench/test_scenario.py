@@ -81,9 +81,9 @@ def test_an_override_is_checked_as_the_file_is(tmp_path: Path) -> None:
         ("latency_targt", "target.latency_target_s"),
     ):
         (problem,) = problems_of(path, {key: 1})
-        assert problem.startswith(f"own.toml: --set {key}: unknown; did you mean {near}")
+        assert problem.startswith(f"--set {key}: unknown; did you mean {near}")
         assert problem.endswith(f"? `tailpack show setting {key}` lists similar ones")
-    assert problems_of(path, {"seed": "many"}) == ["own.toml: seed = 'many': Expected `int`, got `str`"]
+    assert problems_of(path, {"seed": "many"}) == ["--set seed = 'many': Expected `int`, got `str`"]
 
 
 def test_five_errors_are_five_problems_each_with_file_and_key(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_scenario_with_different_replica_speeds_runs_live(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"simulation.split": "table"}, "w1.toml: simulation.split: 'table' does not fit w1"),
-        ({"slow_from_s": 9, "slow_until_s": 5}, "w1.toml: simulation.slow_until_s = 5.0: is before slow_from_s = 9"),
-        ({"failures_s": [600]}, "w1.toml: simulation.failures_s: 600 "),
+        ({"simulation.split": "table"}, "--set simulation.split: 'table' does not fit w1"),
+        ({"slow_from_s": 9, "slow_until_s": 5}, "--set simulation.slow_until_s = 5.0: is before slow_from_s = 9"),
+        ({"failures_s": [600]}, "--set simulation.failures_s: 600 "),
     ],
 )
 def test_invalid_settings_of_a_simulation_are_named(changes: dict[str, object], problem: str) -> None:

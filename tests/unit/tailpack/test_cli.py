@@ -108,21 +108,21 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
     ("words", "line"),
     [
         (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\?"),
-        (("run", "w1", "--duration", "601s"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
+        (("run", "w1", "--duration", "601s"), r"--set duration_s: 601 is too long: .* 600 s"),
         (
             ("run", "w1", "--set", "payment.rebalance_protocol=lazy", "--set", "startup_s=soon"),
-            r"w1\.toml: payment\.rebalance_protocol = 'lazy': .*, eager, .*\n"
-            r"tailpack: w1\.toml: simulation\.startup_s = 'soon': .*",
+            r"--set payment\.rebalance_protocol = 'lazy': .*, eager, .*\n"
+            r"tailpack: --set simulation\.startup_s = 'soon': .*",
         ),
         (("run",), r"Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all"),
         (
             ("run", "w1", "--duration", "soon"),
             r"Invalid value for '--duration': 'soon': must be whole seconds, .*90s.*",
         ),
-        (("run", "W1", "--policy", "fixed-5"), r".*policy: 'fixed-5' is unknown; did you mean static-5\?"),
+        (("run", "W1", "--policy", "fixed-5"), r"--policy 'fixed-5' is unknown; did you mean static-5\?"),
         (
             ("run", "w1", "--set", "startup=10"),
-            r"w1\.toml: --set startup: .*did you mean .*\? `tailpack show setting .*",
+            r"--set startup: .*did you mean .*\? `tailpack show setting .*",
         ),
         (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),

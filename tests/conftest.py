@@ -40,7 +40,7 @@ def private_broker(tmp_path: "pytest.TempPathFactory") -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Three nodes, started. Whoever kills one brings it back."""
+    """Start three nodes. A test that kills a node starts it again."""
     started = Broker(tmp_path_factory.mktemp("cluster"), brokers=3)
     started.start()
     try:

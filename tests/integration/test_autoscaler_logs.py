@@ -6,9 +6,9 @@ import time
 import msgspec
 import psutil
 import pytest
+from journal_entries import entries
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 from odd_headers import produce_odd
-from unfolded import entries
 
 from autoscaler.live.journal import JournalTopic
 from autoscaler.live.metrics import Metrics

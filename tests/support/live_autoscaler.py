@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 import psutil
+from journal_entries import entries
 from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
-from unfolded import entries
 
 from autoscaler.live.launchers.processes import read_pid_files
 from contracts.clock import now_us

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unfolded import entries
+from journal_entries import entries
 
 from contracts import journal
 from contracts.journal import JournalDecoder, JournalEncoder, JournalEntry, PartitionState, PlanWritten, TickRecord

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action
+from autoscaler.packing.bins import Bin, Item
 from autoscaler.policies.bin_packing import BinPacking
+from autoscaler.policies.planning import plan_for
 from autoscaler.policies.settings import PolicySettings
 
 ONE = BinPacking(PolicySettings(), tail_aware=False)
@@ -99,3 +101,9 @@ def test_a_plan_is_stable_once_it_is_carried_out(policy, observation):
     )
 
     assert policy.decide(after).plan == plan or policy.decide(after).action is Action.DOWN
+
+
+def test_a_ready_replica_stays_rather_than_one_that_is_not_ready():
+    observation = seen([10, 10], replicas=2, owned=[], not_ready=["payment-0"])
+
+    assert plan_for(observation, [Bin((Item(0, 10, 0), Item(1, 10, 0)))], "payment").replicas == ("payment-1",)

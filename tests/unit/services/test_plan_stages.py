@@ -82,5 +82,5 @@ def test_each_topic_has_the_same_rules_as_on_faust(on_faust):
 
 @pytest.mark.parametrize("topic", ["", "mine.orders.placed", "mine.nopayments.settled"])
 def test_an_unreadable_topic_is_refused_and_the_readable_ones_are_named(topic):
-    with pytest.raises(InvalidSettingsError, match=r"must be a topic shipments\.scheduled or payments\.settled"):
+    with pytest.raises(InvalidSettingsError, match=r"must end in shipments\.scheduled or payments\.settled"):
         stage(Group.NOTIFICATION, topic)

@@ -14,14 +14,14 @@ from rich.table import Table
 
 from bench.benchmark import Benchmark, Option, Outcome, Row, Tools, run
 from contracts.settings import duration_s
-from tailpack.cli.options import AsJson, IntoDocs, print_json
+from tailpack.cli.options import AsJson, Into, print_json
 from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 
 Repeat = Annotated[int, typer.Option(min=1, help="How often each case is measured.")]
 COMMON: Final = {
     "repeat": (Repeat, 1),
-    "into": (IntoDocs, None),
+    "into": (Into, None),
     "as_json": (AsJson, False),
 }
 

@@ -118,7 +118,7 @@ Trace = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder in which each run gets a folder.", callback=_folder)]
-IntoDocs = Annotated[
+Into = Annotated[
     Path | None,
     typer.Option(
         "--into",

@@ -22,7 +22,7 @@ def test_the_steps_of_the_gke_guide_work_without_gke_nodes(kubernetes: str, repo
         pytest.skip("the script names images by their registry: set TAILPACK_IMAGE to REGISTRY/tailpack:0.1.0")
     context = Cluster().kubectl("config", "current-context").decode().strip()
     there = {"CONTEXT": context, "REGISTRY": registry, "OVERLAY": "infra/k8s/overlays/kind"}
-    assert "brings its own Kafka" in script(there, "kafka")
+    assert "contains its own Kafka" in script(there, "kafka")
     arguments = ("w1", "--policy", "tail-aware", "--duration", "20s", "--out", str(tmp_path / "out"))
     script(there, "run", *arguments, "--into", str(tmp_path))
     (folder,) = (tmp_path / "out").iterdir()

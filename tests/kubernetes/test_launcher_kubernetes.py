@@ -114,7 +114,7 @@ def test_a_missing_right_is_reported_with_its_verb(
     nursery.kubectl("create", "rolebinding", "small", "--role=small", f"--serviceaccount={nursery.namespace}:small")
     ended = _tried(nursery, token=nursery.kubectl("create", "token", "small").strip(), folder=tmp_path)
     assert 'cannot list resource "pods"' in ended
-    assert "give its Role that verb" in ended
+    assert "add this verb to the autoscaler's Role" in ended
 
 
 @pytest.mark.parametrize(

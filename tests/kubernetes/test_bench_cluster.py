@@ -28,7 +28,7 @@ def test_the_steps_of_the_gke_guide_work_without_gke_nodes(kubernetes: str, repo
     (folder,) = (tmp_path / "out").iterdir()
     result = Result.load(folder)
     assert (result.policy, result.seed, result.duration_s) == ("tail-aware", 1, 20)
-    assert result.whole
+    assert result.effects_complete
     assert (folder / "report.html").exists()
     row = json.loads((tmp_path / "clusterruns.jsonl").read_text())["row"]
     assert result.starts is not None

@@ -32,7 +32,7 @@ def tailpack(kubernetes: str) -> Iterator[Deployed]:
         place.kubectl("set", "env", "deployment/autoscaler", 'TAILPACK_POLICY_OPTIONS={"keep_s": 0}')
         place.kubectl("rollout", "status", "deployment/tailpack-keda", "--timeout=50s")
         followed = (MANIFESTS / "overlays/keda/scaledobject.yaml").read_text()
-        place.kubectl("apply", "-f", "-", given=followed.replace(".tailpack:", f".{place.name}:"))
+        place.kubectl("apply", "-f", "-", stdin=followed.replace(".tailpack:", f".{place.name}:"))
         place.wait_ready(**{"kafka": 1, "tailpack-keda": 1, "autoscaler": 2, "payment": 1})
         yield place
     finally:

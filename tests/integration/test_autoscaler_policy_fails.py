@@ -24,11 +24,11 @@ def test_a_failing_policy_is_unhealthy_and_a_fallback_scales_the_group(
     with Autoscaler(kafka, namespace, tmp_path / "state", policy="tail-aware", more=more) as autoscaler:
         autoscaler.wait_for_plan(1)
 
-        def unwell() -> bool:
+        def is_unhealthy() -> bool:
             status, said = health(autoscaler)
             return status == 503 and "cannot cache: read-only file system" in said
 
-        wait_for(unwell, "it says that it is unwell, and why")
+        wait_for(is_unhealthy, "/healthz reports the failing policy")
         with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=DEADLINE_S) as metrics:
             assert b'tailpack_condition{type="policy"} 1.0' in metrics.read()
 

@@ -15,7 +15,7 @@ from contracts.clock import monotonic_s
 from contracts.journal import ReplicaChange
 from report.history import startup_times_us
 
-WAITS = "CrashLoopBackOff: .*; it ended with killed by SIGKILL: OOMKilled"
+WAITS = "CrashLoopBackOff: .*; its last exit: killed by SIGKILL: OOMKilled"
 
 
 def test_an_exited_container_shows_its_status_and_its_pod_is_used_again(nursery: Pods) -> None:

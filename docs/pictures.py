@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.scenario import load_scenario
 from tailpack.errors import TailpackError
-from tailpack.live_view import Moment, render
+from tailpack.live_view import RunStatus, render
 from tailpack.run import Run
 from tailpack.watch import LiveState
 
@@ -32,11 +32,11 @@ def take(folder: Path) -> None:
         raise TailpackError("Chromium is needed, and was not found; install it: sudo apt-get install chromium")
     taken: list[str] = []
 
-    def watch(state: LiveState, moment: Moment) -> None:
-        if moment.elapsed_s >= AT_S and not taken:
+    def watch(state: LiveState, status: RunStatus) -> None:
+        if status.elapsed_s >= AT_S and not taken:
             with open(os.devnull, "w", encoding="utf-8") as nowhere:
                 console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
-                console.print(render(state, moment))
+                console.print(render(state, status))
             taken.append(FONTS.sub("", console.export_svg(title="tailpack demo")))
 
     run = Run(load_scenario("demo"), Console(), Path("out"), watch=watch).execute()

@@ -205,7 +205,8 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
     try:
         yield created
     finally:
-        cluster.kubectl("delete", "namespace", created.name, "--wait=false", "--ignore-not-found", may_fail=True)
+        # wait: pods that still stop would take CPU and room on the nodes from the next run
+        cluster.kubectl("delete", "namespace", created.name, "--timeout=55s", "--ignore-not-found", may_fail=True)
 
 
 def run_on_cluster(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:

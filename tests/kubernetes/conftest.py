@@ -71,7 +71,7 @@ def deployed(kubernetes: str) -> Iterator[Deployed]:
     try:
         yield place
     finally:
-        kubectl("delete", "namespace", place.name, "--wait=false", "--ignore-not-found")
+        kubectl("delete", "namespace", place.name, "--ignore-not-found")
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def tailpack(kubernetes: str) -> Iterator[Deployed]:
         place.wait_ready(**{"kafka": 1, "tailpack-keda": 1, "autoscaler": 2, "payment": 1})
         yield place
     finally:
-        kubectl("delete", "namespace", place.name, "--wait=false", "--ignore-not-found")
+        kubectl("delete", "namespace", place.name, "--ignore-not-found")
 
 
 def test_pods_follow_the_plan_and_only_drained_pods_are_deleted(tailpack: Deployed) -> None:

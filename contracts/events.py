@@ -6,15 +6,13 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from contracts.fields import Amount, Count, Epoch, Generation, Moment, Offset, Partition, Text
+
 SCHEMA_VERSION: Final = 1
 MAX_ID_LENGTH: Final = 64
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 """Every stage rejects longer ids, so that no field can grow from stage to stage."""
-Text = Annotated[str, msgspec.Meta(max_length=1024)]
-Moment = Annotated[int, msgspec.Meta(ge=0, le=10**16)]  # microseconds since the epoch, up to the year 2286
-Amount = Annotated[int, msgspec.Meta(ge=-(10**16), le=10**16)]
-"""In the currency's minor unit (cents). Order decides which amounts are valid."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,11 +25,11 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     done_us: Moment | None = None
     shipped_us: Moment | None = None
     notified_us: Moment | None = None
-    partition: int | None = None
-    offset: int | None = None
+    partition: Partition | None = None
+    offset: Offset | None = None
     replica: Text | None = None
-    epoch: int | None = None
-    generation: int | None = None
+    epoch: Epoch | None = None
+    generation: Generation | None = None
 
 
 class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,14 +129,14 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     letter_id: str
     stage: str
     topic: str
-    partition: int
-    offset: int
+    partition: Partition
+    offset: Offset
     reasons: tuple[str, ...]
     order_id: str | None
     payload: str
-    payload_bytes: int = 0
+    payload_bytes: Count = 0
     payload_hash: str = ""
-    at_us: int
+    at_us: Moment
     v: int = SCHEMA_VERSION
 
 

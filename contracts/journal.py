@@ -9,39 +9,41 @@ from typing import Final
 
 import msgspec
 
+from contracts.fields import Count, Epoch, Number, Partition, Whole
+
 JOURNAL_VERSION: Final = 2  # 1: `problems` was `troubles`, and the action `no-change` was `hold`
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One partition as a tick observed it."""
 
-    partition: int
-    arrival_rate: float
-    lag: int
+    partition: Partition
+    arrival_rate: Number
+    lag: Whole
     owner: str | None
 
 
 class PlanAlternative(msgspec.Struct, frozen=True, kw_only=True):
     """A plan that the policy compared, the chosen one included."""
 
-    replicas: int
-    moved: int
-    in_sla: float
-    cost_s: float
+    replicas: Count
+    moved: Count
+    in_sla: Number
+    cost_s: Number
 
 
 class _Tick(msgspec.Struct, frozen=True, kw_only=True):
-    at_us: int
-    tick: int
+    at_us: Whole
+    tick: Count
     policy: str
     action: str
     reason: str
-    service_rate: float
+    service_rate: Number
     partitions: tuple[PartitionState, ...]
-    ready_replicas: int
-    requested_replicas: int
-    planned_replicas: int
-    epoch: int
+    ready_replicas: Count
+    requested_replicas: Count
+    planned_replicas: Count
+    epoch: Epoch
     alternatives: tuple[PlanAlternative, ...] = ()
     missing: str | None = None
     problems: tuple[str, ...] = ()
@@ -55,19 +57,19 @@ class TickRecord(_Tick, frozen=True, kw_only=True, tag="tick", tag_field="kind")
 class TickChanges(_Tick, frozen=True, kw_only=True, tag="tick-changes", tag_field="kind"):
     """A TickRecord with only the partitions that differ from the previous tick."""
 
-    since_us: int
+    since_us: Whole
 
 
 class PlanWritten(msgspec.Struct, frozen=True, kw_only=True, tag="plan", tag_field="kind"):
     """A plan was committed to the plan topic."""
 
-    at_us: int
-    epoch: int
+    at_us: Whole
+    epoch: Epoch
     action: str
     reason: str
     replicas: tuple[str, ...]
-    assignment: dict[int, str] | None
-    moved: int
+    assignment: dict[Partition, str] | None
+    moved: Count
     v: int = JOURNAL_VERSION
 
 
@@ -87,7 +89,7 @@ class ReplicaChange(StrEnum):
 class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", tag_field="kind"):
     """A replica was requested, became ready, left, died … It has a cost from REQUESTED to LEFT or DIED."""
 
-    at_us: int
+    at_us: Whole
     replica: str
     change: ReplicaChange
     detail: str = ""
@@ -97,9 +99,9 @@ class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", t
 class RecordPart(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="kind"):
     """A part of a record with more than MAX_RECORD_CHARS characters. The other parts follow directly."""
 
-    at_us: int
-    part: int
-    parts: int
+    at_us: Whole
+    part: Count
+    parts: Count
     text: str
     v: int = JOURNAL_VERSION
 

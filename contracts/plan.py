@@ -1,8 +1,11 @@
 """The plan: the number of replicas, their names, and the owner of each partition. A log with one writer at a time."""
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
+
+from contracts.fields import MAX_EPOCH, Count, Moment, Name, Names, Partition, Reason, Seconds, Text
 
 PLAN_VERSION: Final = 1
 ASSIGNOR: Final = "plan"  # name of the assignor by which the members of a group agree to follow plans
@@ -11,25 +14,51 @@ ASSIGNOR: Final = "plan"  # name of the assignor by which the members of a group
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):
     """Evidence that a member is dead. Surviving members may leave the group on its behalf."""
 
-    replica: str
-    member_id: str
-    incarnation: str
+    replica: Name
+    member_id: Text
+    incarnation: Text
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Value of the plan topic. Unknown fields are ignored, so that older replicas can read newer plans."""
+    """Value of the plan topic; key: `plan_key`. Unknown fields are ignored, so that older replicas can read it."""
 
-    epoch: int
-    at_us: int
-    replicas: tuple[str, ...]
-    assignment: dict[int, str] | None
-    reason: str
-    evictions: tuple[Eviction, ...] = ()
-    grace_s: float = 0.0
-    wanted: int = 0
+    epoch: Annotated[int, Meta(ge=1, le=MAX_EPOCH)]
+    at_us: Moment
+    replicas: Names
+    assignment: dict[Partition, Text] | None
+    reason: Reason
+    evictions: Annotated[tuple[Eviction, ...], Meta(max_length=10_000)] = ()
+    grace_s: Seconds = 0.0
+    wanted: Count = 0
+    group: Text = ""
+    topic: Text = ""
     v: int = PLAN_VERSION
 
     @property
     def count(self) -> int:
         """Number of replicas that the plan asks for."""
         return max(self.wanted, len(self.replicas))
+
+    def is_for(self, topic: str) -> bool:
+        """Return whether the plan names owners of partitions of `topic`. Earlier versions did not name the topic."""
+        return self.topic in ("", topic)
+
+
+_decoder: Final = msgspec.json.Decoder(PlanRecord)
+
+
+def plan_key(group: str, topic: str) -> bytes:
+    """Return the key of a group's plans. Names of topics contain no slash. Earlier versions wrote only the group."""
+    return f"{topic}/{group}".encode()
+
+
+def decode_plan(value: bytes | None, key: bytes | None, group: str) -> PlanRecord | None:
+    """Return a plan of `group`; None: the plan of another group. Raises one of `contracts.validation.DECODE_ERRORS`."""
+    if key is not None and group.encode() not in (key, key.partition(b"/")[2]):
+        return None
+    plan = _decoder.decode(value or b"")
+    if plan.v != PLAN_VERSION:
+        raise msgspec.ValidationError(f"version {plan.v} is not supported (supported: {PLAN_VERSION})")
+    if plan.group and key not in (None, plan_key(plan.group, plan.topic)):
+        raise msgspec.ValidationError("group and topic are not those of the record's key")
+    return plan if plan.group in ("", group) else None

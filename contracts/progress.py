@@ -1,9 +1,12 @@
 """Progress reports of replicas: every 250 ms and at each change of state. Fields: docs/reference/records.md."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
+
+from contracts.fields import Count, Counts, Epoch, Generation, Moment, Name, Offset, Partition, Partitions, Text, Texts
 
 PROGRESS_VERSION: Final = 2  # 1: `recent_rebalances` was `rounds`, `problems` was `unwell`
 PROGRESS_INTERVAL_S: Final = 0.25
@@ -32,56 +35,61 @@ class RebalanceKind(StrEnum):
 class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     """One rebalance that changed the partitions of this replica, as this replica observed it."""
 
-    generation: int
-    epoch: int
+    generation: Generation
+    epoch: Epoch
     kind: RebalanceKind
-    members: int
-    moved: int
-    taken: int
-    released: int
-    pause_us: int
-    plan_us: int
-    at_us: int
+    members: Count
+    moved: Count
+    taken: Count
+    released: Count
+    pause_us: Moment
+    plan_us: Moment
+    at_us: Moment
+
+
+MAX_REBALANCES: Final = 1000
+Rebalances = Annotated[tuple[Rebalance, ...], Meta(max_length=MAX_REBALANCES)]
 
 
 class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Service times since the previous report (µs); all 0 without events."""
 
-    events: int = 0
-    mean_us: int = 0
-    max_us: int = 0
+    events: Count = 0
+    mean_us: Moment = 0
+    max_us: Moment = 0
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Value of the progress topic; key: replica. Counters start at 0 in each incarnation."""
 
-    replica: str
-    incarnation: str
-    pid: int
-    member_id: str
-    generation: int
-    epoch: int
-    assigned_epoch: int
+    replica: Name
+    incarnation: Text
+    pid: Count
+    member_id: Text
+    generation: Generation
+    epoch: Epoch
+    assigned_epoch: Epoch
     state: ReplicaState
-    partitions: tuple[int, ...]
-    positions: dict[int, int]
-    processed: int
-    busy_us: int
-    late: int | None = None
-    latencies: tuple[int, ...] = ()
-    rebalances: int
-    at_us: int
+    partitions: Partitions
+    positions: dict[Partition, Offset]
+    processed: Count
+    busy_us: Moment
+    late: Count | None = None
+    latencies: Counts = ()
+    rebalances: Count
+    at_us: Moment
     service: ServiceTimes = ServiceTimes()
-    recent_rebalances: tuple[Rebalance, ...] = ()
-    problems: tuple[str, ...] = ()
-    host: str = ""
-    pages: str = ""
+    recent_rebalances: Rebalances = ()
+    problems: Texts = ()
+    host: Text = ""
+    pages: Text = ""
+    group: Text = ""
     v: int = PROGRESS_VERSION
 
 
 class _Version1(msgspec.Struct):
-    rounds: tuple[Rebalance, ...] = ()
-    unwell: tuple[str, ...] = ()
+    rounds: Rebalances = ()
+    unwell: Texts = ()
 
 
 def decode_progress(text: bytes | str) -> Progress:

@@ -11,6 +11,8 @@ MAX_PAUSES: Final = 200
 """Newest pauses that are kept."""
 MIN_PAUSES: Final = 30
 """Pauses that must be observed before they replace the setting."""
+MAX_PAUSE_S: Final = 60.0
+"""A longer pause is an error of a clock: each rebalance ends within its time-out."""
 
 
 class RebalanceTime:
@@ -30,9 +32,9 @@ class RebalanceTime:
         self.pause_count = 0
 
     def observe(self, pauses_s: Iterable[float]) -> None:
-        """Add the reported pauses (s) of partitions that a plan moved; a pause of 0 was not measured."""
+        """Add the reported pauses (s) of partitions that a plan moved. 0 was not measured; very long ones are wrong."""
         for pause_s in pauses_s:
-            if pause_s > 0:
+            if 0 < pause_s <= MAX_PAUSE_S:
                 self._pauses_s.append(pause_s)
                 self.pause_count += 1
 

@@ -26,6 +26,7 @@ from autoscaler.live.web import Source, serving
 from contracts.clock import monotonic_s
 from contracts.connection import Connection, read_settings
 from contracts.plan import PlanRecord
+from contracts.topics import ScaledGroup
 
 log = logging.getLogger("keda")
 ASK_EVERY_S: Final = 1.0
@@ -57,7 +58,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
         shown[PLANNED].set(plan.count)
         loop.call_soon_threadsafe(scaler.changed)
 
-    follower = PlanFollower(connection, on_plan=on_plan, report_problem=partial(problems.report, "plans"))
+    follower = PlanFollower(connection, settings, on_plan=on_plan, report_problem=partial(problems.report, "plans"))
     plans = follower.plans
     scaler = Scaler(lambda: plans.newest if plans.complete else None, settings.hpa_tolerance, shown[ANSWERED].set)
     source = Source(
@@ -87,10 +88,16 @@ class PlanFollower(threading.Thread):
     """
 
     def __init__(
-        self, connection: Connection, *, on_plan: Callable[[PlanRecord], None], report_problem: Callable[[str], None]
+        self,
+        connection: Connection,
+        scaled: ScaledGroup,
+        *,
+        on_plan: Callable[[PlanRecord], None],
+        report_problem: Callable[[str], None],
     ) -> None:
         super().__init__(name="plans", daemon=True)
-        self.plans = PlanReader(connection, wait_ms=250)
+        names = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
+        self.plans = PlanReader(connection, *names, wait_ms=250)
         self._where = f"{self.plans.place.topic} on {connection.bootstrap_servers}"
         self._on_plan, self._report_problem = on_plan, report_problem
         self._closing = threading.Event()
@@ -123,7 +130,7 @@ class PlanFollower(threading.Thread):
             known = "no plan is known" if newest is None else f"plan {newest.epoch} stays in force"
             self._report_problem(f"cannot read {self._where}: {error.args[0].str()}; {known}")
         else:
-            self._report_problem("")
+            self._report_problem(self.plans.unusable)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from autoscaler.live.settings import Pages
 from contracts.metrics import gauge
 from contracts.settings import setting
+from contracts.topics import ScaledGroup
 
 EPOCH = gauge("tailpack_keda_plan_epoch", "", "Epoch of the newest known plan")
 PLANNED = gauge("tailpack_keda_planned_replicas", "replicas", "Replica count of the newest known plan")
@@ -12,7 +13,7 @@ ANSWERED = gauge("tailpack_keda_metric", "", "Last value reported to KEDA")
 
 
 @dataclass(frozen=True, kw_only=True)
-class KedaSettings(Pages):
+class KedaSettings(Pages, ScaledGroup):
     """Settings of the external scaler: TAILPACK_GRPC_PORT, …"""
 
     grpc_host: str = setting("127.0.0.1")

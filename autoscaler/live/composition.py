@@ -115,7 +115,8 @@ class LiveAutoscaler:
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, self._metrics, partial(self._problems.report, "journal"))
-        self._reports = ProgressReader(connection)
+        group, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
+        self._reports = ProgressReader(connection, group)
         obeys_plans = not settings.runtime
         external_s = EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
@@ -125,14 +126,13 @@ class LiveAutoscaler:
             joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=obeys_plans,
         )
-        group = settings.group_in(connection.namespace)
         self._metrics.set_group(group, policy.name, settings)
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
         if not settings.payment_partitions:
             self._offsets.count_partitions()
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
         publisher = Publisher(
-            PlanLog(connection, group),
+            PlanLog(connection, group, topic),
             self._scaler,
             self._journal.record,
             monotonic_s,

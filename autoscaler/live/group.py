@@ -1,6 +1,7 @@
 """Live implementation of the ConsumerGroup port: observes through Kafka, acts through the plan log and the scaler."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from autoscaler.estimation.rebalance_time import RebalanceTime
@@ -8,11 +9,11 @@ from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.problems import PERSISTENT_TICKS, first_few
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import ACTION_REPAIR, Publisher, extend_plan
+from autoscaler.live.publisher import ACTION_REPAIR, Publisher, extend_plan, repair_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
-from autoscaler.packing.owners import round_robin
+from autoscaler.packing.owners import fresh_names, round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import monotonic_s
@@ -83,6 +84,7 @@ class LiveGroup:
     def start(self, initial: tuple[str, ...]) -> None:
         """Adopt running replicas and keep the plan in force. Without a plan, make one for the `initial` replicas."""
         self._scaler.adopt(self._reports.poll())
+        self._reports.is_ours = self._scaler.is_source_of
         plan, reason = self._first_plan(initial, self._loads.count_partitions())
         if self._settings.runtime:
             plan = Plan(plan.replicas, None)
@@ -93,15 +95,13 @@ class LiveGroup:
     def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
         found = self._publisher.in_force
         if found is None or not found.replicas:
-            return Plan(initial, round_robin(initial, partitions)), "first plan: no load was measured yet"
-        plan = Plan(found.replicas, found.assignment)
-        planned = partitions if found.assignment is None else len(found.assignment)
-        if planned == partitions:
-            return plan, f"plan {found.epoch} stays in force"
-        reason = f"plan {found.epoch} was made for {planned} partitions, now {partitions}"
-        if planned < partitions:
-            return extend_plan(plan, partitions, {}), reason
-        return Plan(found.replicas, round_robin(found.replicas, partitions)), reason
+            reason = self._publisher.unusable or "no load was measured yet"
+            return Plan(initial, round_robin(initial, partitions)), f"first plan: {reason}"
+        least, most = self._settings.min_replicas, min(self._settings.max_replicas or partitions, partitions)
+        names = dict.fromkeys(islice(dict.fromkeys(found.replicas), most))
+        missing = islice(fresh_names(self._settings.replica_prefix, {*names}), max(0, min(least, most) - len(names)))
+        plan, wrong = repair_plan(Plan(found.replicas, found.assignment), partitions, (*names, *missing))
+        return plan, f"plan {found.epoch} {wrong or 'stays in force'}"
 
     def observe(self) -> GroupObservation:
         """Read offsets and reports. An unreadable lag is replaced by its upper bound and marked with its age.
@@ -170,7 +170,7 @@ class LiveGroup:
         if self._publisher.intent is None:
             return
         self._place_new_partitions(self._publisher.intent.plan)
-        self._publisher.publish_if_due(self._reports.highest_epoch(), self._reports.assigned_epochs())
+        self._publisher.publish_if_due(self._reports.known_epochs(), self._reports.assigned_epochs())
         named = () if self._publisher.in_force is None else self._publisher.in_force.replicas
         for name in self._scaler.requested:
             if name not in named and name not in self._publisher.intent.plan.replicas:
@@ -255,7 +255,7 @@ class LiveGroup:
         owners: dict[int, str] = {}
         for report in sorted(members, key=lambda report: report.generation):  # the newest generation wins
             if report.state is ReplicaState.MEMBER:
-                owners |= dict.fromkeys(report.partitions, report.replica)
+                owners |= {partition: report.replica for partition in report.partitions if partition < partitions}
         unowned = [partition for partition in range(partitions) if partition not in owners]
         if unowned and not self._settings.runtime and not self._silent:
             raise NotReadyError(f"owner of partition {unowned[0]}: no replica reports it")

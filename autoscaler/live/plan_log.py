@@ -11,11 +11,12 @@ from functools import partial
 from typing import Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from autoscaler.live.kafka import client_config, reader_config
 from contracts.connection import Connection
-from contracts.plan import Eviction, PlanRecord
+from contracts.fields import MAX_EPOCH, MAX_REASON_CHARS
+from contracts.plan import Eviction, PlanRecord, decode_plan, plan_key
 from contracts.topics import Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
@@ -24,8 +25,6 @@ TRANSACTION_TIMEOUT_S: Final = 5.0
 """An open transaction hides all later records from read_committed readers. The client's default is a minute."""
 LARGEST_PLAN_BYTES: Final = 10_000_000
 """Largest plan before compression. A plan of 400,000 partitions compresses to the brokers' limit of 1 MB."""
-
-_decoder = msgspec.json.Decoder(PlanRecord)
 
 
 class FencedError(Exception):
@@ -61,6 +60,7 @@ class PlanLog:
         self,
         connection: Connection,
         group: str,
+        topic: str,
         *,
         deadline_s: float = 15.0,
         write_deadline_s: float = 1.0,
@@ -68,12 +68,12 @@ class PlanLog:
     ) -> None:
         """Fence every earlier writer, then read the topic to its end. Raises PlanNotWrittenError or FencedError.
 
-        group: full name of the scaled group.
+        group, topic: full names of the scaled group and of the topic that it reads.
         deadline_s: time limit of each step of the start. A broker that has just started needs several seconds.
         write_deadline_s: time limit of a write, which blocks the control loop.
         """
         self._topic = qualified(connection.namespace, Topic.PLANS)
-        self._key = group
+        self._group, self._events = group, topic
         self._deadline_s = write_deadline_s
         self._clock = clock
         self._unfinished: _Unfinished | None = None
@@ -90,13 +90,17 @@ class PlanLog:
             )
         )
         self._call(lambda: self._producer.init_transactions(deadline_s), "take over the plan topic")
-        self.newest = _newest_plan(connection, self._topic, deadline_s)
+        plans = _read_plans(connection, group, topic, deadline_s)
+        self.newest = plans.newest
         """The plan in force; None: no plan yet."""
-        self._epoch = self.newest.epoch if self.newest is not None else 0
+        self.epoch = plans.highest_epoch
+        """Epoch of the group's last plan, even if that was not acknowledged."""
+        self.unusable = plans.unusable
+        """Why a plan that was found at the start is not in force; empty: each is."""
 
     def stay_above(self, epoch: int) -> None:
         """Write only epochs above `epoch`. Replicas may know higher epochs if the plan topic was re-created."""
-        self._epoch = max(self._epoch, epoch)
+        self.epoch = max(self.epoch, epoch)
 
     def write(
         self,
@@ -114,22 +118,27 @@ class PlanLog:
         """
         if self._unfinished is not None:
             self._settle(self._unfinished)
-        self._epoch += 1  # even if the write fails: an epoch is never used for two plans
+        if self.epoch >= MAX_EPOCH:
+            raise PlanNotWrittenError(f"no epoch is left above {self.epoch}; delete and create {self._topic}")
+        self.epoch += 1  # even if the write fails: an epoch is never used for two plans
         record = PlanRecord(
-            epoch=self._epoch,
+            epoch=self.epoch,
             at_us=int(self._clock() * 1e6),
             replicas=replicas,
             assignment=None if assignment is None else dict(assignment),
-            reason=reason,
+            reason=reason[:MAX_REASON_CHARS],
             evictions=evictions,
             grace_s=grace_s,
             wanted=wanted,
+            group=self._group,
+            topic=self._events,
         )
         action = f"write plan {record.epoch}"
         self._call(self._producer.begin_transaction, action)
         self._unfinished = transaction = _Unfinished(record)
         value = msgspec.json.encode(record)
-        produce = partial(self._producer.produce, self._topic, value, key=self._key, partition=0)
+        key = plan_key(self._group, self._events)
+        produce = partial(self._producer.produce, self._topic, value, key=key, partition=0)
         self._call(lambda: produce(on_delivery=transaction.delivered), action)
         self._commit(transaction, action)
         return record
@@ -173,17 +182,22 @@ class PlanLog:
 
 
 class PlanReader:
-    """Reads the plan topic from its beginning. The newest plan stays known while Kafka is unreachable.
+    """Reads a group's plans from the beginning of their topic. The newest stays known while Kafka is unreachable.
 
+    group, topic: full names of the group and of the topic that it reads.
     wait_ms: how long a broker may wait for more records before it answers.
     """
 
-    def __init__(self, connection: Connection, *, wait_ms: int) -> None:
+    def __init__(self, connection: Connection, group: str, topic: str, *, wait_ms: int) -> None:
+        self._group, self._topic = group, topic
         self.place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
         self.consumer = Consumer(reader_config(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
         self.consumer.assign([self.place])
         self.newest: PlanRecord | None = None
-        """The plan with the highest epoch; unreadable records are skipped."""
+        """The group's plan with the highest epoch; None: it is for another topic, or there is none."""
+        self.highest_epoch = 0
+        self.unusable = ""
+        """Why the newest record that could be a plan is not one for this group and topic; empty: it is."""
         self.complete = False
         """The end of the topic was reached. Its last offset is a commit marker, which consumers never receive."""
 
@@ -194,25 +208,31 @@ class PlanReader:
             return self.complete
         if message.error() is not None:  # librdkafka retries other errors by itself
             self.complete = self.complete or message.error().code() == KafkaError._PARTITION_EOF
-        elif (plan := _plan(message.value())) is not None and (self.newest is None or plan.epoch > self.newest.epoch):
-            self.newest = plan
+        else:
+            self._take(message)
         return self.complete
 
+    def _take(self, message: Message) -> None:
+        try:
+            plan = decode_plan(message.value(), message.key(), self._group)
+        except DECODE_ERRORS as error:
+            self.unusable = f"skipped an invalid plan at offset {message.offset()} of {self.place.topic}: {error}"
+            return
+        if plan is None:
+            self.unusable = self.unusable or f"{self.place.topic} has no plan of group {self._group} yet"
+        elif plan.epoch > self.highest_epoch:
+            is_usable, self.highest_epoch = plan.is_for(self._topic), plan.epoch
+            self.newest = plan if is_usable else None
+            self.unusable = "" if is_usable else f"plan {plan.epoch} is for topic {plan.topic}, not {self._topic}"
 
-def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanRecord | None:
-    """Return the newest plan of the topic. Raises PlanNotWrittenError if its end is not reached in time."""
-    plans = PlanReader(connection, wait_ms=20)
+
+def _read_plans(connection: Connection, group: str, topic: str, deadline_s: float) -> PlanReader:
+    """Return the group's plans. Raises PlanNotWrittenError if the end of their topic is not reached in time."""
+    plans = PlanReader(connection, group, topic, wait_ms=20)
     try:
-        until(plans.read_on, deadline_s, f"the end of {topic}", poll_s=0)
+        until(plans.read_on, deadline_s, f"the end of {plans.place.topic}", poll_s=0)
     except WaitTimeoutError as late:
-        raise PlanNotWrittenError(f"cannot read {topic} to its end within {deadline_s:.0f} s") from late
+        raise PlanNotWrittenError(f"cannot read {plans.place.topic} to its end within {deadline_s:.0f} s") from late
     finally:
         plans.consumer.close()
-    return plans.newest
-
-
-def _plan(value: bytes | None) -> PlanRecord | None:
-    try:
-        return _decoder.decode(value or b"")
-    except DECODE_ERRORS:
-        return None
+    return plans

@@ -32,11 +32,16 @@ class ProgressReader:
     """Never waits: librdkafka fetches in the background, and `poll` takes what has arrived."""
 
     def __init__(
-        self, connection: Connection, *, deadline_s: float = 10.0, clock: Callable[[], float] = monotonic_s
+        self, connection: Connection, group: str, *, deadline_s: float = 10.0, clock: Callable[[], float] = monotonic_s
     ) -> None:
-        """Start reading shortly before the end. Raises KafkaException if the topic cannot be reached in time."""
+        """Start reading shortly before the end. Raises KafkaException if the topic cannot be reached in time.
+
+        group: full name of the scaled group. Reports that name another group are ignored.
+        """
         place = TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0)
-        self._clock = clock
+        self._clock, self._group = clock, group
+        self.is_ours: Callable[[Progress], bool] = lambda report: True
+        """Returns whether a replica of this autoscaler wrote a report. Others are ignored."""
         self._newest: dict[str, Progress] = {}
         self._arrived_s: dict[str, float] = {}
         """Replica → arrival of its newest report, by `_listening_time_s`."""
@@ -93,9 +98,9 @@ class ProgressReader:
         arrived_s = self._arrived_s.get(replica)
         return float("inf") if arrived_s is None else self._listening_time_s() - arrived_s
 
-    def highest_epoch(self) -> int:
-        """Return the highest plan epoch that a replica has read; 0 without reports."""
-        return max((report.epoch for report in self._newest.values()), default=0)
+    def known_epochs(self) -> dict[str, int]:
+        """Return replica → epoch of the newest plan that it has read, for replicas with recent reports."""
+        return {report.replica: report.epoch for report in self._fresh_reports()}
 
     def assigned_epochs(self) -> dict[str, int]:
         """Return replica → epoch of the plan that its assignment was made from, for replicas with recent reports."""
@@ -110,7 +115,8 @@ class ProgressReader:
         self._consumer.close()
 
     def _fresh_reports(self) -> list[Progress]:
-        return [report for name, report in dict(self._newest).items() if self.age_s(name) <= STALE_AFTER_S]
+        newest = dict(self._newest).items()
+        return [report for name, report in newest if self.age_s(name) <= STALE_AFTER_S and self.is_ours(report)]
 
     def _listening_time_s(self) -> float:
         return self._clock() - self._missed_s
@@ -129,6 +135,8 @@ class ProgressReader:
                 report = decode_progress(message.value() or b"")
             except DECODE_ERRORS:
                 continue  # not a progress report
+            if report.group not in ("", self._group) or not self.is_ours(report):
+                continue
             self._rebalances += report.recent_rebalances
             self._late_events.record_report(report)
             self._newest[report.replica] = report

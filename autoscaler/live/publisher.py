@@ -9,6 +9,7 @@ from autoscaler.live.progress_reader import PlanAdoption
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.model import Plan
 from autoscaler.packing.owners import count_moves, spread_by_count
+from contracts.fields import MAX_EPOCH_LEAD
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
@@ -74,26 +75,35 @@ class Publisher:
         """The newest plan on the plan topic."""
         return self._log.newest
 
+    @property
+    def unusable(self) -> str:
+        """Why a plan that was found at the start is not in force; empty: each is."""
+        return self._log.unusable
+
     def want(self, plan: Plan, action: str, reason: str) -> None:
         """Replace the intended plan."""
         self.intent = Intent(plan, action, reason)
 
-    def publish_if_due(self, highest_epoch: int, epochs: Mapping[str, int]) -> None:
+    def publish_if_due(self, known: Mapping[str, int], epochs: Mapping[str, int]) -> None:
         """Write the intended plan once all its replicas are ready, or its feasible part if one is absent.
 
-        highest_epoch: highest epoch that a replica has reported; new epochs are above it. epochs: member → epoch of the
-        plan that its assignment was made from, for members with recent reports. Raises FencedError.
+        known: replica → epoch of the newest plan that it has read; new epochs are above it, unless it is impossible.
+        epochs: member → epoch of the plan that its assignment was made from, for members with recent reports.
+        Raises FencedError.
         """
         ready = {name: epoch for name, epoch in epochs.items() if self._scaler.is_ready(name)}
         self._adoption.observe(self.in_force, ready)
-        self._report_problem(self._unwritten or self._adoption.describe_laggards())
+        highest = self._log.epoch + MAX_EPOCH_LEAD
+        impossible = [f"{name} reports plan {epoch}" for name, epoch in known.items() if epoch > highest]
+        why = f"{', '.join(impossible)}, but the newest is {self._log.epoch}; restart it" if impossible else ""
+        self._report_problem(self._unwritten or why or self._adoption.describe_laggards())
         intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:
             return
         due = self._due(intent) or self._recount(intent) or self._repetition()
         if due is None:
             return
-        self._log.stay_above(highest_epoch)
+        self._log.stay_above(max((epoch for epoch in known.values() if epoch <= highest), default=0))
         plan, write, wanted = due.plan, self._log.write, self._scaler.launcher.wanted
         try:
             written = write(plan.replicas, plan.assignment, due.reason, due.evictions, due.grace_s, wanted=wanted)
@@ -177,6 +187,22 @@ def feasible_plan(wanted: Plan, able: Collection[str]) -> Plan | None:
     kept = {partition: owner for partition, owner in wanted.assignment.items() if owner in replicas}
     spread_by_count(kept, sorted(wanted.assignment.keys() - kept), replicas)
     return Plan(replicas, dict(sorted(kept.items())))
+
+
+def repair_plan(found: Plan, partitions: int, names: tuple[str, ...]) -> tuple[Plan, str]:
+    """Return the plan `found` at the start as far as it is valid, and what was not; empty: all of it is valid.
+
+    names: replicas of the repaired plan. Each partition without a valid owner goes to the one with the fewest.
+    """
+    wrong = [] if names == found.replicas else [f"named {len(found.replicas)} replicas, now {len(names)}"]
+    if found.assignment is None:
+        return Plan(names, None), "; ".join(wrong)
+    owners = {partition: owner for partition, owner in found.assignment.items() if owner in names}
+    if owners.keys() != set(range(partitions)):
+        wrong.append(f"had valid owners of {len(owners)} partitions, now {partitions}")
+    owners = {partition: owner for partition, owner in owners.items() if partition < partitions}
+    spread_by_count(owners, sorted(set(range(partitions)) - owners.keys()), names)
+    return Plan(names, dict(sorted(owners.items()))), "; ".join(wrong)
 
 
 def extend_plan(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:

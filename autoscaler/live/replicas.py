@@ -139,6 +139,14 @@ class ReplicaScaler:
         replica = self._replicas.get(name)
         return replica.died_s if replica is not None and replica.is_absent else None
 
+    def is_source_of(self, report: Progress) -> bool:
+        """Return whether the running instance of this name wrote the report, and not an earlier or unknown process."""
+        replica = self._replicas.get(report.replica)
+        if replica is None or replica.instance is None or report.incarnation == replica.previous_incarnation:
+            return False
+        is_known = replica.incarnation in ("", report.incarnation)
+        return is_known and replica.instance.is_source_of(report)
+
     def adopt(self, reports: Mapping[str, Progress]) -> None:
         """Take over the replicas that an earlier autoscaler left running, and evict those that have died since."""
         for orphan in self.launcher.find_orphans():
@@ -223,9 +231,7 @@ class ReplicaScaler:
 
     def _observe_report(self, replica: RequestedReplica, report: Progress | None) -> None:
         instance = replica.instance
-        if instance is None or report is None or not instance.is_source_of(report):
-            return
-        if report.incarnation == replica.previous_incarnation or replica.incarnation not in ("", report.incarnation):
+        if instance is None or report is None or not self.is_source_of(report):
             return
         if replica.report is None:
             replica.incarnation = report.incarnation

@@ -1,5 +1,7 @@
 """The group's assignor: members send their metadata, and the leader decides the rebalance by the newest plan it has."""
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -8,15 +10,25 @@ from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
 from contracts.clock import monotonic_s
+from contracts.fields import MAX_EPOCH_LEAD
 from contracts.plan import ASSIGNOR, PlanRecord
 from contracts.validation import DECODE_ERRORS
-from services.consumer.rebalance import NO_GENERATION, AssignmentMetadata, HandedOverOffset, MemberMetadata, decide
+from services.consumer.rebalance import (
+    NO_GENERATION,
+    AssignmentMetadata,
+    HandedOverOffset,
+    MemberMetadata,
+    Share,
+    decide,
+)
 
 PROTOCOL_VERSION: Final = 0
 """Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
-PLAN_REQUEST_DELAY_S: Final = 0.3
-"""How long a leader without the newest plan waits before it requests that plan from a member. Plans are large, and
-usually the leader reads the plan itself at any moment."""
+PLAN_REQUEST_DELAY_S: Final = 0.75
+"""How long a leader without the newest plan waits before it requests that plan from a member. Longer than the longest
+wait of a fetch: usually the leader reads the plan itself, or reads that there is none."""
+
+log = logging.getLogger(__name__)
 
 
 class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka ships no types
@@ -39,10 +51,19 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self._is_eager = is_eager
         self._clock = clock
         self._absent_since_s: dict[str, float] = {}
+        self._topic = ""
         self._behind_since_s: float | None = None
         """When it first knew, as leader, of a plan that it has not read. None: it has read the newest."""
-        self.on_plan_passed: Callable[[PlanRecord], None] = lambda plan: None
-        """Called with a plan that a member has passed on."""
+        self._answer_before: int | None = None
+        """The last answer of `last_answer_at_end` before that."""
+        self._plan_source: str | None = None
+        """Member from which this leader has requested the plan."""
+        self.passed_plan: PlanRecord | None = None
+        """Plan that a member passed on at the leader's request. Never announced as this replica's own."""
+        self.refused: dict[str, str] = {}
+        """Member id → why this leader gives it no partitions; empty on other members."""
+        self.last_answer_at_end: Callable[[], int | None] = lambda: None
+        """Identifies the last answer by which the plan topic has no later plan, see PlanReader."""
         self.owned_partitions: Callable[[], Iterable[int]] = tuple
         """Returns the partitions that this replica owns."""
         self.group_generation: Callable[[], int] = lambda: -1
@@ -62,7 +83,8 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return this member's metadata. Called for each JoinGroup."""
-        self.has_announced_drain = self.is_draining
+        (self._topic,) = topics
+        self.has_announced_drain, self.refused = self.is_draining, {}
         plan = self._newest_plan()
         own_metadata = MemberMetadata(
             name=self._replica,
@@ -79,32 +101,56 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
             follow_up_of=self.last_assignment.kind if self.last_assignment.rejoin else None,
             follow_ups=self.last_assignment.follow_ups,
         )
-        return ConsumerProtocolMemberMetadata(PROTOCOL_VERSION, sorted(topics), msgspec.json.encode(own_metadata))
+        return ConsumerProtocolMemberMetadata(PROTOCOL_VERSION, [self._topic], msgspec.json.encode(own_metadata))
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
-        """Decide the rebalance for the one topic that this group reads. Called on the group's leader."""
-        metadata = {member_id: decode_metadata(member_id, member.user_data) for member_id, member in members.items()}
-        (topic,) = {topic for member in members.values() for topic in member.subscription}  # a plan has one topic
+        """Decide the rebalance for the one topic that this group reads. Called on the group's leader.
+
+        members: member id → subscription; None if it cannot be read.
+        """
+        topic = self.topic_of(members)
+        metadata = self._accept(members, topic)
         # The leader may not know all partitions, if it has no topic metadata yet or the topic has grown.
         claimed = {partition for member in metadata.values() for partition in member.owned}
         partitions = sorted(claimed | set(cluster.partitions_for_topic(topic) or ()))
-        for member in metadata.values():
-            if member.plan is not None:
-                self.on_plan_passed(member.plan)
-        plan = self._newest_plan()
+        self._take_passed_plan(metadata)
+        plan = self.plan if self.plan is not None and self.plan.is_for(topic) else None
         if plan is not None and plan.assignment and max(plan.assignment) > max(partitions, default=-1):
             self.on_unknown_partitions()
         absent_in_grace = self._absent_in_grace(plan, {member.name for member in metadata.values()})
         shares = decide(plan, metadata, partitions, self.group_generation(), absent_in_grace)
-        plan_source = self._plan_source(plan, metadata)
+        self._plan_source = self._choose_plan_source(metadata)
+        for member_id, reason in self.refused.items():
+            shares[member_id] = Share((), AssignmentMetadata(epoch=plan.epoch if plan else 0, refused=reason))
         return {
             member_id: ConsumerProtocolMemberAssignment(
                 PROTOCOL_VERSION,
                 [(topic, list(share.partitions))] if share.partitions else [],
-                msgspec.json.encode(msgspec.structs.replace(share.assignment, requests_plan=member_id == plan_source)),
+                msgspec.json.encode(
+                    msgspec.structs.replace(share.assignment, requests_plan=member_id == self._plan_source)
+                ),
             )
             for member_id, share in shares.items()
         }
+
+    def topic_of(self, members: Mapping[str, Any]) -> str:
+        """Return the topic of the plan, if a member reads it; else the one that most members read."""
+        topics = Counter(topic for member in members.values() if member for topic in member.subscription)
+        if self.plan is not None and self.plan.topic in topics:
+            return self.plan.topic
+        return max(topics, key=lambda topic: (topics[topic], topic == self._topic), default=self._topic)
+
+    def _accept(self, members: Mapping[str, Any], topic: str) -> dict[str, MemberMetadata]:
+        """Return the metadata of the members that may get partitions, and note why others may not."""
+        metadata: dict[str, MemberMetadata] = {}
+        for member_id, member in members.items():
+            decoded = decode_metadata(member, topic)
+            if isinstance(decoded, MemberMetadata):
+                metadata[member_id] = decoded
+            else:
+                self.refused[member_id] = decoded
+                log.warning("Member %s of the group gets no partitions: %s", member_id, decoded)
+        return metadata
 
     def on_assignment(self, assignment: Any) -> None:
         """Store the metadata of this member's assignment."""
@@ -127,23 +173,55 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
         It is 0 on members that did not lead the last rebalance.
         """
-        plan = self._newest_plan()
+        plan = self.plan
         if plan is None or not self._absent_since_s:
             return 0.0
         return max(0.0, max(self._absent_since_s.values()) + plan.grace_s - self._clock())
 
-    def _plan_source(self, plan: PlanRecord | None, metadata: Mapping[str, MemberMetadata]) -> str | None:
+    @property
+    def plan(self) -> PlanRecord | None:
+        """The plan that this leader follows: the newest of the topic, or the one that was passed on."""
+        own = self._newest_plan()
+        if self.passed_plan is not None and (self.is_claim_refuted or (own and own.epoch >= self.passed_plan.epoch)):
+            self.passed_plan = None
+        return self.passed_plan or own
+
+    @property
+    def is_claim_refuted(self) -> bool:
+        """Whether a broker answered, after a member claimed to know a newer plan, that the topic has none."""
+        answer = self.last_answer_at_end()
+        return answer is not None and answer != self._answer_before
+
+    def _take_passed_plan(self, metadata: Mapping[str, MemberMetadata]) -> None:
+        """Use the plan of the member from which it was requested, unless the topic shows that there is none."""
+        source = metadata.get(self._plan_source or "")
+        if source is None or source.plan is None or source.plan.epoch not in self._newer_epochs(metadata):
+            return
+        self.passed_plan = source.plan
+        if self.plan is source.plan:
+            log.warning("Got plan %d from another member, because the plan topic cannot be read", source.plan.epoch)
+
+    def _newer_epochs(self, metadata: Mapping[str, MemberMetadata]) -> Counter[int]:
+        """Count the members by the epochs of plans that this leader has not read. Impossible epochs are left out."""
+        own = self._newest_plan()
+        epoch = own.epoch if own else 0
+        return Counter(m.newest_epoch for m in metadata.values() if epoch < m.newest_epoch <= epoch + MAX_EPOCH_LEAD)
+
+    def _choose_plan_source(self, metadata: Mapping[str, MemberMetadata]) -> str | None:
         """Return the member that should pass its plan to this leader. None: no request is due."""
-        source = max(metadata, key=lambda id_: metadata[id_].newest_epoch)
-        if metadata[source].newest_epoch <= (plan.epoch if plan else 0):
+        newer = self._newer_epochs(metadata)
+        epoch = min(newer, key=lambda epoch: (-newer[epoch], epoch), default=0)  # most members know it
+        if not epoch or (self.passed_plan is not None and self.passed_plan.epoch == epoch):
             self._behind_since_s = None
             return None
-        now_s = self._clock()
-        if self._behind_since_s is None or now_s - self._behind_since_s < PLAN_REQUEST_DELAY_S:
-            self._behind_since_s = self._behind_since_s or now_s
+        now_s, since_s = self._clock(), self._behind_since_s
+        if since_s is not None and now_s - since_s < PLAN_REQUEST_DELAY_S:
             return None
+        is_due = since_s is not None and not self.is_claim_refuted
+        if not is_due:
+            self._answer_before = self.last_answer_at_end()
         self._behind_since_s = now_s  # restart the delay: this leader may be unable to use that plan
-        return source
+        return next(id_ for id_ in metadata if metadata[id_].newest_epoch == epoch) if is_due else None
 
     def _absent_in_grace(self, plan: PlanRecord | None, present: set[str]) -> list[str]:
         missing = set(plan.replicas) - present if plan is not None and plan.grace_s > 0 else set()
@@ -152,9 +230,21 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         return [name for name, since_s in self._absent_since_s.items() if plan and now_s - since_s < plan.grace_s]
 
 
-def decode_metadata(member_id: str, user_data: bytes | None) -> MemberMetadata:
-    """Return a member's metadata. If it cannot be read, the member id replaces the name."""
+def decode_subscription(encoded: bytes) -> Any:
+    """Return a member's subscription; None if it cannot be read."""
     try:
-        return msgspec.json.decode(user_data or b"", type=MemberMetadata)
-    except DECODE_ERRORS:
-        return MemberMetadata(name=member_id)
+        return ConsumerProtocolMemberMetadata.decode(encoded)
+    except Exception:  # another program may send any bytes
+        return None
+
+
+def decode_metadata(member: Any, topic: str) -> MemberMetadata | str:
+    """Return a member's metadata, or why it may not serve `topic`. member: its subscription; None: not readable."""
+    if member is None:
+        return "its subscription cannot be read"
+    if list(member.subscription) != [topic]:
+        return f"it reads {', '.join(member.subscription) or 'no topic'}, the group reads {topic}"
+    try:
+        return msgspec.json.decode(member.user_data or b"", type=MemberMetadata)
+    except DECODE_ERRORS as error:
+        return f"its metadata cannot be read ({error})"

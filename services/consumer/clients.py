@@ -65,7 +65,7 @@ class Clients:
             "retry_backoff_ms": RETRY_BACKOFF_MS,
             "request_timeout_ms": int(1000 * request_timeout_s),
         }
-        self.plans = PlanReader(shared, topics.plans)
+        self.plans = PlanReader(shared, topics.plans, topics.group)
         self.output = Output(shared, self.failure)
         self.transactions = (
             Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
@@ -74,7 +74,7 @@ class Clients:
         )
         eager = options.rebalance_protocol is RebalanceProtocol.EAGER
         self.assignor = PlanAssignor(replica, incarnation, lambda: self.plans.newest_plan, is_eager=eager)
-        self.assignor.on_plan_passed = self.plans.accept_passed_plan
+        self.assignor.last_answer_at_end = self.plans.last_answer_at_end
         self.consumer = self._new_consumer(shared)
         self.sizes = RecordSizes(self.consumer._client, self._limit_batches)
         self.coordinator: PlanCoordinator

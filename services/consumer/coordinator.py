@@ -22,6 +22,7 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
+from services.consumer.assignor import decode_subscription
 from services.consumer.lease import Lease
 from services.consumer.poller import change_assignment, recall_fetches
 from services.consumer.requests import stable_offset_fetch, stable_offsets
@@ -60,6 +61,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     """Returns, by the metadata of a committed offset, whether that offset belongs to another log."""
     _consumer: Any
     _topic: str
+    _group_subscription: Any
 
     @classmethod
     def adopt(cls, consumer: Any, topic: str) -> "PlanCoordinator":
@@ -85,11 +87,23 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         finally:
             self.is_joining = False
 
+    async def _perform_assignment(self, response: Any) -> Any:
+        """Decide among all members. In aiokafka's own method, one unreadable member would fail each rebalance."""
+        assignor: Any = self._lookup_assignor(response.group_protocol)
+        members = {member_id: decode_subscription(encoded) for member_id, *_, encoded in response.members}
+        self._group_subscription = {self._topic, assignor.topic_of(members)}
+        self._client.set_topics(self._group_subscription)
+        await self._client._maybe_wait_metadata()
+        assignments = assignor.assign(self._cluster, members)
+        self._metadata_snapshot = self._get_metadata_snapshot()
+        return assignments
+
     async def _on_join_complete(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
         self.is_joining = False  # SyncGroup is answered: commits are legal again
         decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
         self._lookup_assignor(protocol).on_assignment(decoded)
-        partitions = frozenset(partition for _, of_topic in decoded.assignment for partition in of_topic)
+        own = (of_topic for topic, of_topic in decoded.assignment if topic == self._topic)
+        partitions = frozenset(partition for of_topic in own for partition in of_topic)
         await self.callbacks.apply_assignment(partitions, generation)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:

@@ -120,6 +120,8 @@ class Health:
     ok: bool
     reasons: tuple[str, ...]
     """Why the replica is unhealthy, one sentence each. Empty: it is healthy."""
+    notes: tuple[str, ...] = ()
+    """Problems of other members of the group, if this replica leads it. They do not make this replica unhealthy."""
     state: ReplicaState
     partitions: tuple[int, ...]
     """Partitions that it serves, ascending."""

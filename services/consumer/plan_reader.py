@@ -5,12 +5,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
-from contracts.plan import PLAN_VERSION, PlanRecord
+from contracts.plan import PlanRecord, decode_plan
 from contracts.validation import DECODE_ERRORS
 from services.consumer.connections import Client
 
@@ -22,27 +21,12 @@ POLL_MS: Final = 1000
 RETRY_PAUSE_S: Final = 0.5
 
 
-def decode_plan(value: bytes) -> PlanRecord | str:
-    """Return the plan in `value`, or why it is not valid. Unknown fields are tolerated."""
-    try:
-        plan = msgspec.json.decode(value, type=PlanRecord)
-    except DECODE_ERRORS as error:
-        return str(error)
-    return plan_problem(plan) or plan
-
-
-def plan_problem(plan: PlanRecord) -> str | None:
-    """Return why `plan` is not valid; None if it is."""
-    if plan.v != PLAN_VERSION:
-        return f"version {plan.v} is not supported (supported: {PLAN_VERSION})"
-    return None if plan.epoch >= 1 else f"epoch {plan.epoch} is below 1"
-
-
 class PlanReader:
-    """Reads plans and keeps the one with the highest epoch."""
+    """Reads the plans of one group and keeps the one with the highest epoch."""
 
-    def __init__(self, connection: Mapping[str, Any], topic: str) -> None:
+    def __init__(self, connection: Mapping[str, Any], topic: str, group: str) -> None:
         self._partition = TopicPartition(topic, 0)
+        self._group = group
         self._consumer = AIOKafkaConsumer(
             **connection,
             isolation_level="read_committed",
@@ -82,27 +66,24 @@ class PlanReader:
         """Disconnect."""
         await self._consumer.stop()
 
+    def last_answer_at_end(self) -> int | None:
+        """Return when a broker last answered that there are no later plans (its wall clock, ms). None: there are."""
+        state = self._consumer._subscription.subscription.assignment.state_value(self._partition)
+        is_at_end = state.has_valid_position and state.lso is not None and state.position >= state.lso
+        return state.timestamp if is_at_end else None
+
     async def _poll(self) -> None:
         batches = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
         for record in batches.get(self._partition, ()):
             if record.value is not None:  # a tombstone withdraws nothing: the last plan stays in force
-                self._read_record(record.offset, record.value)
+                self._read_record(record)
 
-    def _read_record(self, offset: int, value: bytes) -> None:
-        plan = decode_plan(value)
-        if isinstance(plan, str):
-            log.warning("Skipped an invalid plan at offset %d of %s: %s", offset, self._partition.topic, plan)
-        else:
-            self._replace_if_newer(plan)
-
-    def accept_passed_plan(self, plan: PlanRecord) -> None:
-        """Use a plan that another member has passed on, if it is newer."""
-        if plan_problem(plan) is None and self._replace_if_newer(plan):
-            log.warning("Got plan %d from another member, not yet from topic %s", plan.epoch, self._partition.topic)
-
-    def _replace_if_newer(self, plan: PlanRecord) -> bool:
-        is_newer = self.newest_plan is None or plan.epoch > self.newest_plan.epoch
-        if is_newer:
+    def _read_record(self, record: Any) -> None:
+        try:
+            plan = decode_plan(record.value, record.key, self._group)
+        except DECODE_ERRORS as error:
+            log.warning("Skipped an invalid plan at offset %d of %s: %s", record.offset, record.topic, error)
+            return
+        if plan is not None and (self.newest_plan is None or plan.epoch > self.newest_plan.epoch):
             self.newest_plan = plan
             self.news.set()
-        return is_newer

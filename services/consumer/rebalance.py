@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from contracts.fields import Count, Epoch, Generation, Moment, Offset, Partition, Partitions, Text
 from contracts.plan import PlanRecord
 from contracts.progress import RebalanceKind
 from services.consumer.placement import Member, place
@@ -25,9 +26,9 @@ NO_GENERATION: Final = 2**31 - 1  # greater than any generation
 class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
     """Where the last owner of a partition stopped."""
 
-    offset: int
+    offset: Offset
     """The next event to serve."""
-    at_us: int
+    at_us: Moment
     """When it stopped serving (µs since the epoch, its own clock)."""
 
 
@@ -40,44 +41,46 @@ WIRE_NAMES: Final = {
 class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAMES):
     """User data of a member's subscription. Unknown fields are tolerated."""
 
-    name: str
-    incarnation: str = ""
-    epoch: int = 0
+    name: Text
+    incarnation: Text = ""
+    epoch: Epoch = 0
     """Plan epoch of its last assignment; 0 without a plan."""
-    newest_epoch: int = 0
+    newest_epoch: Epoch = 0
     """Epoch of the newest plan that it has read."""
     plan: PlanRecord | None = None
     """The newest plan itself, if the leader has requested it."""
-    owned: tuple[int, ...] = ()
+    owned: Partitions = ()
     """Partitions that it owns now (incremental), or owned until this join (eager)."""
-    generation: int = -1
+    generation: Generation = -1
     """Generation of its last assignment. Of two claims to a partition the one with the greater generation is valid."""
-    first_generation: int = 0
+    first_generation: Generation = 0
     """Generation of its process's first assignment; NO_GENERATION before. It identifies the later one of two
     processes with the same name: clocks can be set back and differ between machines, the group's count cannot."""
-    handed_over: dict[int, HandedOverOffset] = {}
+    handed_over: dict[Partition, HandedOverOffset] = {}
     """Partitions that it has given up since its last assignment."""
     is_draining: bool = False
     is_eager: bool = False
     follow_up_of: RebalanceKind | None = None
     """Kind of the last rebalance, if that one requested a follow-up."""
-    follow_ups: int = 0
+    follow_ups: Count = 0
     """Number of consecutive follow-ups so far."""
 
 
 class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAMES):
     """User data of a member's assignment: how the leader decided it, and where the member starts."""
 
-    epoch: int = 0
+    epoch: Epoch = 0
     kind: RebalanceKind = RebalanceKind.MEMBERSHIP
-    members: int = 0
-    moved: int = 0
+    members: Count = 0
+    moved: Count = 0
     """Partitions granted in this rebalance to another member than their last owner."""
-    handed_over: dict[int, HandedOverOffset] = {}
+    handed_over: dict[Partition, HandedOverOffset] = {}
     """Start offsets of the member's new partitions, so that it need not query the broker."""
     rejoin: bool = False
     """The member must rejoin at once: some partitions are pending revocation."""
-    follow_ups: int = 0
+    follow_ups: Count = 0
+    refused: Text = ""
+    """Why the member gets no partitions; empty: it may get some."""
     requests_plan: bool = False
     """The leader cannot read the plan topic, so the member must rejoin with the plan itself."""
 

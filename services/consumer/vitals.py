@@ -16,7 +16,7 @@ from prometheus_client.core import Metric
 from contracts.clock import monotonic_s, now_us
 from contracts.metrics import MetricSpec
 from contracts.pages import Answer, PortTakenError, WebServer, http_error, not_found
-from contracts.progress import Progress, ReplicaState
+from contracts.progress import MAX_REBALANCES, Progress, ReplicaState
 from services.consumer import metrics
 from services.consumer.clients import Clients
 from services.consumer.handover import Handover
@@ -60,8 +60,9 @@ class Vitals:
     def progress(self) -> Progress:
         """Return a progress report; service times and rebalances since the last one are reset."""
         queues, membership, plan = self.queues, self.membership, self.clients.plans.newest_plan
-        recent_rebalances, self.handover.rebalance_reports = tuple(self.handover.rebalance_reports), []
-        serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
+        recent_rebalances = tuple(self.handover.rebalance_reports[-MAX_REBALANCES:])
+        self.handover.rebalance_reports = []
+        health, serves = self.health(), membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
         return Progress(
             replica=self.replica,
             incarnation=self.incarnation,
@@ -81,9 +82,10 @@ class Vitals:
             at_us=now_us(),
             service=self.server.service_times(),
             recent_rebalances=recent_rebalances,
-            problems=shorten_reasons(self.health().reasons),
+            problems=shorten_reasons((*health.reasons, *health.notes)),
             host=socket.gethostname(),
             pages=self.pages,
+            group=self.topics.group,
         )
 
     def health(self) -> Health:
@@ -96,12 +98,16 @@ class Vitals:
             reasons.append(f"the group has not confirmed the membership for {self.lease.age_s:.1f} s: no event starts")
         if owned_partitions and commit_age_s > self.options.session_s + self.options.commit_interval_s:
             reasons.append(f"done events were not committed for {commit_age_s:.1f} s")
+        refused, own_refusal = self.clients.assignor.refused, self.clients.assignor.last_assignment.refused
+        if own_refusal:
+            reasons.append(f"the group's leader gives this replica no partitions: {own_refusal}")
         longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
         if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:
             reasons.append(f"a handler has been at work for {longest_s:.0f} s and ignores its cancellation")
         return Health(
             ok=not reasons,
             reasons=tuple(reasons),
+            notes=tuple(f"member {member_id} gets no partitions: {why}" for member_id, why in refused.items()),
             state=self.membership.state,
             partitions=self.queues.served_partitions,
             lease_age_s=self.lease.age_s,

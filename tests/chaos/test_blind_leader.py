@@ -17,16 +17,21 @@ def test_plans_are_carried_out_even_if_the_leader_cannot_read_them(
 
     async def handle(event: Event) -> None: ...
 
+    async def read_nothing() -> None:
+        await asyncio.sleep(0.01)
+
     async def story() -> None:
         a, b = (PlanConsumer(name, ground.connection, ground.topics, handle) for name in "ab")
         async with running(a):
             await until(lambda: a.partitions == (0, 1), "a, the first, leads")
-            monkeypatch.setattr(a._clients.plans, "_read_record", lambda offset, value: None)
+            monkeypatch.setattr(a._clients.plans, "_poll", read_nothing)
             async with running(b):
                 await until(lambda: (a.partitions, b.partitions) == ((0,), (1,)), "they share the partitions")
                 ground.plan({0: "b", 1: "a"})
                 await until(lambda: (a.partitions, b.partitions) == ((1,), (0,)), "the first plan is taken")
                 ground.plan({0: "a", 1: "b"})
                 await until(lambda: (a.partitions, b.partitions) == ((0,), (1,)), "the second plan is taken")
+                known = [consumer._clients.plans.newest_plan for consumer in (a, b)]
+                assert [plan and plan.epoch for plan in known] in ([1, 2], [None, 2]), "a only uses what b passes on"
 
     asyncio.run(story())

@@ -119,8 +119,8 @@ class FakeReports:
     def age_s(self, replica: str) -> float:
         return self._clock() - self.arrived_s[replica] if replica in self.arrived_s else float("inf")
 
-    def highest_epoch(self) -> int:
-        return max((report.epoch for report in self.reports.values()), default=0)
+    def known_epochs(self) -> dict[str, int]:
+        return {name: report.epoch for name, report in self.reports.items()}
 
     def assigned_epochs(self) -> dict[str, int]:
         return {name: report.assigned_epoch for name, report in self.reports.items() if self.age_s(name) <= 2}
@@ -162,10 +162,11 @@ class FakePlanLog:
         self.newest = newest
         self.written: list[PlanRecord] = []
         self.failures: list[PlanNotWrittenError | FencedError] = []
-        self._epoch = 0 if newest is None else newest.epoch
+        self.epoch = 0 if newest is None else newest.epoch
+        self.unusable = ""
 
     def stay_above(self, epoch: int) -> None:
-        self._epoch = max(self._epoch, epoch)
+        self.epoch = max(self.epoch, epoch)
 
     def write(
         self,
@@ -179,9 +180,9 @@ class FakePlanLog:
     ) -> PlanRecord:
         if self.failures:
             raise self.failures.pop(0)
-        self._epoch += 1
+        self.epoch += 1
         self.newest = PlanRecord(
-            epoch=self._epoch, at_us=0, replicas=replicas,
+            epoch=self.epoch, at_us=0, replicas=replicas,
             assignment=None if assignment is None else dict(assignment), reason=reason, evictions=evictions,
             grace_s=grace_s, wanted=wanted,
         )  # fmt: skip

@@ -9,17 +9,33 @@ import logging
 from contextlib import ExitStack
 from unittest.mock import patch
 
+import msgspec
 import pytest
 from theory.rebalance.checks import ViolationError
 from theory.rebalance.group import Group
 from theory.rebalance.replica import SESSION_S
-from theory.rebalance.schedule import all_of, cut, evict, freeze, kill, random_scenario, reset, restart, serve_in, swap
+from theory.rebalance.schedule import (
+    SETTLING_S,
+    all_of,
+    blind,
+    cut,
+    evict,
+    freeze,
+    kill,
+    random_scenario,
+    replan,
+    reset,
+    restart,
+    serve_in,
+    swap,
+)
 
+from contracts.plan import PlanRecord
 from services.consumer import assignor, coordinator, rebalance
 from services.consumer.handover import Handover
 from services.consumer.lease import Lease
 from services.consumer.output import Committer
-from services.consumer.rebalance import Share
+from services.consumer.rebalance import MemberMetadata, Share
 from services.consumer.server import Server
 
 
@@ -70,6 +86,39 @@ def test_the_guarantees_hold_if_a_message_of_a_handover_is_late():
     for number in range(1, 20, 3):
         swap(late_s={number: 0.3 * SESSION_S}).run()
         swap(late_s={number: 1.2 * SESSION_S}).run()
+
+
+@pytest.mark.parametrize("seed", range(200, 206))
+@pytest.mark.parametrize("joins_s", [0.0, SETTLING_S + 0.1], ids=["as the first leader", "later"])
+def test_the_guarantees_hold_next_to_a_member_that_reads_another_topic(seed, joins_s):
+    scenario = random_scenario(seed, max_faults=seed % 2)
+    scenario.stranger_s = joins_s
+    scenario.run()
+
+    stranger = next(process for process in scenario.sim.processes if process.name == "stranger")
+    assert (stranger.ended, stranger.partitions) == ("", ())
+
+
+@pytest.mark.parametrize("seed", range(300, 312))
+def test_the_guarantees_hold_next_to_a_member_that_forges_plans(seed, monkeypatch):
+    def forge(self, topics, metadata=assignor.PlanAssignor.metadata):
+        subscription = metadata(self, topics)
+        if self._replica == "r1":
+            plan = PlanRecord(
+                epoch=10**6, at_us=0, replicas=("r1",), assignment=dict.fromkeys(range(3), "r1"), reason=""
+            )
+            own = msgspec.json.decode(subscription.user_data, type=MemberMetadata)
+            forged = msgspec.structs.replace(own, newest_epoch=plan.epoch, plan=plan)
+            subscription.user_data = msgspec.json.encode(forged)
+        return subscription
+
+    monkeypatch.setattr(assignor.PlanAssignor, "metadata", forge)
+
+    scenario = random_scenario(seed, max_faults=seed % 2)
+    scenario.actions += [(0.0, all_of(blind(0, 4.0), blind(2, 4.0))), (1.0, replan(seed)), (2.0, replan(seed + 1))]
+    scenario.run()
+
+    assert sum(scenario.checks.output.values()) > 20
 
 
 def test_the_same_seed_gives_the_same_run():

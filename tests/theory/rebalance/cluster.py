@@ -60,6 +60,8 @@ class Cluster:
         self.group = Group(sim, self._commit)
         self.on_commit: Callable[[str, dict[int, int]], None] = lambda member_id, offsets: None
         self.on_append: Callable[[str, int, Record], None] = lambda topic, partition, record: None
+        self.blind: set[str] = set()
+        """Processes whose fetches of plans get no answer."""
         self._leading = list(self.nodes)
         """Nodes that lead partitions; the first is the coordinator."""
         self._waiting: list[tuple[set[tuple[str, int]], Callable[[], None]]] = []
@@ -147,6 +149,8 @@ class Cluster:
 
     def _fetch(self, node: int, process: Process, request: Any, reply: Reply) -> None:
         requested = {(topic, p): offset for topic, parts in sorted(request.topics) for p, offset, _ in sorted(parts)}
+        if process.name in self.blind and ("plans", 0) in requested:
+            return
         answers = {at: self._fetched(node, at, offset) for at, offset in requested.items()}
 
         def answer() -> None:

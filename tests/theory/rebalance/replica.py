@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from theory.rebalance.checks import MAX_GAP_SESSIONS, Checks
@@ -19,12 +20,21 @@ LISTENER_S: Final = 0.002
 
 
 class Replica(Process):
-    """Serves each event in `service_s`, then writes its output."""
+    """Serves each event of the topic in `service_s`, then writes its output."""
 
-    def __init__(self, sim: Simulation, name: str, checks: Checks, nodes: int, protocol: RebalanceProtocol) -> None:
+    def __init__(
+        self,
+        sim: Simulation,
+        name: str,
+        checks: Checks,
+        nodes: int,
+        protocol: RebalanceProtocol,
+        topic: str = TOPICS.events,
+    ) -> None:
         super().__init__(sim, name)
         self.checks = checks
         self.service_s = 0.005
+        self._topics = replace(TOPICS, events=topic)
         self.consumer: PlanConsumer | None = None
         self.stood_still_s = 0.0
         """End of its last gap."""
@@ -77,7 +87,7 @@ class Replica(Process):
             on_partitions_lost=lambda mine: self._listen("lost", mine),
         )
         self.consumer = PlanConsumer(
-            self.name, self._where, TOPICS, self._handle, options=self._options, listeners=listeners
+            self.name, self._where, self._topics, self._handle, options=self._options, listeners=listeners
         )
         self._task = self.create_task(self._run())
 

@@ -14,7 +14,7 @@ from theory.rebalance.cluster import Cluster
 from theory.rebalance.processes import BEGIN_S, Process, Simulation
 from theory.rebalance.replica import REBALANCE_S, SESSION_S, Replica
 
-from contracts.plan import Eviction, PlanRecord
+from contracts.plan import Eviction, PlanRecord, plan_key
 from contracts.rebalance_protocol import RebalanceProtocol
 
 SETTLING_S: Final = 1.0
@@ -37,6 +37,8 @@ class Scenario:
     rate: float = 5.0
     """Events per second and partition."""
     actions: list[tuple[float, Action]] = field(default_factory=list)
+    stranger_s: float | None = None
+    """When a member joins that reads another topic (s after the start of the first replica); None: never."""
     at_messages: dict[int, Callable[[int], Action]] = field(default_factory=dict)
     """Number of a message of the group protocol → action on the replica of that message."""
     late_s: dict[int, float] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class Scenario:
     def run(self) -> "Scenario":
         """Run the scenario. Raises ViolationError with the seed and the last events."""
         with Simulation(self.seed) as self.sim, ExitStack() as patches:
-            topics = {"events": self.partitions, "plans": 1, "progress": 1, "output": 1}
+            topics = {"events": self.partitions, "plans": 1, "progress": 1, "output": 1, "others": 1}
             self.cluster = Cluster(self.sim, topics, self.nodes)
             self.checks = Checks(self.cluster, SESSION_S)
             self.replicas_by_name: dict[str, Replica] = {}
@@ -59,6 +61,7 @@ class Scenario:
                 "services.consumer.connections.time": SimpleNamespace(monotonic=lambda: self.sim.now_s),
                 "services.consumer.poller.BUSY_FETCH_WAIT_MS": 200,
                 "services.consumer.clients.BUSY_FETCH_WAIT_MS": 200,
+                "services.consumer.plan_reader.FETCH_WAIT_MS": 200,
                 "services.consumer.clients.MIN_REQUEST_TIMEOUT_S": SESSION_S / 3,
                 "services.consumer.output.PROGRESS_INTERVAL_S": 2.0,
             }.items():
@@ -87,11 +90,13 @@ class Scenario:
             replicas=tuple(sorted(set(owners))),
             assignment=dict(enumerate(owners)),
             reason="",
+            group="group",
+            topic="events",
             evictions=tuple(Eviction(replica=r.name, member_id=r.member_id, incarnation="") for r in dead),
         )
         self.owners = owners
         self.log_event(f"plan {self.epoch} {' '.join(owners)}")
-        self.cluster.append("plans", 0, b"group", msgspec.json.encode(plan))
+        self.cluster.append("plans", 0, plan_key("group", "events"), msgspec.json.encode(plan))
 
     def start(self, name: str) -> None:
         """Start a process."""
@@ -99,6 +104,10 @@ class Scenario:
 
     def _simulate(self) -> None:
         names = [f"r{number}" for number in range(self.replicas)]
+        if self.stranger_s is not None:
+            stranger = (self.sim, "stranger", self.checks, self.nodes, self.rebalance_protocol, "others")
+            self.sim.at(self.sim.now_s + self.stranger_s, Replica, *stranger)
+            self.sim.run(self.sim.now_s + (0.0 if self.stranger_s else 0.5))
         for name in names:
             self.start(name)
         self.plan([names[p % len(names)] for p in range(self.partitions)])
@@ -251,6 +260,17 @@ def set_clock(by_s: float) -> Action:
     def action(scenario: Scenario) -> None:
         scenario.log_event(f"the wall clock is set by {by_s:+g} s")
         scenario.sim.wall_s += by_s
+
+    return action
+
+
+def blind(number: int, for_s: float) -> Action:
+    """Leave a replica's fetches of plans unanswered."""
+
+    def action(scenario: Scenario) -> None:
+        scenario.log_event(f"r{number} cannot read plans for {for_s:.2f} s")
+        scenario.cluster.blind.add(f"r{number}")
+        scenario.sim.at(scenario.sim.now_s + for_s, scenario.cluster.blind.discard, f"r{number}")
 
     return action
 

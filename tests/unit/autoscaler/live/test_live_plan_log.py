@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from autoscaler.live import plan_log
-from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError
+from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError, PlanReader
 from contracts.connection import Connection
 
 
@@ -53,8 +53,8 @@ class FakeProducer:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> PlanLog:
     monkeypatch.setattr(plan_log, "Producer", FakeProducer)
-    monkeypatch.setattr(plan_log, "_newest_plan", lambda *_: None)
-    return PlanLog(Connection(bootstrap_servers="nowhere:1"), "payment")
+    monkeypatch.setattr(plan_log, "_read_plans", lambda *names: PlanReader(*names[:3], wait_ms=20))
+    return PlanLog(Connection(bootstrap_servers="nowhere:1"), "payment", "payments")
 
 
 def producer(log: PlanLog) -> FakeProducer:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from consumer_fakes import TOPIC
@@ -72,11 +73,43 @@ def test_a_leader_refreshes_its_metadata_if_the_plan_names_unknown_partitions():
     assert requests == ["metadata"], "it knows all partitions now"
 
 
-@pytest.mark.parametrize(
-    "user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}', b'{"name": "a", "owned": 1}', b'{"name": "\xe4"}']
-)
-def test_a_member_without_readable_metadata_is_named_by_its_member_id(user_data):
-    assert decode_metadata("id-x", user_data) == MemberMetadata(name="id-x")
+def subscription(*topics: str, **fields: object) -> ConsumerProtocolMemberMetadata:
+    return ConsumerProtocolMemberMetadata(0, list(topics), msgspec.json.encode({"name": "stranger"} | fields))
+
+
+STRANGERS = {
+    "another topic": subscription("others"),
+    "no topic": subscription(),
+    "two topics": subscription(TOPIC, "others"),
+    "an impossible generation": subscription(TOPIC, generation=-3, owned=[0, 1]),
+    "a huge epoch": subscription(TOPIC, knows=10**400),
+    "another type": subscription(TOPIC, owned=1),
+    "no metadata": ConsumerProtocolMemberMetadata(0, [TOPIC], None),
+    "no JSON": ConsumerProtocolMemberMetadata(0, [TOPIC], b'{"name": "\xe4"}'),
+    "no subscription": None,
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_foreign_member_gets_no_partitions_and_is_named_while_the_others_follow_the_plan(stranger):
+    leader, other = assignor("a", plan(7, {0: "a", 1: "b"})), assignor("b", None)
+    group = {"a": over_the_wire(leader), "b": over_the_wire(other), "x": STRANGERS[stranger]}
+    assigned = {name: mine.partitions() for name, mine in leader.assign(Cluster(2), group).items()}
+    assert {name: [at.partition for at in mine] for name, mine in assigned.items()} == {"a": [0], "b": [1], "x": []}
+    assert list(leader.refused) == ["x"]
+
+
+def test_a_leader_that_reads_another_topic_follows_the_plan_for_the_others_and_refuses_itself():
+    newest = msgspec.structs.replace(plan(7, {0: "b", 1: "c"}), group="g", topic=TOPIC)
+    leader, b, c = assignor("a", newest), assignor("b", newest), assignor("c", newest)
+    group = {"a": ConsumerProtocolMemberMetadata.decode(leader.metadata({"others"}).encode())}
+    group |= {name: over_the_wire(member) for name, member in (("b", b), ("c", c))}
+    assigned = leader.assign(Cluster(2), group)
+    assert {name: [at.partition for at in mine.partitions()] for name, mine in assigned.items()} == {
+        "a": [], "b": [0], "c": [1],
+    }  # fmt: skip
+    leader.on_assignment(assigned["a"])
+    assert "it reads others" in leader.last_assignment.refused
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"range", b'{"epoch": "two"}'])
@@ -125,10 +158,8 @@ class Reader:
     def __init__(self, name: str, clock: Clock) -> None:
         self.plan = plan(1, {0: "a", 1: "b"})
         self.assignor = PlanAssignor(name, name, lambda: self.plan, is_eager=False, clock=clock)
-        self.assignor.on_plan_passed = self.accept_passed_plan
-
-    def accept_passed_plan(self, passed_on: PlanRecord) -> None:
-        self.plan = passed_on
+        self.answer: int | None = None
+        self.assignor.last_answer_at_end = lambda: self.answer
 
 
 def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
@@ -145,7 +176,64 @@ def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
         clock.now_s += PLAN_REQUEST_DELAY_S / 3 + 0.01
     lead(leader.assignor, 2, *group)
     assert [member.last_assignment.requests_plan for member in group] == [False, True, False]
-    assert decode_metadata("c", over_the_wire(third.assignor).user_data).plan is None, "plans are large"
+    untold = decode_metadata(over_the_wire(third.assignor), TOPIC)
+    assert isinstance(untold, MemberMetadata)
+    assert untold.plan is None, "plans are large"
     assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
     assert {member.last_assignment.epoch for member in group} == {2}
     assert not any(member.last_assignment.requests_plan for member in group)
+
+
+def forged(epoch: int) -> PlanRecord:
+    return plan(epoch, {0: "c", 1: "c"})
+
+
+def test_a_plan_that_a_member_passes_on_unasked_is_ignored():
+    clock = Clock()
+    leader, rogue = Reader("a", clock), Reader("c", clock)
+    group = [leader.assignor, rogue.assignor]
+    rogue.plan = forged(10**6)
+    rogue.assignor.last_assignment = AssignmentMetadata(requests_plan=True)  # it claims to have been asked
+    lead(leader.assignor, 2, *group)
+    assert leader.assignor.passed_plan is None
+    assert leader.assignor.last_assignment.epoch == 1
+
+
+def test_no_member_is_asked_for_a_plan_that_the_topic_does_not_have():
+    clock = Clock()
+    leader, rogue = Reader("a", clock), Reader("c", clock)
+    group = [leader.assignor, rogue.assignor]
+    rogue.plan = forged(2)
+    for leader.answer in (1, 2, 3):
+        lead(leader.assignor, 2, *group)
+        clock.now_s += PLAN_REQUEST_DELAY_S
+        assert not rogue.assignor.last_assignment.requests_plan
+
+
+def test_a_passed_plan_is_dropped_once_the_topic_shows_that_there_is_none():
+    clock = Clock()
+    leader, rogue = Reader("a", clock), Reader("c", clock)
+    group = [leader.assignor, rogue.assignor]
+    rogue.plan = forged(2)
+    for _ in range(3):
+        lead(leader.assignor, 2, *group)
+        clock.now_s += PLAN_REQUEST_DELAY_S
+    assert leader.assignor.last_assignment.epoch == 2, "it cannot read the topic"
+    assert decode_metadata(over_the_wire(leader.assignor), TOPIC).newest_epoch == 1, "never announced as its own"
+    leader.answer = 1
+    assert leader.assignor.is_claim_refuted
+    lead(leader.assignor, 2, *group)
+    assert leader.assignor.last_assignment.epoch == 1
+
+
+@pytest.mark.parametrize("epoch", [3, 10**15])
+def test_of_several_newer_plans_the_leader_requests_the_one_that_most_members_know(epoch):
+    clock = Clock()
+    leader, other, third, rogue = (Reader(name, clock) for name in "abcd")
+    group = [member.assignor for member in (leader, rogue, other, third)]
+    other.plan = third.plan = plan(2, {0: "b", 1: "a"})
+    rogue.plan = forged(epoch)
+    for _ in range(2):
+        lead(leader.assignor, 2, *group)
+        clock.now_s += PLAN_REQUEST_DELAY_S
+    assert [member._replica for member in group if member.last_assignment.requests_plan] == ["b"]

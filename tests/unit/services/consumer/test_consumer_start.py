@@ -1,6 +1,7 @@
 """The start of a consumer: each problem is reported in one line that says what to do."""
 
 import asyncio
+import re
 import time
 
 import msgspec
@@ -9,10 +10,10 @@ from aiokafka.errors import KafkaConnectionError
 from consumer_fakes import records
 
 from contracts.connection import Connection
-from contracts.plan import PlanRecord
+from contracts.plan import PlanRecord, decode_plan, plan_key
+from contracts.validation import DECODE_ERRORS
 from services.consumer import Event, Options, PlanConsumer, ReplicaError, Topics
 from services.consumer.clients import retry_until
-from services.consumer.plan_reader import decode_plan
 
 NOWHERE = Connection(bootstrap_servers="localhost:1")
 TOPICS = Topics(group="g", events="e", plans="p", progress="r")
@@ -84,13 +85,36 @@ def changed(**fields: object) -> bytes:
     [
         (b"not JSON", "malformed"),
         (b"{}", "epoch"),
-        (changed(epoch=0), "epoch 0"),
+        (changed(epoch=0), "`int` >= 1"),
+        (changed(epoch=10**400), "`int` <= "),
+        (changed(replicas=["../../etc/a"]), "regex"),
+        (changed(replicas=["a\0b"]), "regex"),
+        (changed(assignment={"-5": "a"}), ">= 0"),
         (changed(v=2), "version 2"),
         (b'{"v": 1, "epoch": 4, "replicas": ["\xe4"]}', "utf-8"),
         (b'{"x":' * 5000, "recursion"),
     ],
 )
 def test_an_invalid_plan_is_refused_with_the_reason(value, problem):
-    refused = decode_plan(value)
-    assert isinstance(refused, str)
-    assert problem in refused
+    with pytest.raises(DECODE_ERRORS, match=re.escape(problem)):
+        decode_plan(value, None, "group")
+
+
+@pytest.mark.parametrize(
+    ("fields", "key", "is_ours"),
+    [
+        ({}, None, True),
+        ({}, b"group", True),
+        ({}, b"another", False),
+        ({"group": "group", "topic": "events"}, plan_key("group", "events"), True),
+        ({"group": "another", "topic": "events"}, plan_key("another", "events"), False),
+        ({"group": "another"}, None, False),
+    ],
+)
+def test_a_plan_is_of_the_group_in_its_record_and_key_and_earlier_versions_name_it_in_the_key(fields, key, is_ours):
+    assert (decode_plan(changed(**fields), key, "group") is not None) == is_ours
+
+
+def test_a_plan_whose_key_names_another_topic_is_refused():
+    with pytest.raises(DECODE_ERRORS, match="not those of the record's key"):
+        decode_plan(changed(group="group", topic="events"), plan_key("group", "others"), "group")

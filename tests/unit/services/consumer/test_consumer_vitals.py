@@ -18,6 +18,7 @@ from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
 from services.consumer.partition_queue import PartitionQueues
+from services.consumer.rebalance import AssignmentMetadata
 from services.consumer.vitals import Pages, Vitals
 
 
@@ -32,7 +33,7 @@ class Replica:
             last_confirmed_s=float("inf"), longest_handler_s=lambda: 0.0, service_times=ServiceTimes, events_handled=0,
             events_late=None, latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
-            assignor=SimpleNamespace(last_assignment=SimpleNamespace(epoch=0)),
+            assignor=SimpleNamespace(last_assignment=AssignmentMetadata(), refused={}),
             consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.create(None),
         )  # fmt: skip
         self.vitals = Vitals(

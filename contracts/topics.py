@@ -73,6 +73,9 @@ class ScaledGroup(Settings):
         return self.group or qualified(namespace, Group.PAYMENT)
 
 
+PAYMENT_GROUP: Final = ScaledGroup()
+
+
 def partitions_of(topic: Topic, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS) -> int:
     """Return the number of partitions of `topic` in a run with `payment_partitions` partitions for Payment."""
     if topic is Topic.PAYMENTS_REQUESTED:

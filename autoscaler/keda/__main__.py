@@ -96,8 +96,7 @@ class PlanFollower(threading.Thread):
         report_problem: Callable[[str], None],
     ) -> None:
         super().__init__(name="plans", daemon=True)
-        names = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
-        self.plans = PlanReader(connection, *names, wait_ms=250)
+        self.plans = PlanReader(connection, scaled, wait_ms=250)
         self._where = f"{self.plans.place.topic} on {connection.bootstrap_servers}"
         self._on_plan, self._report_problem = on_plan, report_problem
         self._closing = threading.Event()

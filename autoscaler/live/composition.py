@@ -115,8 +115,7 @@ class LiveAutoscaler:
         self._pages = ExitStack()
         self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, self._metrics, partial(self._problems.report, "journal"))
-        group, topic = settings.group_in(connection.namespace), settings.topic_in(connection.namespace)
-        self._reports = ProgressReader(connection, group)
+        self._reports = ProgressReader(connection, settings)
         obeys_plans = not settings.runtime
         external_s = EXTERNAL_STOP_S if settings.launcher == "keda" else 0.0
         self._scaler = ReplicaScaler(
@@ -126,13 +125,16 @@ class LiveAutoscaler:
             joins_warm=obeys_plans and settings.rebalance_protocol is RebalanceProtocol.INCREMENTAL,
             obeys_plans=obeys_plans,
         )
-        self._metrics.set_group(group, policy.name, settings)
+        self._metrics.set_group(settings.group_in(connection.namespace), policy.name, settings)
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s, settings.payment_partitions)
         if not settings.payment_partitions:
             self._offsets.count_partitions()
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
+        plans = PlanLog(connection, settings)
+        if plans.unusable:
+            warn(plans.unusable)
         publisher = Publisher(
-            PlanLog(connection, group, topic),
+            plans,
             self._scaler,
             self._journal.record,
             monotonic_s,

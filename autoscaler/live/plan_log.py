@@ -17,7 +17,7 @@ from autoscaler.live.kafka import client_config, reader_config
 from contracts.connection import Connection
 from contracts.fields import MAX_EPOCH, MAX_REASON_CHARS
 from contracts.plan import Eviction, PlanRecord, decode_plan, plan_key
-from contracts.topics import Topic, qualified
+from contracts.topics import PAYMENT_GROUP, ScaledGroup, Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 
@@ -59,8 +59,7 @@ class PlanLog:
     def __init__(
         self,
         connection: Connection,
-        group: str,
-        topic: str,
+        scaled: ScaledGroup = PAYMENT_GROUP,
         *,
         deadline_s: float = 15.0,
         write_deadline_s: float = 1.0,
@@ -68,19 +67,18 @@ class PlanLog:
     ) -> None:
         """Fence every earlier writer, then read the topic to its end. Raises PlanNotWrittenError or FencedError.
 
-        group, topic: full names of the scaled group and of the topic that it reads.
         deadline_s: time limit of each step of the start. A broker that has just started needs several seconds.
         write_deadline_s: time limit of a write, which blocks the control loop.
         """
         self._topic = qualified(connection.namespace, Topic.PLANS)
-        self._group, self._events = group, topic
+        self._group, self._events = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
         self._deadline_s = write_deadline_s
         self._clock = clock
         self._unfinished: _Unfinished | None = None
         self._producer = Producer(
             client_config(
                 connection,
-                transactional_id=f"{group}-autoscaler",
+                transactional_id=f"{self._group}-autoscaler",
                 transaction_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
                 message_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
                 linger_ms=0,
@@ -90,7 +88,7 @@ class PlanLog:
             )
         )
         self._call(lambda: self._producer.init_transactions(deadline_s), "take over the plan topic")
-        plans = _read_plans(connection, group, topic, deadline_s)
+        plans = _read_plans(connection, scaled, deadline_s)
         self.newest = plans.newest
         """The plan in force; None: no plan yet."""
         self.epoch = plans.highest_epoch
@@ -184,12 +182,11 @@ class PlanLog:
 class PlanReader:
     """Reads a group's plans from the beginning of their topic. The newest stays known while Kafka is unreachable.
 
-    group, topic: full names of the group and of the topic that it reads.
     wait_ms: how long a broker may wait for more records before it answers.
     """
 
-    def __init__(self, connection: Connection, group: str, topic: str, *, wait_ms: int) -> None:
-        self._group, self._topic = group, topic
+    def __init__(self, connection: Connection, scaled: ScaledGroup, *, wait_ms: int) -> None:
+        self._group, self._topic = scaled.group_in(connection.namespace), scaled.topic_in(connection.namespace)
         self.place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
         self.consumer = Consumer(reader_config(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
         self.consumer.assign([self.place])
@@ -226,9 +223,9 @@ class PlanReader:
             self.unusable = "" if is_usable else f"plan {plan.epoch} is for topic {plan.topic}, not {self._topic}"
 
 
-def _read_plans(connection: Connection, group: str, topic: str, deadline_s: float) -> PlanReader:
+def _read_plans(connection: Connection, scaled: ScaledGroup, deadline_s: float) -> PlanReader:
     """Return the group's plans. Raises PlanNotWrittenError if the end of their topic is not reached in time."""
-    plans = PlanReader(connection, group, topic, wait_ms=20)
+    plans = PlanReader(connection, scaled, wait_ms=20)
     try:
         until(plans.read_on, deadline_s, f"the end of {plans.place.topic}", poll_s=0)
     except WaitTimeoutError as late:

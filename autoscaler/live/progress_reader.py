@@ -12,7 +12,7 @@ from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, Rebalance, decode_progress
-from contracts.topics import Topic, qualified
+from contracts.topics import PAYMENT_GROUP, ScaledGroup, Topic, qualified
 from contracts.validation import DECODE_ERRORS
 from contracts.waiting import WaitTimeoutError, until
 
@@ -32,14 +32,19 @@ class ProgressReader:
     """Never waits: librdkafka fetches in the background, and `poll` takes what has arrived."""
 
     def __init__(
-        self, connection: Connection, group: str, *, deadline_s: float = 10.0, clock: Callable[[], float] = monotonic_s
+        self,
+        connection: Connection,
+        scaled: ScaledGroup = PAYMENT_GROUP,
+        *,
+        deadline_s: float = 10.0,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         """Start reading shortly before the end. Raises KafkaException if the topic cannot be reached in time.
 
-        group: full name of the scaled group. Reports that name another group are ignored.
+        Reports that name another group are ignored.
         """
         place = TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0)
-        self._clock, self._group = clock, group
+        self._clock, self._group = clock, scaled.group_in(connection.namespace)
         self.is_ours: Callable[[Progress], bool] = lambda report: True
         """Returns whether a replica of this autoscaler wrote a report. Others are ignored."""
         self._newest: dict[str, Progress] = {}

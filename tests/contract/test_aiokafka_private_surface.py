@@ -23,16 +23,18 @@ VERSION = "0.14."
 USED = """
 consumer.group_coordinator.GroupCoordinator: _on_join_prepare(previous_assignment) _do_rejoin_group(subscription)
     _on_join_complete(generation,member_id,protocol,member_assignment_bytes) _do_commit_offsets(assignment,offsets)
-    _perform_assignment(response) _send_req(request) reset_generation() _do_fetch_commit_offsets(partitions) _do_heartbeat() request_rejoin()
+    _send_req(request) reset_generation() _do_fetch_commit_offsets(partitions) _do_heartbeat() request_rejoin()
     ensure_coordinator_known() _lookup_assignor(name) coordinator_dead()
+    _perform_assignment(response)
     start_commit_offsets_refresh_task(assignment) _stop_commit_offsets_refresh_task() generation member_id group_id
-    coordinator_id _client _cluster _subscription _group_subscription _metadata_snapshot _get_metadata_snapshot() _closing _coordination_task _rebalance_timeout_ms
+    coordinator_id _client _subscription _group_subscription _closing _coordination_task _rebalance_timeout_ms
+    _cluster _metadata_snapshot _get_metadata_snapshot()
 producer.sender.Sender: _do_txn_offset_commit(offsets,group_id) _find_coordinator(coordinator_type,coordinator_key)
     _txn_manager
 producer.sender.TxnOffsetCommitHandler: create_request() handle_response(resp) _sender _offsets _group_id
 client.AIOKafkaClient: _get_conn(node_id,group,no_hint) close() coordinator_lookup(coordinator_type,coordinator_key)
-    send(node_id,request,group) set_topics(topics) _wait_on_metadata(topic) ready(node_id,group)
-    force_metadata_update() _maybe_wait_metadata() get_random_node() cluster _conns _request_timeout_ms _get_conn_lock_value
+    send(node_id,request,group) set_topics(topics) _wait_on_metadata(topic) _maybe_wait_metadata() ready(node_id,group)
+    force_metadata_update() get_random_node() cluster _conns _request_timeout_ms _get_conn_lock_value
 record.memory_records._MemoryRecordsPy: next_batch(_min_slice,_magic_offset) _next_slice
 coordinator.assignors.abstract.AbstractPartitionAssignor: metadata(topics) assign(cluster,members)
     on_assignment(assignment)

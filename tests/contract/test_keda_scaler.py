@@ -91,7 +91,7 @@ def scaler(kafka: str, namespace: str, folder: Path) -> Iterator[Scaler]:
 
 def plans(kafka: str, namespace: str) -> PlanLog:
     create_topics(kafka, namespace, 4)
-    return PlanLog(Connection(bootstrap_servers=kafka, namespace=namespace), f"{namespace}.payment")
+    return PlanLog(Connection(bootstrap_servers=kafka, namespace=namespace))
 
 
 def test_the_metric_is_the_count_of_the_newest_plan_also_after_a_restart(

@@ -35,17 +35,17 @@ def connection(kafka: str, namespace: str) -> Connection:
 
 class TestPlanLog:
     def test_a_new_controller_continues_after_the_plan_in_force(self, connection: Connection) -> None:
-        first = PlanLog(connection, connection.namespace)
+        first = PlanLog(connection)
         assert first.newest is None
         for count in (1, 2):
             first.write(tuple(f"payment-{n}" for n in range(count)), {0: "payment-0"}, f"plan {count}")
-        second = PlanLog(connection, connection.namespace)
+        second = PlanLog(connection)
         assert second.newest is not None
         assert (second.newest.epoch, second.newest.reason) == (2, "plan 2")
         assert second.write(("payment-0",), None, "next").epoch == 3
 
     def test_the_second_controller_fences_the_first(self, connection: Connection) -> None:
-        first, second = PlanLog(connection, connection.namespace), PlanLog(connection, connection.namespace)
+        first, second = PlanLog(connection), PlanLog(connection)
         with pytest.raises(FencedError, match="another controller"):
             first.write(("payment-0",), None, "too late")
         second.write(("payment-1",), None, "in force")
@@ -59,7 +59,7 @@ class TestPlanLog:
     def test_a_plan_above_the_size_limit_is_not_in_force_but_the_next_one_is(
         self, connection: Connection, size: int
     ) -> None:
-        log = PlanLog(connection, connection.namespace, write_deadline_s=10)
+        log = PlanLog(connection, write_deadline_s=10)
         log.write(("payment-0",), None, "good")
         noise = random.Random(1).randbytes(size).hex()
         for _ in range(3):
@@ -71,13 +71,13 @@ class TestPlanLog:
         assert log.newest == self.stored(connection)[-1]
 
     def test_a_plan_of_a_hundred_thousand_partitions_fits(self, connection: Connection) -> None:
-        log = PlanLog(connection, connection.namespace, write_deadline_s=10)
+        log = PlanLog(connection, write_deadline_s=10)
         owners = {partition: f"payment-{partition % 200}" for partition in range(100_000)}
         log.write(tuple(f"payment-{ordinal}" for ordinal in range(200)), owners, "large")
         assert self.stored(connection)[-1].assignment == owners
 
     def test_without_its_topic_no_plan_is_in_force(self, connection: Connection) -> None:
-        log = PlanLog(connection, connection.namespace)
+        log = PlanLog(connection)
         log.write(("payment-0",), None, "good")
         topic = qualified(connection.namespace, Topic.PLANS)
         client = admin(connection.bootstrap_servers)
@@ -97,7 +97,7 @@ class TestPlanLog:
         self, private_broker: Broker, namespace: str, away_s: float
     ) -> None:
         create_topics(private_broker.address(), namespace, PARTITIONS)
-        log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace), namespace)
+        log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace))
         log.write(("payment-0",), None, "good")
         broker = psutil.Process(private_broker.nodes[1].pid)
         broker.suspend()
@@ -111,7 +111,7 @@ class TestPlanLog:
             wait_for(lambda: self.written(log, "again"), "a plan, once the broker answers")
         except FencedError:
             assert away_s > TRANSACTION_TIMEOUT_S, "the brokers had no reason to give the transaction up"
-            log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace), namespace)
+            log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace))
             assert self.written(log, "again"), "by its successor"
         assert log.newest is not None
         assert log.newest.reason == "again"
@@ -128,10 +128,10 @@ class TestPlanLog:
         return [msgspec.json.decode(record.value(), type=PlanRecord) for record in records]
 
     def test_records_that_are_not_plans_are_skipped(self, connection: Connection) -> None:
-        PlanLog(connection, connection.namespace).write(("payment-0",), None, "good")
+        PlanLog(connection).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PLANS, b"{", b"}")
-        newest = PlanLog(connection, connection.namespace).newest
+        newest = PlanLog(connection).newest
         assert newest is not None
         assert newest.reason == "good"
 
@@ -182,7 +182,7 @@ class TestProgress:
             newest = reader.newest("payment-0")
             assert newest is not None
             assert newest.at_us == now_us
-            assert reader.highest_epoch() == 7
+            assert reader.known_epochs() == {"payment-0": 0, "payment-1": 7}
             assert reader.age_s("payment-1") < 5, "what counts is when it arrived"
             assert reader.age_s("payment-9") == float("inf")
             assert reader.take_late_events() == {}, "nobody counts"

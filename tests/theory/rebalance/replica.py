@@ -29,6 +29,7 @@ class Replica(Process):
         checks: Checks,
         nodes: int,
         protocol: RebalanceProtocol,
+        *,
         topic: str = TOPICS.events,
     ) -> None:
         super().__init__(sim, name)

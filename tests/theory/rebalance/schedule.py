@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
@@ -105,8 +106,8 @@ class Scenario:
     def _simulate(self) -> None:
         names = [f"r{number}" for number in range(self.replicas)]
         if self.stranger_s is not None:
-            stranger = (self.sim, "stranger", self.checks, self.nodes, self.rebalance_protocol, "others")
-            self.sim.at(self.sim.now_s + self.stranger_s, Replica, *stranger)
+            stranger = partial(Replica, self.sim, "stranger", self.checks, self.nodes, self.rebalance_protocol)
+            self.sim.at(self.sim.now_s + self.stranger_s, partial(stranger, topic="others"))
             self.sim.run(self.sim.now_s + (0.0 if self.stranger_s else 0.5))
         for name in names:
             self.start(name)

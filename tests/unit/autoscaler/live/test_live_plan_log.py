@@ -53,8 +53,10 @@ class FakeProducer:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> PlanLog:
     monkeypatch.setattr(plan_log, "Producer", FakeProducer)
-    monkeypatch.setattr(plan_log, "_read_plans", lambda *names: PlanReader(*names[:3], wait_ms=20))
-    return PlanLog(Connection(bootstrap_servers="nowhere:1"), "payment", "payments")
+    monkeypatch.setattr(
+        plan_log, "_read_plans", lambda connection, scaled, _: PlanReader(connection, scaled, wait_ms=20)
+    )
+    return PlanLog(Connection(bootstrap_servers="nowhere:1"))
 
 
 def producer(log: PlanLog) -> FakeProducer:

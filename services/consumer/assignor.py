@@ -24,9 +24,6 @@ from services.consumer.rebalance import (
 
 PROTOCOL_VERSION: Final = 0
 """Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
-PLAN_REQUEST_DELAY_S: Final = 0.75
-"""How long a leader without the newest plan waits before it requests that plan from a member. Longer than the longest
-wait of a fetch: usually the leader reads the plan itself, or reads that there is none."""
 
 log = logging.getLogger(__name__)
 
@@ -52,18 +49,14 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self._clock = clock
         self._absent_since_s: dict[str, float] = {}
         self._topic = ""
-        self._behind_since_s: float | None = None
-        """When it first knew, as leader, of a plan that it has not read. None: it has read the newest."""
-        self._answer_before: int | None = None
-        """The last answer of `last_answer_at_end` before that."""
         self._plan_source: str | None = None
         """Member from which this leader has requested the plan."""
         self.passed_plan: PlanRecord | None = None
         """Plan that a member passed on at the leader's request. Never announced as this replica's own."""
         self.refused: dict[str, str] = {}
         """Member id → why this leader gives it no partitions; empty on other members."""
-        self.last_answer_at_end: Callable[[], int | None] = lambda: None
-        """Identifies the last answer by which the plan topic has no later plan, see PlanReader."""
+        self.is_blind: Callable[[], bool] = lambda: False
+        """Returns whether this replica cannot read the plan topic. Only then does it request a plan as leader."""
         self.owned_partitions: Callable[[], Iterable[int]] = tuple
         """Returns the partitions that this replica owns."""
         self.group_generation: Callable[[], int] = lambda: -1
@@ -182,46 +175,29 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
     def plan(self) -> PlanRecord | None:
         """The plan that this leader follows: the newest of the topic, or the one that was passed on."""
         own = self._newest_plan()
-        if self.passed_plan is not None and (self.is_claim_refuted or (own and own.epoch >= self.passed_plan.epoch)):
-            self.passed_plan = None
-        return self.passed_plan or own
-
-    @property
-    def is_claim_refuted(self) -> bool:
-        """Whether a broker answered, after a member claimed to know a newer plan, that the topic has none."""
-        answer = self.last_answer_at_end()
-        return answer is not None and answer != self._answer_before
+        return self.passed_plan if self.passed_plan is not None and self.is_blind() else own
 
     def _take_passed_plan(self, metadata: Mapping[str, MemberMetadata]) -> None:
-        """Use the plan of the member from which it was requested, unless the topic shows that there is none."""
+        """Use the plan of the member from which it was requested, until the plan topic can be read."""
+        self.passed_plan = self.passed_plan if self.is_blind() else None
         source = metadata.get(self._plan_source or "")
-        if source is None or source.plan is None or source.plan.epoch not in self._newer_epochs(metadata):
-            return
-        self.passed_plan = source.plan
-        if self.plan is source.plan:
+        if source is not None and source.plan is not None and source.plan.epoch in self._newer_epochs(metadata):
+            self.passed_plan = source.plan
             log.warning("Got plan %d from another member, because the plan topic cannot be read", source.plan.epoch)
 
     def _newer_epochs(self, metadata: Mapping[str, MemberMetadata]) -> Counter[int]:
-        """Count the members by the epochs of plans that this leader has not read. Impossible epochs are left out."""
+        """Count the members by the epochs of plans that this leader cannot read. Impossible epochs are left out."""
         own = self._newest_plan()
-        epoch = own.epoch if own else 0
-        return Counter(m.newest_epoch for m in metadata.values() if epoch < m.newest_epoch <= epoch + MAX_EPOCH_LEAD)
+        epochs = range(own.epoch + 1 if own else 1, (own.epoch if own else 0) + MAX_EPOCH_LEAD + 1)
+        return Counter(m.newest_epoch for m in metadata.values() if self.is_blind() and m.newest_epoch in epochs)
 
     def _choose_plan_source(self, metadata: Mapping[str, MemberMetadata]) -> str | None:
         """Return the member that should pass its plan to this leader. None: no request is due."""
         newer = self._newer_epochs(metadata)
         epoch = min(newer, key=lambda epoch: (-newer[epoch], epoch), default=0)  # most members know it
-        if not epoch or (self.passed_plan is not None and self.passed_plan.epoch == epoch):
-            self._behind_since_s = None
+        if self.passed_plan is not None and self.passed_plan.epoch == epoch:
             return None
-        now_s, since_s = self._clock(), self._behind_since_s
-        if since_s is not None and now_s - since_s < PLAN_REQUEST_DELAY_S:
-            return None
-        is_due = since_s is not None and not self.is_claim_refuted
-        if not is_due:
-            self._answer_before = self.last_answer_at_end()
-        self._behind_since_s = now_s  # restart the delay: this leader may be unable to use that plan
-        return next(id_ for id_ in metadata if metadata[id_].newest_epoch == epoch) if is_due else None
+        return next((id_ for id_, member in metadata.items() if member.newest_epoch == epoch > 0), None)
 
     def _absent_in_grace(self, plan: PlanRecord | None, present: set[str]) -> list[str]:
         missing = set(plan.replicas) - present if plan is not None and plan.grace_s > 0 else set()

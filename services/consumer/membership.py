@@ -201,12 +201,11 @@ class Membership:
         self.on_change()
 
     def _check_passed_plan(self) -> None:
-        """Rejoin once the plan topic shows that it has no plan such as the one that another member passed on."""
-        if self.assignor.passed_plan is not None:
-            if self.assignor.is_claim_refuted:
-                self.coordinator.request_rejoin()
-            else:
-                asyncio.get_running_loop().call_later(PASSED_PLAN_CHECK_S, self._check_passed_plan)
+        """Rejoin once the plan topic can be read: it may not have the plan that another member passed on."""
+        if self.assignor.passed_plan is not None and not self.assignor.is_blind():
+            self.coordinator.request_rejoin()
+        elif self.assignor.passed_plan is not None:
+            asyncio.get_running_loop().call_later(PASSED_PLAN_CHECK_S, self._check_passed_plan)
 
     def _rejoin_if_plan_is_newer(self) -> None:
         plan = self.plans.newest_plan

@@ -9,7 +9,7 @@ from consumer_fakes import TOPIC
 
 from contracts.plan import PlanRecord
 from contracts.progress import RebalanceKind
-from services.consumer.assignor import PLAN_REQUEST_DELAY_S, PlanAssignor, decode_metadata
+from services.consumer.assignor import PlanAssignor, decode_metadata
 from services.consumer.rebalance import AssignmentMetadata, MemberMetadata
 
 
@@ -155,85 +155,69 @@ def test_a_replica_that_is_absent_again_gets_its_whole_grace_again():
 class Reader:
     """The plan that one member has read."""
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str) -> None:
         self.plan = plan(1, {0: "a", 1: "b"})
-        self.assignor = PlanAssignor(name, name, lambda: self.plan, is_eager=False, clock=clock)
-        self.answer: int | None = None
-        self.assignor.last_answer_at_end = lambda: self.answer
-
-
-def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
-    clock = Clock()
-    leader, other, third = (Reader(name, clock) for name in "abc")
-    group = [member.assignor for member in (leader, other, third)]
-    lead(leader.assignor, 2, *group)
-    other.plan = third.plan = plan(2, {0: "b", 1: "a"})
-    for _ in range(3):
-        lead(leader.assignor, 2, *group)
-        assert not any(member.last_assignment.requests_plan for member in group), (
-            "the leader may still read the plan itself"
-        )
-        clock.now_s += PLAN_REQUEST_DELAY_S / 3 + 0.01
-    lead(leader.assignor, 2, *group)
-    assert [member.last_assignment.requests_plan for member in group] == [False, True, False]
-    untold = decode_metadata(over_the_wire(third.assignor), TOPIC)
-    assert isinstance(untold, MemberMetadata)
-    assert untold.plan is None, "plans are large"
-    assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
-    assert {member.last_assignment.epoch for member in group} == {2}
-    assert not any(member.last_assignment.requests_plan for member in group)
+        self.assignor = PlanAssignor(name, name, lambda: self.plan, is_eager=False)
 
 
 def forged(epoch: int) -> PlanRecord:
     return plan(epoch, {0: "c", 1: "c"})
 
 
-def test_a_plan_that_a_member_passes_on_unasked_is_ignored():
-    clock = Clock()
-    leader, rogue = Reader("a", clock), Reader("c", clock)
-    group = [leader.assignor, rogue.assignor]
-    rogue.plan = forged(10**6)
-    rogue.assignor.last_assignment = AssignmentMetadata(requests_plan=True)  # it claims to have been asked
+def asked(*members: Reader) -> list[str]:
+    return [member.assignor._replica for member in members if member.assignor.last_assignment.requests_plan]
+
+
+def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
+    leader, other, third = members = [Reader(name) for name in "abc"]
+    group = [member.assignor for member in members]
     lead(leader.assignor, 2, *group)
+    other.plan = third.plan = plan(2, {0: "b", 1: "a"})
+    lead(leader.assignor, 2, *group)
+    assert asked(*members) == [], "the leader may still read the plan itself"
+    leader.assignor.is_blind = lambda: True
+    lead(leader.assignor, 2, *group)
+    assert asked(*members) == ["b"]
+    untold = decode_metadata(over_the_wire(third.assignor), TOPIC)
+    assert isinstance(untold, MemberMetadata)
+    assert untold.plan is None, "plans are large"
+    assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
+    assert {member.last_assignment.epoch for member in group} == {2}
+    assert asked(*members) == []
+
+
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_a_plan_that_a_member_passes_on_unasked_is_ignored(is_blind):
+    leader, rogue = Reader("a"), Reader("c")
+    leader.assignor.is_blind = lambda: is_blind
+    rogue.plan = forged(10**6)
+    rogue.assignor.last_assignment = AssignmentMetadata(requests_plan=True)  # as if it had been asked
+    lead(leader.assignor, 2, leader.assignor, rogue.assignor)
     assert leader.assignor.passed_plan is None
     assert leader.assignor.last_assignment.epoch == 1
 
 
-def test_no_member_is_asked_for_a_plan_that_the_topic_does_not_have():
-    clock = Clock()
-    leader, rogue = Reader("a", clock), Reader("c", clock)
+def test_a_passed_plan_is_dropped_once_the_topic_can_be_read_and_never_announced():
+    leader, rogue = Reader("a"), Reader("c")
     group = [leader.assignor, rogue.assignor]
+    leader.assignor.is_blind = lambda: True
     rogue.plan = forged(2)
-    for leader.answer in (1, 2, 3):
-        lead(leader.assignor, 2, *group)
-        clock.now_s += PLAN_REQUEST_DELAY_S
-        assert not rogue.assignor.last_assignment.requests_plan
-
-
-def test_a_passed_plan_is_dropped_once_the_topic_shows_that_there_is_none():
-    clock = Clock()
-    leader, rogue = Reader("a", clock), Reader("c", clock)
-    group = [leader.assignor, rogue.assignor]
-    rogue.plan = forged(2)
-    for _ in range(3):
-        lead(leader.assignor, 2, *group)
-        clock.now_s += PLAN_REQUEST_DELAY_S
-    assert leader.assignor.last_assignment.epoch == 2, "it cannot read the topic"
-    assert decode_metadata(over_the_wire(leader.assignor), TOPIC).newest_epoch == 1, "never announced as its own"
-    leader.answer = 1
-    assert leader.assignor.is_claim_refuted
     lead(leader.assignor, 2, *group)
-    assert leader.assignor.last_assignment.epoch == 1
+    lead(leader.assignor, 2, *group)
+    assert leader.assignor.last_assignment.epoch == 2
+    own = decode_metadata(over_the_wire(leader.assignor), TOPIC)
+    assert isinstance(own, MemberMetadata)
+    assert (own.newest_epoch, own.plan) == (1, None)
+    leader.assignor.is_blind = lambda: False
+    lead(leader.assignor, 2, *group)
+    assert (leader.assignor.last_assignment.epoch, leader.assignor.passed_plan) == (1, None)
 
 
 @pytest.mark.parametrize("epoch", [3, 10**15])
 def test_of_several_newer_plans_the_leader_requests_the_one_that_most_members_know(epoch):
-    clock = Clock()
-    leader, other, third, rogue = (Reader(name, clock) for name in "abcd")
-    group = [member.assignor for member in (leader, rogue, other, third)]
+    leader, rogue, other, third = members = [Reader(name) for name in "adbc"]
+    leader.assignor.is_blind = lambda: True
     other.plan = third.plan = plan(2, {0: "b", 1: "a"})
     rogue.plan = forged(epoch)
-    for _ in range(2):
-        lead(leader.assignor, 2, *group)
-        clock.now_s += PLAN_REQUEST_DELAY_S
-    assert [member._replica for member in group if member.last_assignment.requests_plan] == ["b"]
+    lead(leader.assignor, 2, *(member.assignor for member in members))
+    assert asked(*members) == ["b"]

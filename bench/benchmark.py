@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import msgspec
 
 from bench import BenchError
-from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from contracts.waiting import WaitTimeoutError
+from loadgen.children import Child
 
 Row = dict[str, Any]
 """Figures of one case. The row is invalid if `problem` is not empty or `valid` is false."""

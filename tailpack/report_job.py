@@ -12,7 +12,7 @@ from typing import IO, Final
 
 import psutil
 
-from contracts.children import STOP_DEADLINE_S, defer_stop_signals, python_module
+from loadgen.children import STOP_DEADLINE_S, defer_stop_signals, python_module
 from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure, java
 

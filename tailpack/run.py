@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bench.scenario import Scenario
-from contracts.children import defer_stop_signals
 from contracts.clock import now_us
 from contracts.connection import Connection
+from loadgen.children import defer_stop_signals
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, part_file_name
 from loadgen.workloads import WORKLOADS
 from report import replace_file

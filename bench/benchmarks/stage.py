@@ -17,13 +17,13 @@ from autoscaler.live.kafka import client_config
 from bench import BenchError
 from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
 from bench.benchmarks.load import Loads
-from contracts.children import Child, python_module
 from contracts.clock import monotonic_s, now_us
 from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.settings import unknown_name
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import until
+from loadgen.children import Child, python_module
 from loadgen.orders import Orders, Record, order_event, payment_event
 
 MEASURED_BACKLOG_SHARE: Final = 0.9

@@ -20,8 +20,8 @@ from typer.models import CommandInfo
 
 from bench import BenchError
 from bench.benchmarks import BENCHMARKS
-from contracts.children import STOP_SIGNALS
 from contracts.validation import InvalidSettingsError
+from loadgen.children import STOP_SIGNALS
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
 INTERRUPT_DELAY_S: Final = 0.05

@@ -19,8 +19,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from contracts.children import defer_stop_signals, last_log_line, process_identity
+from contracts.children import last_log_line, process_identity
 from contracts.waiting import WaitTimeoutError, until
+from loadgen.children import defer_stop_signals
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration
 from tailpack.local.jars import ensure, java

@@ -5,18 +5,14 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from extremes import extremes
-from live_worlds import HALVES, started
+from live_worlds import started
 
 from autoscaler.controller import Controller
 from autoscaler.live import progress_reader
 from autoscaler.live.composition import policy_from
 from autoscaler.live.progress_reader import ProgressReader
-from autoscaler.live.publisher import repair_plan
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.model import Action, Plan
-from autoscaler.ports import NotReadyError
 from contracts.connection import Connection
-from contracts.fields import MAX_EPOCH_LEAD
 from contracts.progress import Progress, Rebalance, RebalanceKind, ReplicaState, ServiceTimes
 
 REBALANCE = Rebalance(

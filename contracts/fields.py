@@ -1,8 +1,9 @@
 """Types of the fields of records, with their limits. A record outside them is refused where it is decoded.
 
-The limits are far above what any group needs. They keep numbers within 64 bits and names usable as names of files.
+The limits are far above what any group needs, and keep numbers within 64 bits.
 """
 
+import re
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -11,12 +12,13 @@ MAX_EPOCH: Final = 10**15
 MAX_EPOCH_LEAD: Final = 10**6
 """How far above the newest plan of the log an epoch may be that a replica reports or passes on."""
 MAX_REASON_CHARS: Final = 100_000
-NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z"
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of a replica; also the name of its files
+NAME_RULE: Final = "must consist of letters, digits, '.', '_' and '-', and begin with a letter or digit"
 
 Text = Annotated[str, Meta(max_length=1024)]
 Texts = Annotated[tuple[Text, ...], Meta(max_length=64)]
 Reason = Annotated[str, Meta(max_length=MAX_REASON_CHARS)]
-Name = Annotated[str, Meta(pattern=NAME_PATTERN)]  # of a replica
+Name = Annotated[str, Meta(pattern=rf"^{NAME.pattern}\Z")]
 Names = Annotated[tuple[Name, ...], Meta(max_length=10_000)]
 Moment = Annotated[int, Meta(ge=0, le=10**16)]  # microseconds since the epoch, up to the year 2286; also durations
 Whole = Annotated[int, Meta(ge=-(10**16), le=10**16)]

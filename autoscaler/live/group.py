@@ -202,7 +202,7 @@ class LiveGroup:
         listed = first_few(self._silent, ", ")
         consequence = "; too many are silent to replace one as hung" if self._too_many_are_silent() else ""
         silent = f"no report for {STALE_AFTER_S:g} s from {listed} of {len(ages)} replicas{consequence}"
-        self._report_problem("reports", silent if listed else "")
+        self._report_problem("reports", silent if listed else self._reports.unreadable)
         reports = [self._reports.newest(name) for name in self._ready() if name not in self._silent]
         problems = [f"{report.replica}: {problem}" for report in reports if report for problem in report.problems]
         self._report_problem("replicas", first_few(problems, "; "))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import inf
 from types import MappingProxyType
 from typing import Final
 
@@ -20,6 +21,7 @@ STALE_AFTER_S: Final = 2.0
 """Age at which a report is stale. Reports come every 250 ms, so eight are missing."""
 MAX_REPEAT_PAUSE_S: Final = 60.0
 """Longest pause before a plan that a member did not adopt is written again. Each repetition costs a rebalance."""
+UNREADABLE_SHOWN_S: Final = 60.0
 _TAIL_REPORTS: Final = 2000
 """Reports to read back at the start: two minutes of four replicas. Older reports are useless."""
 _BATCH_REPORTS: Final = 1000
@@ -52,6 +54,8 @@ class ProgressReader:
         """Replica → arrival of its newest report, by `_listening_time_s`."""
         self._polled_s = clock()
         self._missed_s = 0.0
+        self._unreadable = -inf, ""
+        """When the newest record arrived that is no report, and why it is none."""
         self._rebalances: list[Rebalance] = []
         self._late_events = LateEventCounter(clock)
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
@@ -115,6 +119,12 @@ class ProgressReader:
         """Return HOST:PORT of the metrics of each replica with a recent report. May be called from another thread."""
         return sorted(report.pages for report in self._fresh_reports() if report.pages)
 
+    @property
+    def unreadable(self) -> str:
+        """Why a record of the last minute is no report; empty: all are."""
+        at_s, why = self._unreadable
+        return why if self._listening_time_s() - at_s < UNREADABLE_SHOWN_S else ""
+
     def close(self) -> None:
         """Leave the brokers."""
         self._consumer.close()
@@ -138,8 +148,9 @@ class ProgressReader:
                 self._unread_below = 0  # while replicas report, the end itself may never be reached
             try:
                 report = decode_progress(message.value() or b"")
-            except DECODE_ERRORS:
-                continue  # not a progress report
+            except DECODE_ERRORS as error:
+                self._unreadable = self._listening_time_s(), f"skipped offset {message.offset()}: {error}"
+                continue
             if report.group not in ("", self._group) or not self.is_ours(report):
                 continue
             self._rebalances += report.recent_rebalances

@@ -9,9 +9,10 @@ import msgspec
 
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
+from contracts.fields import NAME, NAME_RULE
 from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost, LiveSpeeds, Membership
 from contracts.rebalance_protocol import RUNTIMES
-from contracts.settings import Rule, Settings, Target, Values, setting
+from contracts.settings import Rule, Settings, Target, Values, must, setting
 from contracts.topics import ScaledGroup
 from contracts.validation import InvalidSettingsError
 
@@ -111,6 +112,7 @@ class AutoscalerSettings(
             PLAN_PROTOCOL_ONLY,
             ("speeds", _are_equal_in_pods),
             ("slow_factor", _needs_processes),
+            must("replica_prefix", lambda of: NAME.fullmatch(of["replica_prefix"]), NAME_RULE),
         )
         return (*super().rules(), *own)
 

@@ -107,7 +107,9 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         claimed = {partition for member in metadata.values() for partition in member.owned}
         partitions = sorted(claimed | set(cluster.partitions_for_topic(topic) or ()))
         self._take_passed_plan(metadata)
-        plan = self.plan if self.plan is not None and self.plan.is_for(topic) else None
+        plan = self.plan
+        if plan is not None and not plan.is_for(topic):  # no member reads its topic
+            plan = msgspec.structs.replace(plan, replicas=(), assignment=None)
         if plan is not None and plan.assignment and max(plan.assignment) > max(partitions, default=-1):
             self.on_unknown_partitions()
         absent_in_grace = self._absent_in_grace(plan, {member.name for member in metadata.values()})

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from contracts.connection import Connection, read_settings
-from contracts.settings import Rules, shared_fields
+from contracts.fields import NAME, NAME_RULE
+from contracts.settings import Rules, must, shared_fields
 from contracts.topics import ScaledGroup, Topic, qualified
 from services.consumer.interface import Options, Topics
 from services.consumer.plan_consumer import PlanConsumer
@@ -19,7 +20,7 @@ class ConsumerSettings(Options, ScaledGroup):
     replica: str
     """Name in plans, such as payment-0. Of two processes with one name the later one owns the partitions."""
 
-    RULES: ClassVar[Rules] = (("replica", lambda values: None if values["replica"] else "must not be empty"),)
+    RULES: ClassVar[Rules] = (must("replica", lambda of: NAME.fullmatch(of["replica"]), NAME_RULE),)
 
 
 def topics_of(connection: Connection, scaled: ScaledGroup, **more: Any) -> Topics:

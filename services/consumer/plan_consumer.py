@@ -13,6 +13,7 @@ from prometheus_client import Metric
 
 from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.fields import NAME, NAME_RULE
 from contracts.progress import Progress
 from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from services.consumer.clients import SILENCE_S, Clients, describe_uncommitted, run_unless, wait_for_silence
@@ -75,8 +76,8 @@ class PlanConsumer:
         busy_s: Callable[[], float] | None = None,
         latencies: Latencies | None = None,
     ) -> None:
-        if not replica:
-            raise ValueError("replica must not be empty")
+        if not NAME.fullmatch(replica):
+            raise ValueError(f"replica {replica!r} {NAME_RULE}")
         if (handle is None) == (handle_batch is None):
             raise ValueError("give either handle or handle_batch")
         self._replica = replica

@@ -101,6 +101,7 @@ class FakeReports:
         self.reports: dict[str, Progress] = {}
         self.arrived_s: dict[str, float] = {}
         self.rebalances: list[Rebalance] = []
+        self.unreadable = ""
         self._late_events = LateEventCounter(clock)
 
     def poll(self) -> Mapping[str, Progress]:

@@ -46,9 +46,13 @@ def values(of: Any) -> st.SearchStrategy[Any]:
 def limited(of: Any) -> st.SearchStrategy[Any]:
     """Return a strategy for text or numbers within the limits of a field."""
     kind, limits = of.__origin__, of.__metadata__[0]
+    if limits.pattern:
+        return st.from_regex(limits.pattern)
     if kind is str:
         return st.text(min_size=limits.min_length or 0, max_size=20)
-    return st.integers(limits.ge, limits.le)
+    if kind in (int, float):
+        return st.integers(limits.ge, limits.le) if kind is int else st.floats(limits.ge, limits.le)
+    return values(kind)  # lists are drawn short
 
 
 def structs_in(module: Any) -> list[type[msgspec.Struct]]:

@@ -4,29 +4,19 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from extremes import extremes
-from live_worlds import started
+from extremes import extremes, full_plan, full_report
+from live_worlds import ALL_ON_0, GroupWorld, started
 
 from autoscaler.controller import Controller
 from autoscaler.live import progress_reader
 from autoscaler.live.composition import policy_from
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.model import Action
 from contracts.connection import Connection
-from contracts.progress import Progress, Rebalance, RebalanceKind, ReplicaState, ServiceTimes
-
-REBALANCE = Rebalance(
-    generation=2,
-    epoch=1,
-    kind=RebalanceKind.PLAN,
-    members=2,
-    moved=1,
-    taken=1,
-    released=1,
-    pause_us=9,
-    plan_us=9,
-    at_us=9,
-)
+from contracts.fields import MAX_EPOCH_LEAD
+from contracts.plan import PlanRecord, decode_plan
+from contracts.validation import DECODE_ERRORS
 
 
 class Topic:
@@ -45,35 +35,74 @@ class Topic:
         return [SimpleNamespace(error=lambda: None, offset=lambda: 0, value=lambda v=value: v) for value in values]
 
 
-class TestReports:
-    def test_every_extreme_report_of_an_own_replica_is_survived(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(progress_reader, "Consumer", Topic)
-        world = started(2)
-        reports = ProgressReader(Connection(bootstrap_servers="nowhere:1"), clock=world.clock)
-        world.group._reports = reports
-        world.group._reports.is_ours = world.scaler.is_source_of
-        settings = AutoscalerSettings(policy="tail-aware", state_dir="unused")
-        decisions: list[object] = []
-        journal = SimpleNamespace(record=lambda seen, decision: decisions.append(decision), record_not_ready=str)
-        controller = Controller(world.group, policy_from(settings), journal)  # type: ignore[arg-type]
+def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_reader, "Consumer", Topic)
+    world = started(2)
+    reports = ProgressReader(Connection(bootstrap_servers="nowhere:1"), clock=world.clock)
+    world.group._reports, reports.is_ours = reports, world.scaler.is_source_of
+    topic, decisions = reports._consumer, list[object]()
+    journal = SimpleNamespace(record=lambda seen, decision: decisions.append(decision), record_not_ready=str)
+    policy = policy_from(AutoscalerSettings(policy="tail-aware", state_dir="unused"))
+    controller = Controller(world.group, policy, journal)  # type: ignore[arg-type]
+    pids = {name: world.launcher.newest(name).pid for name in world.scaler.running}
+    sound = [msgspec.json.encode(full_report(name, pid, f"life-{pid}", "payment")) for name, pid in pids.items()]
+    records = [*extremes(msgspec.json.decode(sound[0]))]
+    for record in records:
+        topic.waiting = [*sound, record]
+        world.step(0.95)
+        topic.waiting = list(sound)
+        controller.tick()
+    assert len(decisions) == len(records)
+    assert set(reports.poll()) == set(pids), "a report under another name is no replica of this autoscaler"
+    assert world.log.epoch < len(records)
 
-        def say(name: str, **changes: object) -> Progress:
-            pid = world.launcher.newest(name).pid
-            plain = Progress(
-                replica=name, incarnation=f"life-{pid}", pid=pid, member_id=f"member-{pid}", generation=2, epoch=1,
-                assigned_epoch=1, state=ReplicaState.MEMBER, partitions=(0, 1), positions={0: 9}, processed=99,
-                busy_us=500_000, late=1, latencies=(1,) * 8, rebalances=1, at_us=9, service=ServiceTimes(events=1),
-                recent_rebalances=(REBALANCE,), problems=("slow",), host="a", pages="a:1", group="payment",
-            )  # fmt: skip
-            return msgspec.structs.replace(plain, **changes)
 
-        for record in extremes(say("payment-0")):
-            sound = [msgspec.json.encode(say(name)) for name in world.scaler.running if world.scaler.is_ready(name)]
-            reports._consumer.waiting = [*sound, record]
-            world.step()
-            world.clock.advance(0.95)
-            reports._consumer.waiting = sound
-            controller.tick()
-        assert len(decisions) > 100
-        assert set(reports.poll()) <= set(world.scaler.requested) | {"payment-1", "payment-0"}
-        assert world.log.epoch < 2 * len(decisions), "no reported epoch was believed that no plan can have"
+@pytest.mark.parametrize(("reported", "next_epoch"), [(7, 8), (1 + MAX_EPOCH_LEAD, 2 + MAX_EPOCH_LEAD), (10**7, 2)])
+def test_a_replica_may_know_a_later_plan_but_none_that_is_impossible(reported: int, next_epoch: int) -> None:
+    world = started(2)
+    world.report("payment-0", epoch=reported, assigned_epoch=1)
+    assert ("plans" in world.problems.current) == (next_epoch == 2)
+    world.decide(Action.REASSIGN, ("payment-0", "payment-1"), ALL_ON_0)
+    assert world.log.written[-1].epoch == next_epoch
+
+
+def found(record: bytes) -> PlanRecord | None:
+    try:
+        return decode_plan(record, None, "payment")
+    except DECODE_ERRORS:
+        return None
+
+
+PLAN = full_plan("payment", "payments.requested", 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"replicas": tuple(f"payment-{number}" for number in range(300))}, "named 300 replicas, now 4"),
+        ({"assignment": {0: "payment-0", 1: "payment-9", 99: "payment-1"}}, "had valid owners of 2 partitions, now 4"),
+        ({"replicas": ("payment-0",) * 3}, "named 3 replicas, now 1; had valid owners of 2 partitions, now 4"),
+        ({"assignment": None}, "stays in force"),
+    ],
+)
+def test_a_plan_found_at_the_start_is_repaired_with_its_reason(changes: dict[str, object], words: str) -> None:
+    world = GroupWorld(msgspec.structs.replace(PLAN, **changes))
+    world.group.start(("payment-0",))
+    intent = world.group._publisher.intent
+    assert intent is not None
+    assert intent.reason == f"plan 7 {words}"
+    owners = intent.plan.assignment
+    assert owners is None or (set(owners) == set(range(4)) and set(owners.values()) <= set(intent.plan.replicas))
+
+
+def test_every_extreme_plan_found_at_the_start_leads_to_a_complete_plan() -> None:
+    plans = [plan for record in extremes(PLAN) if (plan := found(record)) is not None]
+    assert len(plans) > 30
+    for plan in plans:
+        world = GroupWorld(plan)
+        world.group.start(("payment-0",))
+        names = world.scaler.requested
+        assert 1 <= len(names) <= 4
+        for name in names:
+            world.report(name, epoch=plan.epoch)
+        assert world.group.observe().assignment.keys() >= set(range(4))

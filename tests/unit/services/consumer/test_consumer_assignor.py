@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
-from consumer_fakes import TOPIC
+from consumer_fakes import TOPIC, HandoverHarness
+from extremes import extremes, full_plan
 
 from contracts.plan import PlanRecord
-from contracts.progress import RebalanceKind
+from contracts.progress import Rebalance, RebalanceKind
 from services.consumer.assignor import PlanAssignor, decode_metadata
-from services.consumer.rebalance import AssignmentMetadata, MemberMetadata
+from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset, MemberMetadata
 
 
 class Cluster:
@@ -99,6 +100,33 @@ def test_a_foreign_member_gets_no_partitions_and_is_named_while_the_others_follo
     assert list(leader.refused) == ["x"]
 
 
+def test_a_rebalance_with_every_extreme_metadata_of_a_member_is_decided_and_carried_out():
+    offsets = {0: HandedOverOffset(5, 9)}
+    member = MemberMetadata(name="x", incarnation="i", plan=full_plan("g", TOPIC), owned=(0,), handed_over=offsets)
+    leader, other = assignor("a", plan(7, {0: "a", 1: "b"})), assignor("b", None)
+    for user_data in extremes(member):
+        group = {"a": over_the_wire(leader), "b": over_the_wire(other)}
+        assigned = leader.assign(Cluster(2), group | {"x": ConsumerProtocolMemberMetadata(0, [TOPIC], user_data)})
+        taken = [at.partition for mine in assigned.values() for at in mine.partitions()]
+        assert len(taken) == len(set(taken))
+        for follower, name in ((leader, "a"), (other, "b")):
+            follower.on_assignment(ConsumerProtocolMemberAssignment.decode(assigned[name].encode()))
+
+
+async def test_every_extreme_metadata_of_an_assignment_is_carried_out_and_reported():
+    offsets = {0: HandedOverOffset(5, 9)}
+    metadata = AssignmentMetadata(
+        epoch=1, kind=RebalanceKind.PLAN, members=2, moved=1, handed_over=offsets, refused="r"
+    )
+    for user_data in extremes(metadata):
+        member = HandoverHarness()
+        member.assignor.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [0])], user_data))
+        await member.handover.apply_assignment(frozenset({0}), 1)
+        (report,) = member.handover.rebalance_reports
+        assert msgspec.json.decode(msgspec.json.encode(report), type=Rebalance) == report
+        assert isinstance(decode_metadata(over_the_wire(member.assignor), TOPIC), MemberMetadata)
+
+
 def test_a_leader_that_reads_another_topic_follows_the_plan_for_the_others_and_refuses_itself():
     newest = msgspec.structs.replace(plan(7, {0: "b", 1: "c"}), group="g", topic=TOPIC)
     leader, b, c = assignor("a", newest), assignor("b", newest), assignor("c", newest)
@@ -118,6 +146,14 @@ def test_an_assignment_without_readable_metadata_counts_as_one_without_a_plan(us
     member.last_assignment = AssignmentMetadata(epoch=8, rejoin=True)
     member.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
     assert member.last_assignment == AssignmentMetadata()
+
+
+def test_members_of_a_topic_that_the_plan_does_not_name_share_it_under_the_plan_of_that_epoch():
+    newest = msgspec.structs.replace(plan(7, {0: "a", 1: "a"}), group="g", topic="others")
+    leader, other = assignor("a", newest), assignor("b", newest)
+    shares = lead(leader, 4, leader, other)
+    assert sorted(map(len, shares.values())) == [2, 2]
+    assert other.last_assignment.epoch == 7, "a lower one would make members rejoin"
 
 
 # Grace

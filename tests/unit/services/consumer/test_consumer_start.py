@@ -30,7 +30,7 @@ async def handle_batch(events: object) -> None:
 @pytest.mark.parametrize(
     ("replica", "keywords", "problem"),
     [
-        ("", {"handle": handle}, "replica must not be empty"),
+        ("", {"handle": handle}, "replica .. must consist of letters"),
         ("r", {}, "give either handle or handle_batch"),
         ("r", {"handle": handle, "handle_batch": handle_batch}, "give either handle or handle_batch"),
         ("r", {"handle": handle, "options": Options(batch_size=5)}, "batch_size 5 is for handle_batch"),

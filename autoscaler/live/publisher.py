@@ -95,7 +95,11 @@ class Publisher:
         self._adoption.observe(self.in_force, ready)
         highest = self._log.epoch + MAX_EPOCH_LEAD
         impossible = [f"{name} reports plan {epoch}" for name, epoch in known.items() if epoch > highest]
-        why = f"{', '.join(impossible)}, but the newest is {self._log.epoch}; restart the autoscaler, then these" if impossible else ""
+        why = (
+            f"{', '.join(impossible)}, but the newest is {self._log.epoch}; restart the autoscaler, then these"
+            if impossible
+            else ""
+        )
         self._report_problem(self._unwritten or why or self._adoption.describe_laggards())
         intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:

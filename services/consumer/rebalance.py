@@ -9,9 +9,10 @@ Eager: all members have given up all partitions before they join, so one rebalan
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from contracts.fields import Count, Epoch, Generation, Moment, Offset, Partition, Partitions, Text
 from contracts.plan import PlanRecord
@@ -21,6 +22,8 @@ from services.consumer.placement import Member, place
 MAX_FOLLOW_UPS: Final = 30
 """Most consecutive rebalances that only wait for an owner. After that the owner requests the next one when ready."""
 NO_GENERATION: Final = 2**31 - 1  # greater than any generation
+
+FollowUps = Annotated[int, Meta(ge=0, le=2 * MAX_FOLLOW_UPS)]
 
 
 class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
@@ -62,7 +65,7 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAME
     is_eager: bool = False
     follow_up_of: RebalanceKind | None = None
     """Kind of the last rebalance, if that one requested a follow-up."""
-    follow_ups: Count = 0
+    follow_ups: FollowUps = 0
     """Number of consecutive follow-ups so far."""
 
 
@@ -78,7 +81,7 @@ class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_
     """Start offsets of the member's new partitions, so that it need not query the broker."""
     rejoin: bool = False
     """The member must rejoin at once: some partitions are pending revocation."""
-    follow_ups: Count = 0
+    follow_ups: FollowUps = 0
     refused: Text = ""
     """Why the member gets no partitions; empty: it may get some."""
     requests_plan: bool = False
@@ -111,7 +114,8 @@ def decide(
     grants = {id_: tuple(p for p in target if claimants.get(p, id_) == id_) for id_, target in targets.items()}
     pending_revocations = sum(map(len, targets.values())) - sum(map(len, grants.values()))
     kind = _rebalance_kind(plan, metadata)
-    follow_ups = 1 + max((member.follow_ups for member in metadata.values() if member.follow_up_of), default=0)
+    last = max((member.follow_ups for member in metadata.values() if member.follow_up_of), default=0)
+    follow_ups = 1 + min(last, MAX_FOLLOW_UPS)
     assignment = AssignmentMetadata(
         epoch=plan.epoch if plan else 0,
         kind=kind,

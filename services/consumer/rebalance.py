@@ -9,6 +9,7 @@ Eager: all members have given up all partitions before they join, so one rebalan
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Final
 
 import msgspec
@@ -17,7 +18,6 @@ from msgspec import Meta
 from contracts.fields import Count, Epoch, Generation, Moment, Offset, Partition, Partitions, Text
 from contracts.plan import PlanRecord
 from contracts.progress import RebalanceKind
-from services.consumer.placement import Member, place
 
 MAX_FOLLOW_UPS: Final = 30
 """Most consecutive rebalances that only wait for an owner. After that the owner requests the next one when ready."""
@@ -108,8 +108,7 @@ def decide(
     partitions: all partitions of the topic. absent_in_grace: absent replicas whose partitions wait for their return.
     """
     owners = last_owners(metadata)
-    members = [Member(id_, m.name, m.incarnation, m.is_draining, m.first_generation) for id_, m in metadata.items()]
-    targets = place(plan, members, partitions, owners, absent_in_grace)
+    targets = place(plan, metadata, partitions, owners, absent_in_grace)
     claimants = {p: id_ for p, id_ in owners.items() if not metadata[id_].is_eager}
     grants = {id_: tuple(p for p in target if claimants.get(p, id_) == id_) for id_, target in targets.items()}
     pending_revocations = sum(map(len, targets.values())) - sum(map(len, grants.values()))
@@ -155,3 +154,84 @@ def _rebalance_kind(plan: PlanRecord | None, metadata: Mapping[str, MemberMetada
     if plan is not None and _is_new_plan(plan, metadata) and not is_start:  # at a start the plan may be old
         return RebalanceKind.DEATH if plan.evictions else RebalanceKind.PLAN
     return next((member.follow_up_of for member in metadata.values() if member.follow_up_of), RebalanceKind.MEMBERSHIP)
+
+
+def place(
+    plan: PlanRecord | None,
+    members: Mapping[str, MemberMetadata],
+    partitions: Sequence[int],
+    previous: Mapping[int, str],
+    absent_in_grace: Collection[str] = (),
+) -> dict[str, list[int]]:
+    """Return member id → partitions, ascending. Each partition has at most one owner, each member an entry.
+
+    If the plan has an assignment, it is followed. A partition whose planned owner is absent stays with its last owner;
+    without one, the member with the fewest partitions takes it. Otherwise all members get even counts, with few moves.
+    Deterministic: every leader computes the same result.
+    previous: partition → member id of the last owner, if known.
+    absent_in_grace: absent replicas whose partitions wait for their return, unless another member still owns them.
+    """
+    owned: dict[str, list[int]] = {member_id: [] for member_id in members}
+    ids = _eligible(plan, members)
+    if not ids:
+        return owned
+    if plan is None or plan.assignment is None:
+        _place_evenly(ids, partitions, previous, owned)
+    else:
+        names = plan.assignment.items()
+        waits = {p for p, name in names if name in absent_in_grace and previous.get(p) not in members}
+        _place_as_planned(plan.assignment, ids, [p for p in partitions if p not in waits], previous, owned)
+    for partition_list in owned.values():
+        partition_list.sort()
+    return owned
+
+
+def _eligible(plan: PlanRecord | None, members: Mapping[str, MemberMetadata]) -> dict[str, str]:
+    """Return name → id of the newest process of each name; draining and unplanned ones only if no others exist."""
+    ids: dict[str, str] = {}
+    for id_, member in sorted(members.items(), key=lambda at: (at[1].first_generation, at[1].incarnation, at[0])):
+        ids[member.name] = id_
+    not_draining = [name for name, id_ in ids.items() if not members[id_].is_draining] or list(ids)
+    planned = [name for name in not_draining if plan is not None and name in plan.replicas]
+    return {name: ids[name] for name in sorted(planned or not_draining)}
+
+
+def _place_as_planned(
+    assignment: Mapping[int, str],
+    ids: Mapping[str, str],
+    partitions: Sequence[int],
+    previous: Mapping[int, str],
+    owned: dict[str, list[int]],
+) -> None:
+    unplanned: list[int] = []
+    for partition in sorted(partitions):
+        owner = ids.get(assignment.get(partition, ""))
+        if owner is None and previous.get(partition) in ids.values():
+            owner = previous[partition]
+        if owner is None:
+            unplanned.append(partition)
+        else:
+            owned[owner].append(partition)
+    for partition in unplanned:
+        least_loaded = min(ids, key=lambda name: (len(owned[ids[name]]), name))
+        owned[ids[least_loaded]].append(partition)
+
+
+def _place_evenly(
+    ids: Mapping[str, str], partitions: Sequence[int], previous: Mapping[int, str], owned: dict[str, list[int]]
+) -> None:
+    """Give members counts that differ by at most one, with as few moves as that allows."""
+    current: dict[str, list[int]] = {member_id: [] for member_id in ids.values()}
+    for partition in sorted(partitions):
+        if (owner := previous.get(partition, "")) in current:
+            current[owner].append(partition)
+    share, remainder = divmod(len(partitions), len(ids))
+    # The members that own most get the larger shares: each of them then gives up one partition less.
+    by_count = sorted(ids, key=lambda name: (-len(current[ids[name]]), name))
+    quota = {ids[name]: share + (rank < remainder) for rank, name in enumerate(by_count)}
+    for member_id, partition_list in current.items():
+        owned[member_id] = partition_list[: quota[member_id]]
+    placed = {partition for partition_list in owned.values() for partition in partition_list}
+    free = iter([partition for partition in sorted(partitions) if partition not in placed])
+    for member_id in ids.values():
+        owned[member_id].extend(islice(free, quota[member_id] - len(owned[member_id])))

@@ -5,10 +5,8 @@ import re
 import signal
 
 import pytest
-from commit_history import assert_no_commit_goes_back
 from kafka_helpers import create_topics, wait_for
 from payment_group import PaymentGroup, assert_effects
-from payment_load import assert_in_order
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
@@ -19,29 +17,6 @@ MERGED = {partition: NAMES[partition % 2] for partition in range(6)}
 
 def assert_all_committed(group: PaymentGroup) -> None:
     wait_for(lambda: sum(group.committed().values()) == group.produced, "every event is committed")
-
-
-def test_a_group_carries_out_its_plan_after_the_broker_was_killed_in_a_rebalance(private_broker, namespace, tmp_path):
-    kafka = private_broker.address()
-    create_topics(kafka, namespace, 6)
-    with PaymentGroup(kafka, namespace, 6, tmp_path) as group:
-        group.plan(NAMES, SPREAD)
-        group.start(*NAMES)
-        group.wait_for_owners(SPREAD)
-        group.ask(1200)
-        wait_for(lambda: sum(each.processed for each in group.read_progress().values()) > 200, "work is under way")
-
-        group.plan(NAMES[:2], MERGED)
-        private_broker.kill()
-        assert private_broker.start() == kafka
-        group.ask(300)
-        group.wait_for_owners(MERGED)
-
-        settled = group.wait_until_served(deadline_s=90)
-        assert_effects(settled, group.produced)
-        assert_in_order(settled)
-        assert_all_committed(group)
-        assert_no_commit_goes_back(kafka, group.group)
 
 
 def test_a_replica_stopped_while_no_broker_answers_ends_soon_and_its_successor_serves_the_rest(

@@ -26,22 +26,6 @@ def group(kafka: str, namespace: str, tmp_path: Path) -> Iterator[PaymentGroup]:
         yield made
 
 
-def test_without_a_plan_partitions_are_distributed_evenly_and_do_not_move(group):
-    group.start("payment-0")
-    group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
-    group.start("payment-1")
-    wait_for(
-        lambda: sorted(list(group.owners().values()).count(name) for name in ("payment-0", "payment-1")) == [3, 3],
-        "three partitions each",
-    )
-    before = group.owners()
-
-    assert group.stop("payment-1") == 0
-
-    wait_for(lambda: set(group.owners().values()) == {"payment-0"}, "payment-0 serves alone again")
-    assert sum(owner == "payment-0" for owner in before.values()) == 3
-
-
 def test_the_assignment_is_the_one_the_plan_states_and_each_new_plan_moves_partitions(group):
     first = {0: "payment-0", 1: "payment-0", 2: "payment-0", 3: "payment-0", 4: "payment-1", 5: "payment-0"}
     epoch = group.plan(["payment-0", "payment-1"], first)

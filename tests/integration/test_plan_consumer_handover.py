@@ -14,7 +14,6 @@ import pytest
 from kafka_helpers import wait_for
 from plan_consumers import Playground, running, until
 
-from contracts.plan import Eviction
 from services.consumer import Event, Listeners, Options, PlanConsumer, Topics, plan_consumer
 from services.consumer.interface import PartitionListener
 
@@ -116,26 +115,6 @@ def test_state_is_handed_over_with_its_partition(kafka: str, namespace: str) -> 
     assert ("released", [0]) in one.calls
     assert two.calls.index(("taken", [0])) > 0
     assert store.counts == {0: 8, 1: 0}
-
-
-def test_a_removed_replica_loses_its_partitions_and_takes_them_again(kafka: str, namespace: str) -> None:
-    ground, store = Playground(kafka, namespace, 2), Store()
-    one, two = Counting(ground, "one", store), Counting(ground, "two", store)
-
-    async def story() -> None:
-        ground.plan({0: "one", 1: "two"})
-        async with running(one.consumer, two.consumer):
-            await until(lambda: 0 in one.counts and 1 in two.counts, "both serve")
-            evicted = Eviction(replica="one", member_id=ground.member_ids()["one"], incarnation="")
-            ground.plan({0: "one", 1: "two"}, (evicted,))
-            await until(lambda: ("lost", [0]) in one.calls, "it is notified")
-            await until(lambda: one.calls[-1] == ("taken", [0]) and 0 in one.counts, "it takes it again")
-            ground.put(0, "a")
-            await until(lambda: one.counts.get(0) == 1, "it serves")
-
-    asyncio.run(story())
-    before = one.calls.index(("lost", [0]))
-    assert ("released", [0]) not in one.calls[:before], "lost state is not saved"
 
 
 def test_an_event_longer_than_the_rebalance_time_out_delays_only_its_own_partition(kafka: str, namespace: str) -> None:

@@ -85,18 +85,6 @@ def repeats(settled: list[PaymentSettled]) -> list[PaymentSettled]:
     return again
 
 
-def assert_repeats_from(settled: list[PaymentSettled], committed: dict[int, int]) -> None:
-    """Fail when a payment was settled twice that lay below the commits of a replica that was lost.
-
-    committed: its partitions → the group's offsets when it was lost; of other partitions nothing may be repeated.
-    """
-    assert all(committed.values()), f"nothing was ever committed of some partition: {committed}"
-    for one in repeats(settled):
-        partition, offset = one.timeline.partition or 0, one.timeline.offset or 0
-        assert partition in committed, f"no replica lost partition {partition}: {one}"
-        assert offset >= committed[partition], f"committed before its replica was lost: {one}"
-
-
 def assert_in_order(settled: list[PaymentSettled]) -> None:
     """Fail when a payment was settled for the first time after a later one of its partition."""
     latest: dict[int, PaymentSettled] = {}

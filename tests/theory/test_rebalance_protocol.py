@@ -16,6 +16,7 @@ from theory.rebalance.group import Group
 from theory.rebalance.replica import SESSION_S
 from theory.rebalance.schedule import (
     SETTLING_S,
+    Scenario,
     all_of,
     blind,
     cut,
@@ -31,6 +32,7 @@ from theory.rebalance.schedule import (
 )
 
 from contracts.plan import PlanRecord
+from contracts.rebalance_protocol import PLAN_PROTOCOLS
 from services.consumer import assignor, coordinator, rebalance
 from services.consumer.handover import Handover
 from services.consumer.lease import Lease
@@ -119,6 +121,15 @@ def test_the_guarantees_hold_next_to_a_member_that_forges_plans(seed, monkeypatc
     scenario.run()
 
     assert sum(scenario.checks.output.values()) > 20
+
+
+@pytest.mark.parametrize("protocol", PLAN_PROTOCOLS)
+def test_a_storm_of_plans_ends_with_the_last_one(protocol):
+    storm = [(0.1 * number, replan(number)) for number in range(40)]
+    scenario = Scenario(7, rebalance_protocol=protocol, actions=storm).run()
+
+    assert scenario.checks.repeated == 0
+    assert sum(scenario.checks.output.values()) > 50
 
 
 def test_the_same_seed_gives_the_same_run():

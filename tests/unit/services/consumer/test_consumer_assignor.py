@@ -222,17 +222,6 @@ def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
     assert asked(*members) == []
 
 
-@pytest.mark.parametrize("is_blind", [False, True])
-def test_a_plan_that_a_member_passes_on_unasked_is_ignored(is_blind):
-    leader, rogue = Reader("a"), Reader("c")
-    leader.assignor.is_blind = lambda: is_blind
-    rogue.plan = forged(10**6)
-    rogue.assignor.last_assignment = AssignmentMetadata(requests_plan=True)  # as if it had been asked
-    lead(leader.assignor, 2, leader.assignor, rogue.assignor)
-    assert leader.assignor.passed_plan is None
-    assert leader.assignor.last_assignment.epoch == 1
-
-
 def test_a_passed_plan_is_dropped_once_the_topic_can_be_read_and_never_announced():
     leader, rogue = Reader("a"), Reader("c")
     group = [leader.assignor, rogue.assignor]

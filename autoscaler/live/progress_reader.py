@@ -6,7 +6,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from autoscaler.live.kafka import reader_config
 from contracts.clock import monotonic_s
@@ -25,7 +25,7 @@ UNREADABLE_SHOWN_S: Final = 60.0
 _TAIL_REPORTS: Final = 2000
 """Reports to read back at the start: two minutes of four replicas. Older reports are useless."""
 _BATCH_REPORTS: Final = 1000
-_RETRY_S: Final = 0.1
+_OFFSET_TAIL_BASE: Final = -2000  # of librdkafka: this minus n is the n-th record before the end
 _MAX_POLL_GAP_S: Final = 1.0
 """A longer pause between polls does not count as silence of the replicas: this process was busy or frozen."""
 
@@ -41,11 +41,8 @@ class ProgressReader:
         deadline_s: float = 10.0,
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
-        """Start reading shortly before the end. Raises KafkaException if the topic cannot be reached in time.
-
-        Reports that name another group are ignored.
-        """
-        place = TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0)
+        """Read the last reports, for `deadline_s` at most. Reports that name another group are ignored."""
+        topic = qualified(connection.namespace, Topic.PROGRESS)
         self._clock, self._group = clock, scaled.group_in(connection.namespace)
         self.is_ours: Callable[[Progress], bool] = lambda report: True
         """Returns whether a replica of this autoscaler wrote a report. Others are ignored."""
@@ -59,27 +56,10 @@ class ProgressReader:
         self._rebalances: list[Rebalance] = []
         self._late_events = LateEventCounter(clock)
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
-        low, high = self._watermarks(place, deadline_s)
-        self._consumer.assign([TopicPartition(place.topic, 0, max(low, high - _TAIL_REPORTS))])
-        self._unread_below = high
+        self._consumer.assign([TopicPartition(topic, 0, _OFFSET_TAIL_BASE - _TAIL_REPORTS)])
+        self._tail_left = _TAIL_REPORTS
         with suppress(WaitTimeoutError):  # read the whole tail before the first decision
-            until(lambda: not self._unread_below or self._take(0.05), deadline_s, "the end of the topic", poll_s=0)
-
-    def _watermarks(self, place: TopicPartition, deadline_s: float) -> tuple[int, int]:
-        """Return the first and the next offset. A new topic may not have a leader yet, so failures are retried."""
-        failures: list[KafkaException] = []
-
-        def query() -> tuple[int, int] | None:
-            try:
-                return self._consumer.get_watermark_offsets(place, timeout=deadline_s)  # type: ignore[no-any-return]
-            except KafkaException as failed:
-                failures.append(failed)
-                return None
-
-        try:
-            return until(query, deadline_s, "a leader of the topic", _RETRY_S) or (0, 0)
-        except WaitTimeoutError:
-            raise failures[-1] from None
+            until(lambda: self._take(0.05), deadline_s, "the end of the topic", poll_s=0)
 
     def poll(self) -> Mapping[str, Progress]:
         """Take new reports and return the newest report of each replica, however old."""
@@ -142,10 +122,9 @@ class ProgressReader:
         for message in self._consumer.consume(_BATCH_REPORTS, timeout_s):
             if message.error() is not None:
                 if message.error().code() == KafkaError._PARTITION_EOF:
-                    self._unread_below = 0
+                    self._tail_left = 0
                 continue  # librdkafka retries other errors by itself; reports become stale meanwhile
-            if message.offset() + 1 >= self._unread_below:
-                self._unread_below = 0  # while replicas report, the end itself may never be reached
+            self._tail_left -= 1  # while replicas report, the end itself may never be reached
             try:
                 report = decode_progress(message.value() or b"")
             except DECODE_ERRORS as error:
@@ -158,7 +137,7 @@ class ProgressReader:
             self._newest[report.replica] = report
             self._arrived_s[report.replica] = self._listening_time_s()
         self._polled_s = self._clock()
-        return self._unread_below == 0
+        return self._tail_left <= 0
 
 
 class LateEventCounter:

@@ -39,10 +39,10 @@ def mutate(record: Any, chance: random.Random) -> Any:
     """Return a copy of JSON data in which one to six places have an extreme value, are missing or are new."""
     changed = copy.deepcopy(record)
     for _ in range(chance.choice((1, 1, 1, 2, 3, 6))):
-        places = list(_places(changed))
-        if not places:
+        found = list(places(changed))
+        if not found:
             return changed
-        container, key = chance.choice(places)
+        container, key = chance.choice(found)
         how = chance.random()
         if how < 0.8:
             container[key] = copy.deepcopy(chance.choice(EXTREMES))
@@ -71,9 +71,9 @@ def encode(record: Any, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+def places(node: Any) -> Iterator[tuple[Any, Any]]:
     """Yield (container, key) of each value in JSON data."""
     pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in list(pairs):
         yield node, key
-        yield from _places(value)
+        yield from places(value)

@@ -27,9 +27,6 @@ class Topic:
 
     def assign(self, _places: object) -> None: ...
 
-    def get_watermark_offsets(self, _place: object, timeout: float) -> tuple[int, int]:
-        return 0, 0
-
     def consume(self, _count: int, _timeout_s: float) -> list[SimpleNamespace]:
         values, self.waiting = self.waiting, []
         return [SimpleNamespace(error=lambda: None, offset=lambda: 0, value=lambda v=value: v) for value in values]
@@ -38,7 +35,7 @@ class Topic:
 def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_reader, "Consumer", Topic)
     world = started(2)
-    reports = ProgressReader(Connection(bootstrap_servers="nowhere:1"), clock=world.clock)
+    reports = ProgressReader(Connection(bootstrap_servers="nowhere:1"), deadline_s=0.0, clock=world.clock)
     world.group._reports, reports.is_ours = reports, world.scaler.is_source_of
     topic, decisions = reports._consumer, list[object]()
     journal = SimpleNamespace(record=lambda seen, decision: decisions.append(decision), record_not_ready=str)
@@ -46,7 +43,7 @@ def test_the_group_is_observed_and_decided_for_after_every_extreme_report(monkey
     controller = Controller(world.group, policy, journal)  # type: ignore[arg-type]
     pids = {name: world.launcher.newest(name).pid for name in world.scaler.running}
     sound = [msgspec.json.encode(full_report(name, pid, f"life-{pid}", "payment")) for name, pid in pids.items()]
-    records = [*extremes(msgspec.json.decode(sound[0]))]
+    records = [*extremes(full_report("payment-0", pids["payment-0"], f"life-{pids['payment-0']}", "payment"))]
     for record in records:
         topic.waiting = [*sound, record]
         world.step(0.95)

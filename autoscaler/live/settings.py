@@ -61,6 +61,8 @@ class KubernetesSettings(Settings):
     """Context of the kubeconfig; empty: the pod's account, or the current context."""
     kubernetes_lease: str = setting("")
     """Lease that selects the leader of several autoscalers; empty: the newest one leads."""
+    kubernetes_lease_s: float = setting(5.0, "s", least=5.0)
+    """How long the leader may act after a renewal. Must exceed twice the slowest answer of the API server."""
 
 
 def kubeconfig() -> str:

@@ -156,7 +156,8 @@ def _run(config: StartupConfig, stop: Event, signals: list[int]) -> int:
         losses.append(why)
         stop.set()
 
-    leadership = Leadership(api_from(settings).lease, settings.kubernetes_lease, gethostname(), lost)
+    name, duration_s = settings.kubernetes_lease, settings.kubernetes_lease_s
+    leadership = Leadership(api_from(settings).lease, name, gethostname(), duration_s, lost)
     if not stand_by(leadership, settings, stop):
         return 0
     try:

@@ -18,6 +18,7 @@ READ_TIMEOUT_S: Final = 3.0
 WATCH_S: Final = 8.0
 """Longest duration of a watch. A frozen server sends no end of file, so only the renewal detects it."""
 MERGE: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -25,8 +26,8 @@ class ApiError(LauncherError):
     """The API server refuses (HTTP `status`), or does not answer (0). The message is one sentence with the remedy."""
 
     def __init__(self, message: str, status: int = 0, retry_after_s: float = 0.0) -> None:
-        super().__init__(message)
-        self.status, self.retry_after_s = status, retry_after_s
+        super().__init__(message, status)
+        self.retry_after_s = retry_after_s
 
 
 class Api:
@@ -113,11 +114,15 @@ class Api:
         patch, body = self._apps.patch_namespaced_deployment_scale, {"spec": {"replicas": replicas}}
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
-    def lease(self, name: str, body: Raw | None = None) -> Raw:
-        """Return the Lease; with a `body`, change it first. Raises ApiError 409 if its version is outdated."""
+    def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
+        """Return the Lease; with a `body`, change it first: a list is a JSON patch.
+
+        Raises ApiError 409 if a version is outdated, 422 if a test of the JSON patch fails.
+        """
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
-        return self._request_json(self._leases.patch_namespaced_lease, name, body=body, _content_type=MERGE)
+        kind = MERGE if isinstance(body, dict) else JSON_PATCH
+        return self._request_json(self._leases.patch_namespaced_lease, name, body=body, _content_type=kind)
 
     def _request_json(self, call: Callable[..., Any], *words: str, **more: Any) -> Raw:
         answer = self._request(call, *words, **more)

@@ -33,7 +33,7 @@ chaos: $(VENV)/.ready ## inject random faults into a running pipeline and check 
 check: $(VENV)/.ready ## run the fast checks: format, lint, types, dependency rules, English, budgets, unit tests (no JVM, 70 s)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy && $(BIN)/mypy docs/pictures.py docs/follow.py docs/generate.py
+	@$(BIN)/mypy && $(BIN)/mypy docs/pictures.py docs/follow.py docs/generate.py && $(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell
 	@$(BIN)/python tests/prose/lint.py

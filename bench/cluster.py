@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ STUCK_TIMEOUT_S: Final = 60.0
 """If a pod waits for an image, a node or a quota, or crashes, the run fails after this time without progress."""
 POLL_INTERVAL_S: Final = 1.0
 REQUEST_S: Final = 60.0
+DELETION_TIMEOUT_S: Final = 300.0
+"""Longest wait for the end of a namespace: its pods stop within 30 s, on a busy node later."""
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
 FIGURES: Final = (
     *("scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
@@ -93,19 +96,26 @@ class Cluster:
     images: Mapping[str, str] = field(default_factory=dict)
     """Image in the manifests → NAME:TAG that the cluster pulls."""
 
-    def kubectl(self, *words: str, namespace: str = "", stdin: str | None = None, may_fail: bool = False) -> bytes:
+    def kubectl(
+        self,
+        *words: str,
+        namespace: str = "",
+        stdin: str | None = None,
+        may_fail: bool = False,
+        timeout_s: float = REQUEST_S,
+    ) -> bytes:
         """Return the output of kubectl. Raises BenchError."""
         target = (("--context", self.context), ("--namespace", namespace))
         command = ["kubectl", *(word for pair in target if pair[1] for word in pair), *words]
         try:
             done = subprocess.run(
-                command, input=stdin and stdin.encode(), capture_output=True, check=False, timeout=REQUEST_S
+                command, input=stdin and stdin.encode(), capture_output=True, check=False, timeout=timeout_s
             )
         except FileNotFoundError:
             raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as error:
             raise BenchError(
-                f"kubectl {words[0]}: no answer within {REQUEST_S:.0f} s; check that the cluster runs"
+                f"kubectl {words[0]}: no answer within {timeout_s:.0f} s; check that the cluster runs"
             ) from error
         if done.returncode and not may_fail:
             last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
@@ -157,10 +167,13 @@ class Namespace:
             self.cluster.kubectl("apply", "--kustomize", temporary)
 
     def obstacles(self) -> dict[str, str]:
-        """Return object → reason why it is not ready: an image, a node, a quota, or how a container ended."""
-        events = self.get("events", "--field-selector", "reason=FailedCreate")
-        found = {event["involvedObject"]["name"]: event["message"] for event in events}
-        for pod in map(pod_of, self.pods()):
+        """Return object → reason why it is not ready now: an image, a node, a quota, or how a container ended."""
+        events, pods = self.get("events", "--field-selector", "reason=FailedCreate"), self.pods()
+        wanted = {one["metadata"]["name"]: _count_of(one) for one in self.get("replicasets,statefulsets,jobs")}
+        owners = Counter(owner["name"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ()))
+        failed = {event["involvedObject"]["name"]: event["message"] for event in events}  # stays after a later success
+        found = {name: why for name, why in failed.items() if owners[name] < wanted.get(name, 0)}
+        for pod in map(pod_of, pods):
             if pod.exit and not pod.exit.is_clean and not pod.ready:
                 found[pod.name] = f"pod {pod.name} ended with {pod.exit.description}: {pod.last_log_line}"
             elif pod.waiting_reason.startswith(STUCK_REASONS):
@@ -170,19 +183,21 @@ class Namespace:
     def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
         """Wait for Jobs and brokers, then for services with `replicas` of Payment. Raises BenchError."""
         began_s = since_s = monotonic_s()
-        before, obstacles = list[str](), dict[str, str]()
         while awaited := self._awaited_workloads(replicas):
-            if awaited != before:
-                before, obstacles = awaited, {}
             prefixes = tuple(f"{one}-" for one in awaited)
-            obstacles |= {name: why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)}
+            obstacles = [why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)]
             if not obstacles:
                 since_s = monotonic_s()
-            status = "; ".join([", ".join(awaited), *list(obstacles.values())[:3]])
+            status = "; ".join([", ".join(awaited), *obstacles[:3]])
             announce(f"waiting for {status}")
             if monotonic_s() > min(since_s + STUCK_TIMEOUT_S, began_s + READY_TIMEOUT_S):
                 raise BenchError(f"not ready after {monotonic_s() - began_s:.0f} s: {status}")
             time.sleep(POLL_INTERVAL_S)
+
+    def delete(self) -> None:
+        """Delete it and wait until it is gone: its pods would take CPU and room on the nodes from the next run."""
+        words = ("delete", "namespace", self.name, "--ignore-not-found", f"--timeout={DELETION_TIMEOUT_S:.0f}s")
+        self.cluster.kubectl(*words, may_fail=True, timeout_s=DELETION_TIMEOUT_S + REQUEST_S)
 
     def _awaited_workloads(self, replicas: int) -> list[str]:
         """Return the Jobs and brokers that are not done or ready; if all are, the services, which may crash before."""
@@ -192,8 +207,12 @@ class Namespace:
         return [one["metadata"]["name"] for one in found]
 
 
+def _count_of(workload: dict[str, Any]) -> int:
+    return int(workload["spec"].get("replicas", workload["spec"].get("parallelism", 1)))
+
+
 def _is_unready(workload: dict[str, Any], payments: int) -> bool:
-    wanted = max(workload["spec"].get("replicas", 1), payments if workload["metadata"]["name"] == "payment" else 0)
+    wanted = max(_count_of(workload), payments if workload["metadata"]["name"] == "payment" else 0)
     return bool(workload["status"].get("readyReplicas", 0) < wanted)
 
 
@@ -205,8 +224,7 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
     try:
         yield created
     finally:
-        # wait: pods that still stop would take CPU and room on the nodes from the next run
-        cluster.kubectl("delete", "namespace", created.name, "--timeout=55s", "--ignore-not-found", may_fail=True)
+        created.delete()
 
 
 def run_on_cluster(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from kafka_helpers import read_all, wait_for
 from payment_load import PaymentLoad, repeats
-from pods import Deployed, kubectl
+from pods import Deployed
 
 from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA
 from bench.cluster import MANIFESTS
@@ -36,7 +36,7 @@ def tailpack(kubernetes: str) -> Iterator[Deployed]:
         place.wait_ready(**{"kafka": 1, "tailpack-keda": 1, "autoscaler": 2, "payment": 1})
         yield place
     finally:
-        kubectl("delete", "namespace", place.name, "--ignore-not-found")
+        place.delete()
 
 
 def test_pods_follow_the_plan_and_only_drained_pods_are_deleted(tailpack: Deployed) -> None:

@@ -9,6 +9,7 @@ from pods import kubectl
 
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
+from bench.cluster import Cluster, Namespace
 
 REPLICA_CODE = (Path(__file__).parent / "reporting_replica.py").read_text(encoding="utf-8")
 DEPLOYMENT = "payment"
@@ -94,4 +95,5 @@ class Pods:
     def close(self) -> None:
         for launcher in self._launchers:
             launcher.close()
-        kubectl("delete", "namespace", self.namespace, "--wait=false")
+        self.kubectl("delete", "deployments,pods", "--all", "--grace-period=1")
+        Namespace(Cluster(), self.namespace).delete()

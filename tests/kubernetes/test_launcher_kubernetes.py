@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,7 +16,7 @@ from pods import api_server, kubectl
 
 import autoscaler.live.launchers.kubernetes
 from autoscaler.live.launchers.api import ApiError
-from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, Pod
+from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -192,23 +193,26 @@ def test_a_replica_on_a_drained_node_is_replaced_once_there_is_room(nursery: Pod
     wait_for(lambda: not world.launcher.problem, "the problem has ended")
 
 
-def test_a_pod_that_another_client_changed_is_read_again(nursery: Pods, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first request names an outdated version of the pod."""
+@pytest.mark.parametrize(("call", "changed"), [("annotate", "pods"), ("scale", "deployment")])
+def test_an_object_that_another_client_changed_is_read_again(
+    call: str, changed: str, nursery: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request names an outdated version of the object."""
     launcher = nursery.launcher()
     api, answers = launcher._api, []
-    annotate = api.annotate
+    request = getattr(api, call)
 
-    def raced(pod: Pod, annotations: dict[str, str], **more: bool) -> dict:
+    def raced(*words: Any, **more: Any) -> Any:
         if not answers:
-            nursery.kubectl("annotate", "pod", pod.name, "another=hand")
+            nursery.kubectl("annotate", changed, "--all", "another=hand")
         try:
             answers.append(200)
-            return annotate(pod, annotations, **more)
+            return request(*words, **more)
         except ApiError as refused:
             answers[-1] = refused.status
             raise
 
-    monkeypatch.setattr(api, "annotate", raced)
+    monkeypatch.setattr(api, call, raced)
     world = World(nursery, launcher)
     world.scaler.request(["payment-0"])
     world.hear()

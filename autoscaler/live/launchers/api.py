@@ -109,9 +109,10 @@ class Api:
             if error.status not in (404, 409):
                 raise
 
-    def scale(self, replicas: int) -> None:
-        """Set the pod count of the Deployment."""
-        patch, body = self._apps.patch_namespaced_deployment_scale, {"spec": {"replicas": replicas}}
+    def scale(self, replicas: int, version: str) -> None:
+        """Set the pod count of the Deployment. Raises ApiError 409 if the Deployment has changed."""
+        body = {"metadata": {"resourceVersion": version}, "spec": {"replicas": replicas}}
+        patch = self._apps.patch_namespaced_deployment_scale
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:

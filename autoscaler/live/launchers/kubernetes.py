@@ -261,13 +261,14 @@ class KubernetesLauncher:
             return  # wait for the deletion: else the leaving pod would count as the new one
         if count != self._requested_count:
             if not self._by_plan:
-                self._api.scale(count)
+                self._api.scale(count, version=self._read())
             self.wanted = count if self._by_plan else 0
             self._requested_count = count
             for instance in excluded:
                 instance.released_s = instance.released_s or monotonic_s()
 
-    def _read(self) -> None:
+    def _read(self) -> str:
+        """Read the Deployment and return its version."""
         found = self._api.read_deployment()
         conditions = found.get("status", {}).get("conditions", [])
         failures = [condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"]
@@ -275,3 +276,4 @@ class KubernetesLauncher:
             instance.no_pod_reason = next(iter(failures), "")
         self._requested_count = self.wanted if self._by_plan else found["spec"]["replicas"]
         self._read_s = monotonic_s()
+        return str(found["metadata"]["resourceVersion"])

@@ -38,8 +38,6 @@ STUCK_TIMEOUT_S: Final = 60.0
 """If a pod waits for an image, a node or a quota, or crashes, the run fails after this time without progress."""
 POLL_INTERVAL_S: Final = 1.0
 REQUEST_S: Final = 60.0
-DELETION_TIMEOUT_S: Final = 300.0
-"""Longest wait for the end of a namespace: its pods stop within 30 s, on a busy node later."""
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
 FIGURES: Final = (
     *("scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
@@ -96,26 +94,19 @@ class Cluster:
     images: Mapping[str, str] = field(default_factory=dict)
     """Image in the manifests → NAME:TAG that the cluster pulls."""
 
-    def kubectl(
-        self,
-        *words: str,
-        namespace: str = "",
-        stdin: str | None = None,
-        may_fail: bool = False,
-        timeout_s: float = REQUEST_S,
-    ) -> bytes:
+    def kubectl(self, *words: str, namespace: str = "", stdin: str | None = None, may_fail: bool = False) -> bytes:
         """Return the output of kubectl. Raises BenchError."""
         target = (("--context", self.context), ("--namespace", namespace))
         command = ["kubectl", *(word for pair in target if pair[1] for word in pair), *words]
         try:
             done = subprocess.run(
-                command, input=stdin and stdin.encode(), capture_output=True, check=False, timeout=timeout_s
+                command, input=stdin and stdin.encode(), capture_output=True, check=False, timeout=REQUEST_S
             )
         except FileNotFoundError:
             raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools") from None
         except subprocess.TimeoutExpired as error:
             raise BenchError(
-                f"kubectl {words[0]}: no answer within {timeout_s:.0f} s; check that the cluster runs"
+                f"kubectl {words[0]}: no answer within {REQUEST_S:.0f} s; check that the cluster runs"
             ) from error
         if done.returncode and not may_fail:
             last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
@@ -147,9 +138,8 @@ class Namespace:
         replicas: Mapping[str, int] | None = None,
         settings: Mapping[str, str] | None = None,
         components: Sequence[str] = (),
-        patches: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Apply the cluster's overlay to this namespace, with replica counts, settings, components and patches."""
+        """Apply the cluster's overlay to this namespace, with replica counts, settings and components."""
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary).resolve()
             merged = {"literals": [f"{key}={value}" for key, value in (settings or {}).items()]}
@@ -160,7 +150,6 @@ class Namespace:
                 "sortOptions": {"order": "legacy"},  # the namespace first
                 "images": [_image(name, target) for name, target in self.cluster.images.items()],
                 "replicas": [{"name": each, "count": count} for each, count in (replicas or {}).items()],
-                "patches": list(patches),
                 "configMapGenerator": [{"name": "settings", "behavior": "merge"} | merged] if settings else [],
             }
             (folder / "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")  # JSON is YAML
@@ -169,10 +158,11 @@ class Namespace:
     def obstacles(self) -> dict[str, str]:
         """Return object → reason why it is not ready now: an image, a node, a quota, or how a container ended."""
         events, pods = self.get("events", "--field-selector", "reason=FailedCreate"), self.pods()
-        wanted = {one["metadata"]["name"]: _count_of(one) for one in self.get("replicasets,statefulsets,jobs")}
-        owners = Counter(owner["name"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ()))
-        failed = {event["involvedObject"]["name"]: event["message"] for event in events}  # stays after a later success
-        found = {name: why for name, why in failed.items() if owners[name] < wanted.get(name, 0)}
+        owners = self.get("replicasets,statefulsets,jobs")
+        missing = Counter({owner["metadata"]["name"]: owner["spec"].get("replicas", 1) for owner in owners})
+        missing -= Counter(owner["name"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ()))
+        # an event stays after a later success
+        found = {name: event["message"] for event in events if (name := event["involvedObject"]["name"]) in missing}
         for pod in map(pod_of, pods):
             if pod.exit and not pod.exit.is_clean and not pod.ready:
                 found[pod.name] = f"pod {pod.name} ended with {pod.exit.description}: {pod.last_log_line}"
@@ -196,8 +186,8 @@ class Namespace:
 
     def delete(self) -> None:
         """Delete it and wait until it is gone: its pods would take CPU and room on the nodes from the next run."""
-        words = ("delete", "namespace", self.name, "--ignore-not-found", f"--timeout={DELETION_TIMEOUT_S:.0f}s")
-        self.cluster.kubectl(*words, may_fail=True, timeout_s=DELETION_TIMEOUT_S + REQUEST_S)
+        for _ in range(5):  # minutes: pods stop within 30 s, on a busy node later
+            self.cluster.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--timeout=55s", may_fail=True)
 
     def _awaited_workloads(self, replicas: int) -> list[str]:
         """Return the Jobs and brokers that are not done or ready; if all are, the services, which may crash before."""
@@ -207,12 +197,8 @@ class Namespace:
         return [one["metadata"]["name"] for one in found]
 
 
-def _count_of(workload: dict[str, Any]) -> int:
-    return int(workload["spec"].get("replicas", workload["spec"].get("parallelism", 1)))
-
-
 def _is_unready(workload: dict[str, Any], payments: int) -> bool:
-    wanted = max(_count_of(workload), payments if workload["metadata"]["name"] == "payment" else 0)
+    wanted = max(workload["spec"].get("replicas", 1), payments if workload["metadata"]["name"] == "payment" else 0)
     return bool(workload["status"].get("readyReplicas", 0) < wanted)
 
 

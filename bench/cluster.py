@@ -163,8 +163,9 @@ class Namespace:
         missing -= Counter(owner["name"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ()))
         # an event stays after a later success
         found = {name: event["message"] for event in events if (name := event["involvedObject"]["name"]) in missing}
-        for pod in map(pod_of, pods):
-            if pod.exit and not pod.exit.is_clean and not pod.ready:
+        for pod, policy in [(pod_of(one), one["spec"].get("restartPolicy")) for one in pods]:
+            serves = pod.ready and policy != "OnFailure"  # the pod of a Job is ready between two failures
+            if pod.exit and not pod.exit.is_clean and not serves:
                 found[pod.name] = f"pod {pod.name} ended with {pod.exit.description}: {pod.last_log_line}"
             elif pod.waiting_reason.startswith(STUCK_REASONS):
                 found[pod.name] = f"pod {pod.name}: {pod.waiting_reason}"
@@ -173,11 +174,12 @@ class Namespace:
     def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
         """Wait for Jobs and brokers, then for services with `replicas` of Payment. Raises BenchError."""
         began_s = since_s = monotonic_s()
+        before = list[str]()
         while awaited := self._awaited_workloads(replicas):
             prefixes = tuple(f"{one}-" for one in awaited)
             obstacles = [why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)]
-            if not obstacles:
-                since_s = monotonic_s()
+            if not obstacles or awaited != before:
+                before, since_s = awaited, monotonic_s()
             status = "; ".join([", ".join(awaited), *obstacles[:3]])
             announce(f"waiting for {status}")
             if monotonic_s() > min(since_s + STUCK_TIMEOUT_S, began_s + READY_TIMEOUT_S):

@@ -72,9 +72,8 @@ class Leadership:
         """Why this autoscaler may not act as the leader; empty: it may."""
         if self.is_leader:
             return ""
-        return (
-            self.problem or f"Lease {self._name} was not renewed for {self._duration_s:g} s: another process may lead"
-        )
+        expired = f"Lease {self._name} was not renewed for {self._duration_s:g} s: another process may lead"
+        return self.problem or expired
 
     def acquire(self, stop: threading.Event, report: Callable[[str], None] = lambda _: None) -> bool:
         """Wait until this autoscaler leads (True) or `stop` is set. report: called every 0.25 s with the problem."""
@@ -97,8 +96,11 @@ class Leadership:
             self._checked_s = max(sent_s, self._since_s)
             has_expired = sent_s - self._since_s > self._duration_s
             if self.holder in ("", self._identity) or has_expired:
-                sent_s = self._clock()
-                self._lease(self._name, self._body(spec, version, self._identity))
+                now, sent_s = _now(), self._clock()
+                taken: dict[str, Any] = {"holderIdentity": self._identity, "acquireTime": now, "renewTime": now}
+                taken["leaseDurationSeconds"] = round(self._duration_s)
+                taken["leaseTransitions"] = spec.get("leaseTransitions", 0) + 1
+                self._lease(self._name, {"metadata": {"resourceVersion": version}, "spec": taken})
                 self.holder, self._renewed_s = self._identity, sent_s
             self.problem = ""
         except LauncherError as failed:
@@ -110,9 +112,8 @@ class Leadership:
     def renew(self) -> float:
         """Renew the Lease as its holder by one call. Return the seconds until the next call is due."""
         sent_s = self._clock()
-        held = {"op": "test", "path": "/spec/holderIdentity", "value": self._identity}
         try:
-            self._lease(self._name, [held, {"op": "add", "path": "/spec/renewTime", "value": _now()}])
+            self._change("renewTime", _now())
             self._renewed_s, self.problem = sent_s, ""
         except LauncherError as failed:
             self.problem = str(failed)
@@ -125,11 +126,8 @@ class Leadership:
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(self._duration_s)
-        if self.is_leader:
-            with suppress(LauncherError):  # the next leader waits until it expires
-                found = self._lease(self._name)
-                if found["spec"].get("holderIdentity") == self._identity:
-                    self._lease(self._name, self._body(found["spec"], found["metadata"]["resourceVersion"], ""))
+        with suppress(LauncherError):  # the next leader waits until it expires
+            self._change("holderIdentity", "")
 
     def _keep(self) -> None:
         pause_s = 0.0
@@ -139,12 +137,10 @@ class Leadership:
                 self._on_lost(f"Lost leadership to {self.holder} (Lease {self._name})")
                 return
 
-    def _body(self, spec: dict[str, Any], version: str, holder: str) -> dict[str, Any]:
-        now, duration_s = _now(), round(self._duration_s)
-        changed: dict[str, Any] = {"holderIdentity": holder, "renewTime": now, "leaseDurationSeconds": duration_s}
-        if spec.get("holderIdentity") != holder:
-            changed |= {"acquireTime": now, "leaseTransitions": spec.get("leaseTransitions", 0) + 1}
-        return {"metadata": {"resourceVersion": version}, "spec": changed}
+    def _change(self, field: str, value: str) -> None:
+        """Change one field by one call, which the server refuses if another autoscaler holds the Lease."""
+        held = {"op": "test", "path": "/spec/holderIdentity", "value": self._identity}
+        self._lease(self._name, [held, {"op": "add", "path": f"/spec/{field}", "value": value}])
 
 
 def _now() -> str:

@@ -30,9 +30,11 @@ def test_every_scenario_runs_under_every_policy_with_every_seed() -> None:
     assert len(set(cases)) == 8
 
 
-def pod(**state: Any) -> dict[str, Any]:
+def pod(policy: str = "Always", **state: Any) -> dict[str, Any]:
     about = {"name": "order-x", "uid": "", "resourceVersion": "", "creationTimestamp": ""}
-    return {"metadata": about, "spec": {}, "status": {"containerStatuses": [{"name": "one", "state": {}} | state]}}
+    ready = {"type": "Ready", "status": str(policy == "OnFailure")}
+    status = {"containerStatuses": [{"name": "one", "state": {}} | state], "conditions": [ready]}
+    return {"metadata": about, "spec": {"restartPolicy": policy}, "status": status}
 
 
 OWNERS = "replicasets,statefulsets,jobs"
@@ -42,6 +44,7 @@ def set_of(name: str, count: int) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"replicas": count}}
 
 
+RUNS: dict[str, Any] = {"running": {}}
 ENDED = {"terminated": {"exitCode": 4, "message": 'first\n{"message": "no Kafka"}\n'}}
 
 
@@ -49,6 +52,7 @@ ENDED = {"terminated": {"exitCode": 4, "message": 'first\n{"message": "no Kafka"
     ("pods", "events", "obstacle"),
     [
         ([pod(lastState=ENDED)], [], "pod order-x ended with exit status 4: no Kafka"),
+        ([pod("OnFailure", lastState=ENDED, state=RUNS)], [], "pod order-x ended with exit status 4: no Kafka"),
         ([pod(state={"waiting": {"reason": "ErrImagePull", "message": "why"}})], [], "pod order-x: ErrImagePull: why"),
         ([], [{"involvedObject": {"name": "order-1"}, "message": "exceeded quota"}], "exceeded quota"),
     ],
@@ -70,7 +74,7 @@ def test_a_run_without_progress_fails_and_names_the_obstacle(
 def test_an_obstacle_that_has_gone_no_longer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """For 50 s the pod has no node, and its ReplicaSet had failed to create it; for 50 s more it starts."""
     order, now_s = {"metadata": {"name": "order"}, "spec": {"replicas": 1}, "status": {}}, [0.0]
-    waiting, starting = pod(), pod(state={"running": {}})
+    waiting, starting = pod(), pod(state=RUNS)
     waiting["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     for one in (waiting, starting):
         one["metadata"]["ownerReferences"] = [{"name": "order-1"}]

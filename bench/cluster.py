@@ -156,12 +156,11 @@ class Namespace:
             self.cluster.kubectl("apply", "--kustomize", temporary)
 
     def obstacles(self) -> dict[str, str]:
-        """Return object → reason why it is not ready now: an image, a node, a quota, or how a container ended."""
+        """Return object → why it is not ready: an image, a node, a quota while pods are missing, or how a container ended."""
         events, pods = self.get("events", "--field-selector", "reason=FailedCreate"), self.pods()
         owners = self.get("replicasets,statefulsets,jobs")
         missing = Counter({owner["metadata"]["name"]: owner["spec"].get("replicas", 1) for owner in owners})
         missing -= Counter(owner["name"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ()))
-        # an event stays after a later success
         found = {name: event["message"] for event in events if (name := event["involvedObject"]["name"]) in missing}
         for pod, policy in [(pod_of(one), one["spec"].get("restartPolicy")) for one in pods]:
             serves = pod.ready and policy != "OnFailure"  # the pod of a Job is ready between two failures

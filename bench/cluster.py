@@ -156,7 +156,7 @@ class Namespace:
             self.cluster.kubectl("apply", "--kustomize", temporary)
 
     def obstacles(self) -> dict[str, str]:
-        """Return object → why it is not ready: an image, a node, a quota while pods are missing, or how a container ended."""
+        """Return object → why it is not ready: an image, a node, a quota while pods are missing, or an exit."""
         events, pods = self.get("events", "--field-selector", "reason=FailedCreate"), self.pods()
         owners = self.get("replicasets,statefulsets,jobs")
         missing = Counter({owner["metadata"]["name"]: owner["spec"].get("replicas", 1) for owner in owners})

@@ -17,14 +17,10 @@ POLL_S: Final = 0.02
 
 
 class LauncherError(Exception):
-    """The launcher cannot work at all. The message names the place and the remedy.
+    """The launcher cannot work at all. The message names the place and the remedy."""
 
-    status: HTTP status of a server's refusal; 0: no answer, or no server.
-    """
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
+    status = 0
+    """HTTP status of a server's refusal; 0: no answer, or no server."""
 
 
 @contextmanager

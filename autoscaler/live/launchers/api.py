@@ -26,8 +26,8 @@ class ApiError(LauncherError):
     """The API server refuses (HTTP `status`), or does not answer (0). The message is one sentence with the remedy."""
 
     def __init__(self, message: str, status: int = 0, retry_after_s: float = 0.0) -> None:
-        super().__init__(message, status)
-        self.retry_after_s = retry_after_s
+        super().__init__(message)
+        self.status, self.retry_after_s = status, retry_after_s
 
 
 class Api:
@@ -116,10 +116,7 @@ class Api:
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
     def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
-        """Return the Lease; with a `body`, change it first: a list is a JSON patch.
-
-        Raises ApiError 409 if a version is outdated, 422 if a test of the JSON patch fails.
-        """
+        """Return the Lease; with a `body`, change it first: a list is a JSON patch. Raises ApiError 409 or 422."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
         kind = MERGE if isinstance(body, dict) else JSON_PATCH

@@ -73,7 +73,8 @@ class KubernetesLauncher:
         with self._lock:
             self._adopted = True
             self._reserved.pop(name, None)
-            existing = next((pod for pod in self._living() if pod.replica == name and not self._is_taken(pod)), None)
+            taken = {instance.pod.uid for instance in self._instances() if instance.pod and not instance.exit()}
+            existing = next((pod for pod in self._living() if pod.replica == name and pod.uid not in taken), None)
             instance = self._wanted[name] = PodInstance(name, self._notify, existing)
             self._notify()
             return instance
@@ -130,9 +131,6 @@ class KubernetesLauncher:
     def _instances(self) -> list[PodInstance]:
         with self._lock:
             return [*self._wanted.values(), *self._leaving]
-
-    def _is_taken(self, pod: Pod) -> bool:
-        return pod.uid in {instance.pod.uid for instance in self._instances() if instance.pod and not instance.exit()}
 
     def _observe_pod(self, pod: Pod, *, is_deleted: bool = False) -> None:
         with self._lock:

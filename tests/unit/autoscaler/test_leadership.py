@@ -14,6 +14,10 @@ STEP_S = 0.1
 SILENCE = "the API server does not answer"
 
 
+class Refusal(LauncherError):
+    status = 409
+
+
 @dataclass
 class Server:
     """A Lease that rejects changes of outdated versions and changes by another holder."""
@@ -30,12 +34,12 @@ class Server:
         if isinstance(body, list):
             held, change = body
             if held["value"] != self.spec.get("holderIdentity"):
-                raise LauncherError("refused (422)", 422)
+                raise Refusal
             changed = {change["path"].removeprefix("/spec/"): change["value"]}
             self.spec, self.version = self.spec | changed, self.version + 1
         elif body is not None:
             if body["metadata"]["resourceVersion"] != str(self.version):
-                raise LauncherError("refused (409)", 409)
+                raise Refusal
             self.spec, self.version = self.spec | body["spec"], self.version + 1
         return {"metadata": {"name": name, "resourceVersion": str(self.version)}, "spec": self.spec}
 

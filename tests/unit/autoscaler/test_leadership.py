@@ -14,7 +14,7 @@ STEP_S = 0.1
 SILENCE = "the API server does not answer"
 
 
-class Refusal(LauncherError):
+class RefusedError(LauncherError):
     status = 409
 
 
@@ -34,12 +34,12 @@ class Server:
         if isinstance(body, list):
             held, change = body
             if held["value"] != self.spec.get("holderIdentity"):
-                raise Refusal
+                raise RefusedError
             changed = {change["path"].removeprefix("/spec/"): change["value"]}
             self.spec, self.version = self.spec | changed, self.version + 1
         elif body is not None:
             if body["metadata"]["resourceVersion"] != str(self.version):
-                raise Refusal
+                raise RefusedError
             self.spec, self.version = self.spec | body["spec"], self.version + 1
         return {"metadata": {"name": name, "resourceVersion": str(self.version)}, "spec": self.spec}
 

@@ -108,9 +108,8 @@ class Scaler:
         )
 
     async def _is_active(self, _request: Any, _context: Any) -> Any:
-        return MESSAGE["IsActiveResponse"](
-            result=True
-        )  # never scale to zero: partitions without traffic need an owner too
+        # never scale to zero: partitions without traffic need an owner too
+        return MESSAGE["IsActiveResponse"](result=True)
 
     async def _stream_is_active(self, _request: Any, _context: Any) -> AsyncIterator[Any]:
         while True:

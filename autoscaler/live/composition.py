@@ -65,9 +65,9 @@ def launcher_from(
     """
     if settings.launcher in ("kubernetes", "keda"):
         with of_extra("kubernetes"):
-            from autoscaler.live.launchers.api import api_from  # noqa: PLC0415
+            from autoscaler.live.launchers.api import Api  # noqa: PLC0415
             from autoscaler.live.launchers.kubernetes import KubernetesLauncher  # noqa: PLC0415
-        return KubernetesLauncher(api_from(settings), why_not_leading, by_plan=settings.launcher == "keda")
+        return KubernetesLauncher(Api(settings), why_not_leading, by_plan=settings.launcher == "keda")
     command = shlex.split(settings.replica_command) or python_module(settings.replica_module)
     environ = {
         **environ,

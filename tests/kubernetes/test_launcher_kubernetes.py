@@ -140,8 +140,10 @@ def _tried(nursery: Pods, environ: dict[str, str] | None = None, *, token: str =
         "from autoscaler.live.launcher import LauncherError\n"
         "from autoscaler.live.launchers.api import Api\n"
         "from autoscaler.live.launchers.kubernetes import KubernetesLauncher\n"
+        "from autoscaler.live.settings import KubernetesSettings\n"
         "context = os.environ.get('TAILPACK_KUBERNETES_CONTEXT', '')\n"
-        f"try: KubernetesLauncher(Api(namespace={nursery.namespace!r}, deployment='payment', context=context))\n"
+        f"settings = KubernetesSettings(kubernetes_namespace={nursery.namespace!r}, kubernetes_context=context)\n"
+        "try: KubernetesLauncher(Api(settings))\n"
         "except LauncherError as failed: print(failed)\n"
     )
     command = [sys.executable, "-c", code]
@@ -185,7 +187,7 @@ def test_a_replica_on_a_drained_node_is_replaced_once_there_is_room(nursery: Pod
         world.changes.clear()
         world.until(ReplicaChange.STARTED)
         if len(json.loads(kubectl("get", "nodes", "-o", "json"))["items"]) == 1:
-            wait_for(lambda: "unschedulable" in world.launcher.problem, "why it does not start")
+            wait_for(lambda: "unschedulable" in world.launcher.problem, "why it does not start", deadline_s=180)
     finally:
         kubectl("uncordon", node)
     wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")

@@ -33,21 +33,20 @@ class ApiError(LauncherError):
 class Api:
     """One Deployment in one namespace."""
 
-    def __init__(self, *, namespace: str = "", deployment: str, context: str = "") -> None:
+    def __init__(self, settings: KubernetesSettings) -> None:
         """Use the account of this pod, else a kubeconfig. Raises LauncherError."""
-        configuration = client.Configuration()
+        configuration, context = client.Configuration(), settings.kubernetes_context
         try:
             if not context and IN_CLUSTER.exists():
                 config.load_incluster_config(configuration)
             else:
                 config.load_kube_config(kubeconfig(), context or None, configuration)
         except config.ConfigException as error:
-            raise LauncherError(
-                f"cannot load {kubeconfig()}: {error}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
-            ) from error
+            remedy = "set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
+            raise LauncherError(f"cannot load {kubeconfig()}: {error}; {remedy}") from error
         configuration.retries = False  # the launcher retries
-        self.namespace = namespace or _own_namespace(context)
-        self.deployment = deployment
+        self.namespace = settings.kubernetes_namespace or _own_namespace(context)
+        self.deployment = settings.kubernetes_deployment
         self._host = configuration.host
         api = client.ApiClient(configuration)
         self._core, self._apps = client.CoreV1Api(api), client.AppsV1Api(api)
@@ -164,12 +163,6 @@ class Api:
         retry_after_s = float(wait) if wait.isdigit() else 0.0
         sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
         return ApiError(sentence, status or 0, retry_after_s)
-
-
-def api_from(settings: KubernetesSettings) -> Api:
-    """Return a client for the configured Deployment. Raises LauncherError."""
-    namespace, context = settings.kubernetes_namespace, settings.kubernetes_context
-    return Api(namespace=namespace, deployment=settings.kubernetes_deployment, context=context)
 
 
 def _own_namespace(context: str) -> str:

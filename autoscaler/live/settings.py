@@ -54,15 +54,15 @@ class KubernetesSettings(Settings):
     """Deployment of the replicas, if they are pods."""
 
     kubernetes_deployment: str = setting("payment")
-    """Deployment of the replicas; infra/k8s/base/payment.yaml is an example."""
+    """Deployment of the replicas."""
     kubernetes_namespace: str = setting("")
-    """Namespace of the Deployment; empty: that of the autoscaler's pod or of the kubeconfig."""
+    """Its namespace; empty: that of the autoscaler's pod or the kubeconfig."""
     kubernetes_context: str = setting("")
     """Context of the kubeconfig; empty: the pod's account, or the current context."""
     kubernetes_lease: str = setting("")
     """Lease that selects the leader of several autoscalers; empty: the newest one leads."""
     kubernetes_lease_s: float = setting(5.0, "s", least=5.0)
-    """How long the leader may act after a renewal. Must exceed twice the slowest answer of the API server."""
+    """Duration of that Lease: over twice the API server's slowest answer."""
 
 
 def kubeconfig() -> str:

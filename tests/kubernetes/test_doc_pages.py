@@ -13,19 +13,23 @@ SHORT = {"--policy tail-aware --policy keda-hpa --seeds 3": "--policy tail-aware
 """One short run instead of the six of the page."""
 
 
-@pytest.fixture
-def kafka(deployed: Deployed) -> Iterator[str]:
-    """A Kafka for the blocks outside of the cluster. The namespace of the pages is deleted at the end."""
-    place = Namespace(Cluster(), "tailpack")
-    if kubectl("get", "namespace", place.name, "--ignore-not-found"):
-        pytest.skip(f"the namespace {place.name} exists and does not belong to this test")
+@pytest.fixture(scope="module")
+def kafka(deployed: Deployed) -> str:
+    """A Kafka for the blocks outside of the cluster."""
     kubectl("create", "namespace", deployed.name)
     deployed.kubectl("apply", "--filename", str(MANIFESTS / "overlays" / "kind" / "kafka.yaml"))
     deployed.wait_ready(kafka=1)
-    try:
-        yield deployed.broker
-    finally:
-        place.delete()
+    return deployed.broker
+
+
+@pytest.fixture(autouse=True)
+def namespace_of_the_pages(kubernetes: str) -> Iterator[None]:
+    """It is deleted after each page."""
+    place = Namespace(Cluster(), "tailpack")
+    if kubectl("get", "namespace", place.name, "--ignore-not-found"):
+        pytest.skip(f"the namespace {place.name} exists and does not belong to this test")
+    yield
+    place.delete()
 
 
 @pytest.mark.parametrize("page", pages("kubernetes"), ids=lambda page: page.stem)

@@ -69,11 +69,8 @@ def launcher_from(
             from autoscaler.live.launchers.kubernetes import KubernetesLauncher  # noqa: PLC0415
         return KubernetesLauncher(Api(settings), why_not_leading, by_plan=settings.launcher == "keda")
     command = shlex.split(settings.replica_command) or python_module(settings.replica_module)
-    environ = {
-        **environ,
-        "TAILPACK_PAYMENT_PARTITIONS": "0",
-        "TAILPACK_HTTP_PORT": ANY_PORT if settings.http_port else "0",
-    }
+    http_port = ANY_PORT if settings.http_port else "0"
+    environ = {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0", "TAILPACK_HTTP_PORT": http_port}
     return ProcessLauncher(Path(settings.state_dir), command, environ)
 
 

@@ -27,8 +27,6 @@ COMPONENT: Final = "leadership"
 RENEWALS_PER_LEASE: Final = 5
 """A call may take up to half a lease: if it takes longer than the interval, the next one follows at once."""
 POLL_INTERVAL_S: Final = 0.25
-Lease = Callable[..., dict[str, Any]]
-Clock = Callable[[], float]
 
 
 class Leadership:
@@ -41,13 +39,13 @@ class Leadership:
 
     def __init__(
         self,
-        lease: Lease,
+        lease: Callable[..., dict[str, Any]],
         name: str,
         identity: str,
         duration_s: float,
         on_lost: Callable[[str], None] = lambda _: None,
         *,
-        clock: Clock = monotonic_s,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._lease, self._name, self._identity, self._duration_s = lease, name, identity, duration_s
         self._on_lost, self._clock = on_lost, clock
@@ -59,8 +57,7 @@ class Leadership:
         """When the call was sent that took or renewed the Lease."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="leadership", daemon=True)
-        self.holder = ""
-        self.problem = ""
+        self.holder = self.problem = ""
 
     @property
     def is_leader(self) -> bool:
@@ -70,10 +67,8 @@ class Leadership:
     @property
     def why_not_leading(self) -> str:
         """Why this autoscaler may not act as the leader; empty: it may."""
-        if self.is_leader:
-            return ""
         expired = f"Lease {self._name} was not renewed for {self._duration_s:g} s: another process may lead"
-        return self.problem or expired
+        return "" if self.is_leader else self.problem or expired
 
     def acquire(self, stop: threading.Event, report: Callable[[str], None] = lambda _: None) -> bool:
         """Wait until this autoscaler leads (True) or `stop` is set. report: called every 0.25 s with the problem."""

@@ -119,11 +119,8 @@ class AutoscalerSettings(
 
 def _are_equal_in_pods(values: Values) -> str | None:
     pods, differ = values["launcher"] in ("kubernetes", "keda"), len({*values["speeds"]}) > 1
-    return (
-        "must be equal, because pods of one Deployment are equal; or set launcher = processes"
-        if pods and differ
-        else None
-    )
+    problem = "must be equal, because pods of one Deployment are equal; or set launcher = processes"
+    return problem if pods and differ else None
 
 
 def _needs_processes(values: Values) -> str | None:

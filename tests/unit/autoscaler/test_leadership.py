@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.live.launcher import LauncherError
-from autoscaler.live.leadership import POLL_INTERVAL_S, RENEWALS_PER_LEASE, Leadership
+from autoscaler.live.leadership import POLL_INTERVAL_S, Leadership
 
 DURATION_S = 5.0
 STEP_S = 0.1
@@ -99,12 +99,11 @@ def test_a_slow_server_is_not_a_lost_lease(call_s: float) -> None:
         two.wait(two.a.renew())
         calls += 1
     assert set(leaders) == {(True, False)}
-    assert calls <= 60.0 / (DURATION_S / RENEWALS_PER_LEASE) + 1
     assert two.server.calls == calls + 2 + len(leaders), "one call a renewal"
     sent_s = two.now_s
     two.a.renew()
     two.now_s = sent_s + DURATION_S
-    assert not two.a.is_leader, "it is aged from when the renewal was sent"
+    assert "Lease autoscaler was not renewed for 5 s" in two.a.why_not_leading, "aged from when it was sent"
 
 
 def test_a_standby_counts_from_the_answer_that_showed_the_newest_renewal() -> None:
@@ -128,13 +127,12 @@ def test_an_unanswered_renewal_does_not_extend_the_lease_and_is_repeated_by_one_
     two.server.version += 1  # carried out, but the answer is lost
     two.server.silent = True
     two.a.renew()
-    assert two.a.problem == SILENCE
+    assert two.a.why_not_leading == "", "it may act until the Lease expires"
     two.server.silent = False
     calls, two.now_s = two.server.calls, DURATION_S
-    assert not two.a.is_leader
+    assert two.a.why_not_leading == SILENCE
     two.a.renew()
-    assert two.a.is_leader
-    assert (two.server.calls - calls, two.a.problem) == (1, "")
+    assert (two.server.calls - calls, two.a.why_not_leading, two.a.problem) == (1, "", "")
 
 
 def test_after_an_api_outage_the_leader_can_renew_first() -> None:

@@ -84,16 +84,3 @@ def test_a_refused_lease_is_logged_once_and_the_standby_is_alive_but_not_ready(
     assert caplog.messages == [f"leadership: {REFUSAL}", "leadership: recovered"]
     standby.leases.holder = ""
     wait_for(lambda: standby.won == [True], "it leads")
-
-
-def test_a_leader_that_cannot_renew_names_the_reason() -> None:
-    leases, now_s = Leases(), [0.0]
-    leader = Leadership(leases.lease, "autoscaler", "me", duration_s=5.0, clock=lambda: now_s[0])
-    leases.holder = ""
-    assert leader.try_acquire()
-    assert leader.why_not_leading == ""
-    now_s[0] += 10.0
-    assert "Lease autoscaler was not renewed for 5 s" in leader.why_not_leading
-    leases.refused = True
-    leader.try_acquire()
-    assert leader.why_not_leading == REFUSAL

@@ -1,4 +1,4 @@
-"""What tail-aware does for a group, seen from outside: the latency target is kept with few replicas and few moves."""
+"""Tail-aware, seen from outside: it keeps the latency target with few replicas, whatever the load does."""
 
 from dataclasses import replace
 

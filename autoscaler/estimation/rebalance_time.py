@@ -11,8 +11,7 @@ MAX_PAUSES: Final = 200
 """Newest pauses that are kept."""
 MIN_PAUSES: Final = 30
 """Pauses that must be observed before they replace the setting."""
-MAX_PAUSE_S: Final = 60.0
-"""A longer pause is an error of a clock: each rebalance ends within its time-out."""
+MAX_PAUSE_S: Final = 60.0  # a longer pause is an error of a clock: each rebalance ends within its time-out
 
 
 class RebalanceTime:

@@ -32,6 +32,7 @@ log = logging.getLogger("keda")
 ASK_EVERY_S: Final = 1.0
 """Interval of a request to the brokers. Without it an unreachable broker looks like a topic without new plans."""
 ASK_TIMEOUT_S: Final = 1.0
+OnPlan = Callable[[PlanRecord], None]
 MAX_POLL_AGE_S = 10.0
 """The health page answers 503 if the plan topic was not polled for this duration."""
 
@@ -88,12 +89,7 @@ class PlanFollower(threading.Thread):
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        scaled: ScaledGroup,
-        *,
-        on_plan: Callable[[PlanRecord], None],
-        report_problem: Callable[[str], None],
+        self, connection: Connection, scaled: ScaledGroup, *, on_plan: OnPlan, report_problem: Callable[[str], None]
     ) -> None:
         super().__init__(name="plans", daemon=True)
         self.plans = PlanReader(connection, scaled, wait_ms=250)

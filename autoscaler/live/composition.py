@@ -127,11 +127,8 @@ class LiveAutoscaler:
         if not settings.payment_partitions:
             self._offsets.count_partitions()
         adoption_limit_s = settings.taken_within_s if obeys_plans else math.inf
-        plans = PlanLog(connection, settings)
-        if plans.unusable:
-            warn(plans.unusable)
         publisher = Publisher(
-            plans,
+            PlanLog(connection, settings),
             self._scaler,
             self._journal.record,
             monotonic_s,

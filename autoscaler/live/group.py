@@ -1,7 +1,6 @@
 """Live implementation of the ConsumerGroup port: observes through Kafka, acts through the plan log and the scaler."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any, Final
 
 from autoscaler.estimation.rebalance_time import RebalanceTime
@@ -9,11 +8,11 @@ from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.problems import PERSISTENT_TICKS, first_few
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
-from autoscaler.live.publisher import ACTION_REPAIR, Publisher, extend_plan, repair_plan
+from autoscaler.live.publisher import ACTION_REPAIR, Publisher, complete_plan
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
-from autoscaler.packing.owners import fresh_names, round_robin
+from autoscaler.packing.owners import round_robin
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import monotonic_s
@@ -95,13 +94,15 @@ class LiveGroup:
     def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
         found = self._publisher.in_force
         if found is None or not found.replicas:
-            reason = self._publisher.unusable or "no load was measured yet"
+            reason = self._publisher.log.unusable or "no load was measured yet"
             return Plan(initial, round_robin(initial, partitions)), f"first plan: {reason}"
-        least, most = self._settings.min_replicas, min(self._settings.max_replicas or partitions, partitions)
-        names = dict.fromkeys(islice(dict.fromkeys(found.replicas), most))
-        missing = islice(fresh_names(self._settings.replica_prefix, {*names}), max(0, min(least, most) - len(names)))
-        plan, wrong = repair_plan(Plan(found.replicas, found.assignment), partitions, (*names, *missing))
-        return plan, f"plan {found.epoch} {wrong or 'stays in force'}"
+        most = min(self._settings.max_replicas or partitions, partitions)  # below the minimum, the guards add replicas
+        names = tuple(dict.fromkeys(found.replicas))[:most]
+        plan = complete_plan(Plan(found.replicas, found.assignment), names, range(partitions))
+        if (plan.replicas, plan.assignment) == (found.replicas, found.assignment):
+            return plan, f"plan {found.epoch} stays in force"
+        was = f"was for {len(found.replicas)} replicas and {len(found.assignment or ())} partitions"
+        return plan, f"plan {found.epoch} {was}, now {len(plan.replicas)} and {partitions}, each with a valid owner"
 
     def observe(self) -> GroupObservation:
         """Read offsets and reports. An unreadable lag is replaced by its upper bound and marked with its age.
@@ -170,7 +171,7 @@ class LiveGroup:
         if self._publisher.intent is None:
             return
         self._place_new_partitions(self._publisher.intent.plan)
-        self._publisher.publish_if_due(self._reports.known_epochs(), self._reports.assigned_epochs())
+        self._publisher.publish_if_due(self._reports.recent())
         named = () if self._publisher.in_force is None else self._publisher.in_force.replicas
         for name in self._scaler.requested:
             if name not in named and name not in self._publisher.intent.plan.replicas:
@@ -191,8 +192,8 @@ class LiveGroup:
         now = self._loads.partitions
         if wanted.assignment is not None and len(wanted.assignment) < now:
             grew = f"the topic grew from {len(wanted.assignment)} to {now} partitions"
-            reason = f"{grew}; the new partitions go to the least loaded replicas"
-            self._publisher.want(extend_plan(wanted, now, self._loads.rates()), ACTION_REPAIR, reason)
+            reason = f"{grew}; the new partitions go to the replicas with the fewest"
+            self._publisher.want(complete_plan(wanted, wanted.replicas, range(now)), ACTION_REPAIR, reason)
 
     def _report_silent_replicas(self) -> None:
         ages = {name: self._reports.age_s(name) for name in self._ready()}

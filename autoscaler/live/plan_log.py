@@ -94,7 +94,7 @@ class PlanLog:
         self.epoch = plans.highest_epoch
         """Epoch of the group's last plan, even if that was not acknowledged."""
         self.unusable = plans.unusable
-        """Why a plan that was found at the start is not in force; empty: each is."""
+        """Why a plan that was found at the start is not in force, until the next is written; empty: each is."""
 
     def stay_above(self, epoch: int) -> None:
         """Write only epochs above `epoch`. Replicas may know higher epochs if the plan topic was re-created."""
@@ -135,7 +135,7 @@ class PlanLog:
         self._call(self._producer.begin_transaction, action)
         self._unfinished = transaction = _Unfinished(record)
         value = msgspec.json.encode(record)
-        key = plan_key(self._group, self._events)
+        key = plan_key(record.group, record.topic)
         produce = partial(self._producer.produce, self._topic, value, key=key, partition=0)
         self._call(lambda: produce(on_delivery=transaction.delivered), action)
         self._commit(transaction, action)
@@ -148,7 +148,7 @@ class PlanLog:
         self._unfinished = None
         if not transaction.stored:
             raise PlanNotWrittenError(f"cannot {action}: no broker has acknowledged it")
-        self.newest = transaction.record
+        self.newest, self.unusable = transaction.record, ""
 
     def _settle(self, transaction: _Unfinished) -> None:
         """End a transaction that an earlier write left open. A commit that timed out may only be repeated."""
@@ -215,9 +215,9 @@ class PlanReader:
         except DECODE_ERRORS as error:
             self.unusable = f"skipped an invalid plan at offset {message.offset()} of {self.place.topic}: {error}"
             return
-        if plan is None:
-            self.unusable = self.unusable or f"{self.place.topic} has no plan of group {self._group} yet"
-        elif plan.epoch > self.highest_epoch:
+        if plan is None and not self.highest_epoch:
+            self.unusable = f"{self.place.topic} has no plan of group {self._group} yet"
+        elif plan is not None and plan.epoch > self.highest_epoch:
             is_usable, self.highest_epoch = plan.is_for(self._topic), plan.epoch
             self.newest = plan if is_usable else None
             self.unusable = "" if is_usable else f"plan {plan.epoch} is for topic {plan.topic}, not {self._topic}"

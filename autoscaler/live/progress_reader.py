@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from math import inf
 from types import MappingProxyType
 from typing import Final
 
@@ -51,7 +50,7 @@ class ProgressReader:
         """Replica → arrival of its newest report, by `_listening_time_s`."""
         self._polled_s = clock()
         self._missed_s = 0.0
-        self._unreadable = -inf, ""
+        self._unreadable = float("-inf"), ""
         """When the newest record arrived that is no report, and why it is none."""
         self._rebalances: list[Rebalance] = []
         self._late_events = LateEventCounter(clock)
@@ -87,17 +86,14 @@ class ProgressReader:
         arrived_s = self._arrived_s.get(replica)
         return float("inf") if arrived_s is None else self._listening_time_s() - arrived_s
 
-    def known_epochs(self) -> dict[str, int]:
-        """Return replica → epoch of the newest plan that it has read, for replicas with recent reports."""
-        return {report.replica: report.epoch for report in self._fresh_reports()}
-
-    def assigned_epochs(self) -> dict[str, int]:
-        """Return replica → epoch of the plan that its assignment was made from, for replicas with recent reports."""
-        return {report.replica: report.assigned_epoch for report in self._fresh_reports()}
+    def recent(self) -> list[Progress]:
+        """Return the newest report of each replica that has reported recently."""
+        newest = dict(self._newest).items()
+        return [report for name, report in newest if self.age_s(name) <= STALE_AFTER_S and self.is_ours(report)]
 
     def metric_addresses(self) -> list[str]:
         """Return HOST:PORT of the metrics of each replica with a recent report. May be called from another thread."""
-        return sorted(report.pages for report in self._fresh_reports() if report.pages)
+        return sorted(report.pages for report in self.recent() if report.pages)
 
     @property
     def unreadable(self) -> str:
@@ -108,10 +104,6 @@ class ProgressReader:
     def close(self) -> None:
         """Leave the brokers."""
         self._consumer.close()
-
-    def _fresh_reports(self) -> list[Progress]:
-        newest = dict(self._newest).items()
-        return [report for name, report in newest if self.age_s(name) <= STALE_AFTER_S and self.is_ours(report)]
 
     def _listening_time_s(self) -> float:
         return self._clock() - self._missed_s

@@ -1,6 +1,6 @@
 """The publisher: writes the intended plan as soon as it is feasible, and journals it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ from autoscaler.packing.owners import count_moves, spread_by_count
 from contracts.fields import MAX_EPOCH_LEAD
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
+from contracts.progress import Progress
 
 ACTION_REPAIR: Final = "repair"
 """Action of a plan without a decision: a replica died, could not start, or is ready again."""
@@ -64,7 +65,7 @@ class Publisher:
         report_problem: Callable[[str], None],
         grace_s: float = 0.0,
     ) -> None:
-        self._log, self._scaler, self._record, self._clock = log, scaler, record, clock
+        self.log, self._scaler, self._record, self._clock = log, scaler, record, clock
         self._adoption, self._report_problem, self._grace_s = adoption, report_problem, grace_s
         self._write_after_s, self._unwritten = 0.0, ""
         self.intent: Intent | None = None
@@ -73,42 +74,32 @@ class Publisher:
     @property
     def in_force(self) -> PlanRecord | None:
         """The newest plan on the plan topic."""
-        return self._log.newest
-
-    @property
-    def unusable(self) -> str:
-        """Why a plan that was found at the start is not in force; empty: each is."""
-        return self._log.unusable
+        return self.log.newest
 
     def want(self, plan: Plan, action: str, reason: str) -> None:
         """Replace the intended plan."""
         self.intent = Intent(plan, action, reason)
 
-    def publish_if_due(self, known: Mapping[str, int], epochs: Mapping[str, int]) -> None:
+    def publish_if_due(self, reports: Collection[Progress]) -> None:
         """Write the intended plan once all its replicas are ready, or its feasible part if one is absent.
 
-        known: replica → epoch of the newest plan that it has read; new epochs are above it, unless it is impossible.
-        epochs: member → epoch of the plan that its assignment was made from, for members with recent reports.
-        Raises FencedError.
+        reports: recent ones. New epochs are above those that they name, unless impossible. Raises FencedError.
         """
-        ready = {name: epoch for name, epoch in epochs.items() if self._scaler.is_ready(name)}
-        self._adoption.observe(self.in_force, ready)
-        highest = self._log.epoch + MAX_EPOCH_LEAD
-        impossible = [f"{name} reports plan {epoch}" for name, epoch in known.items() if epoch > highest]
-        why = (
-            f"{', '.join(impossible)}, but the newest is {self._log.epoch}; restart the autoscaler, then these"
-            if impossible
-            else ""
-        )
-        self._report_problem(self._unwritten or why or self._adoption.describe_laggards())
+        epochs = {report.replica: report.assigned_epoch for report in reports if self._scaler.is_ready(report.replica)}
+        self._adoption.observe(self.in_force, epochs)
+        highest = self.log.epoch + MAX_EPOCH_LEAD
+        impossible = ", ".join(f"{one.replica} reports plan {one.epoch}" for one in reports if one.epoch > highest)
+        remedy = f"but the newest is {self.log.epoch}; restart the autoscaler, then these replicas"
+        why = f"{impossible}, {remedy}" if impossible else ""
+        self._report_problem(self._unwritten or why or self._adoption.describe_laggards() or self.log.unusable)
         intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:
             return
         due = self._due(intent) or self._recount(intent) or self._repetition()
         if due is None:
             return
-        self._log.stay_above(max((epoch for epoch in known.values() if epoch <= highest), default=0))
-        plan, write, wanted = due.plan, self._log.write, self._scaler.launcher.wanted
+        self.log.stay_above(max((report.epoch for report in reports if report.epoch <= highest), default=0))
+        plan, write, wanted = due.plan, self.log.write, self._scaler.launcher.wanted
         try:
             written = write(plan.replicas, plan.assignment, due.reason, due.evictions, due.grace_s, wanted=wanted)
         except PlanNotWrittenError as failed:
@@ -178,53 +169,22 @@ class Publisher:
 
 
 def feasible_plan(wanted: Plan, able: Collection[str]) -> Plan | None:
-    """Return `wanted` without the replicas that are not in `able`; None: no replica remains.
-
-    Each partition of a missing replica goes to the remaining replica with the fewest partitions. The other partitions
-    keep their owners.
-    """
-    replicas = tuple(name for name in wanted.replicas if name in able)
-    if not replicas:
-        return None
-    if wanted.assignment is None or len(replicas) == len(wanted.replicas):
-        return Plan(replicas, wanted.assignment)
-    kept = {partition: owner for partition, owner in wanted.assignment.items() if owner in replicas}
-    spread_by_count(kept, sorted(wanted.assignment.keys() - kept), replicas)
-    return Plan(replicas, dict(sorted(kept.items())))
+    """Return `wanted` without the replicas that are not in `able`; None: no replica remains."""
+    names = tuple(name for name in wanted.replicas if name in able)
+    return complete_plan(wanted, names, wanted.assignment or ()) if names else None
 
 
-def repair_plan(found: Plan, partitions: int, names: tuple[str, ...]) -> tuple[Plan, str]:
-    """Return the plan `found` at the start as far as it is valid, and what was not; empty: all of it is valid.
+def complete_plan(plan: Plan, names: tuple[str, ...], partitions: Collection[int]) -> Plan:
+    """Return `plan` for the replicas `names` and exactly these partitions.
 
-    names: replicas of the repaired plan. Each partition without a valid owner goes to the one with the fewest.
-    """
-    wrong = [] if names == found.replicas else [f"named {len(found.replicas)} replicas, now {len(names)}"]
-    if found.assignment is None:
-        return Plan(names, None), "; ".join(wrong)
-    owners = {partition: owner for partition, owner in found.assignment.items() if owner in names}
-    if owners.keys() != set(range(partitions)):
-        wrong.append(f"had valid owners of {len(owners)} partitions, now {partitions}")
-    owners = {partition: owner for partition, owner in owners.items() if partition < partitions}
-    spread_by_count(owners, sorted(set(range(partitions)) - owners.keys()), names)
-    return Plan(names, dict(sorted(owners.items()))), "; ".join(wrong)
-
-
-def extend_plan(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
-    """Return `plan` with an owner for every partition below `partitions`. Existing owners stay.
-
-    Each new partition goes to the replica with the lowest total arrival rate. rates: partition → arrival rate
-    (λ), events/s. A partition without one, such as a new one, counts as the mean of the others.
+    Each partition without an owner in `names` goes to the replica with the fewest. The others keep their owners.
     """
     if plan.assignment is None:
-        return plan
-    typical = sum(rates.values()) / len(rates) if sum(rates.values()) > 0 else 1.0
-    owners = dict(plan.assignment)
-    load = dict.fromkeys(plan.replicas, 0.0)
-    for partition in [*owners, *(new for new in range(partitions) if new not in owners)]:
-        if partition not in owners:
-            owners[partition] = min(plan.replicas, key=lambda name: (load[name], plan.replicas.index(name)))
-        load[owners[partition]] = load.get(owners[partition], 0.0) + rates.get(partition, typical)
-    return Plan(plan.replicas, dict(sorted(owners.items())))
+        return Plan(names, None)
+    kept = {partition: owner for partition, owner in plan.assignment.items() if owner in names}
+    owners = {partition: kept[partition] for partition in partitions if partition in kept}
+    spread_by_count(owners, sorted(set(partitions) - owners.keys()), names)
+    return Plan(names, dict(sorted(owners.items())))
 
 
 def _why_partial(

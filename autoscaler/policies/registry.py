@@ -108,17 +108,6 @@ def policy_names() -> list[str]:
     return list(dict.fromkeys([*POLICIES, *sorted(entry_points(group=GROUP).names)]))
 
 
-def all_policies() -> tuple[dict[str, PolicyFactory], list[str]]:
-    """Return name → factory of all usable policies, and an error for each policy of a package that is not."""
-    usable, errors = dict(POLICIES), []
-    for name in policy_names()[len(POLICIES) :]:
-        try:
-            usable[name] = policy_factory(name)
-        except ValueError as error:
-            errors.append(str(error))
-    return usable, errors
-
-
 def policy_factory(name: str) -> PolicyFactory:
     """Return the factory of the policy called `name`. Our policies precede those of packages. Names ignore case.
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from autoscaler.live.publisher import extend_plan
+from autoscaler.live.publisher import complete_plan
 from autoscaler.model import Plan
 from bench.handover.figures import KNOWN_DEATH, SIGTERM
 from bench.handover.group import SETTLE_S, ServedGroup
@@ -105,8 +105,8 @@ class PlannedSteps:
 
     def _without(self, name: str) -> tuple[Mapping[int, str], tuple[str, ...]]:
         staying = tuple(replica for replica in self._group.replicas if replica != name)
-        remaining = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
-        return extend_plan(Plan(staying, remaining), self._group.setup.partitions, {}).assignment or {}, staying
+        before, partitions = Plan(staying, self._group.assignment), range(self._group.setup.partitions)
+        return complete_plan(before, staying, partitions).assignment or {}, staying
 
     def _taken_over(self, partitions: list[int], at_us: int) -> bool:
         last_done_us, running = self._observer.last_done_us, self._group.running

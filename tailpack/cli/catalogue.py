@@ -94,9 +94,14 @@ def list_scenarios(as_json: AsJson = False) -> None:
 
 def list_policies(as_json: AsJson = False) -> None:
     """List the policies, and how each one decides."""
-    from autoscaler.policies.registry import all_policies  # noqa: PLC0415
+    from autoscaler.policies.registry import POLICIES, policy_factory, policy_names  # noqa: PLC0415
 
-    usable, unusable = all_policies()
+    usable, unusable = dict(POLICIES), []
+    for name in policy_names()[len(POLICIES) :]:
+        try:
+            usable[name] = policy_factory(name)
+        except ValueError as error:
+            unusable.append(str(error))
     for line in unusable:
         sys.stderr.write(f"tailpack: policy {line}\n")
     if as_json:

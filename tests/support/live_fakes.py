@@ -120,11 +120,8 @@ class FakeReports:
     def age_s(self, replica: str) -> float:
         return self._clock() - self.arrived_s[replica] if replica in self.arrived_s else float("inf")
 
-    def known_epochs(self) -> dict[str, int]:
-        return {name: report.epoch for name, report in self.reports.items()}
-
-    def assigned_epochs(self) -> dict[str, int]:
-        return {name: report.assigned_epoch for name, report in self.reports.items() if self.age_s(name) <= 2}
+    def recent(self) -> list[Progress]:
+        return [report for name, report in self.reports.items() if self.age_s(name) <= 2]
 
     def report(
         self,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from contracts.membership import PLAN_PROTOCOL_ONLY, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
+from services.common.unpacking import MAX_BATCH_BYTES
 
 
 class ReplicaError(Exception):
@@ -81,6 +82,8 @@ class Options(Membership, Target):
     """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""
     http_host: str = setting("127.0.0.1")
     """Address of these pages."""
+    max_batch_bytes: int = setting(MAX_BATCH_BYTES, "bytes", least=65_536)
+    """Largest size of an unpacked batch. A larger one is not read: its last offset becomes a failed event."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """Handling of a partition whose log was re-created, truncated, or deleted before it was served."""
 

@@ -14,6 +14,7 @@ from aiokafka import errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import monotonic_s, now_us
+from services.common.unpacking import poll_limit
 from services.consumer.interface import ReplicaError
 from services.consumer.log_watch import Position
 from services.consumer.partition_queue import PartitionQueues
@@ -23,6 +24,7 @@ from services.consumer.server import describe_error
 log = logging.getLogger(__name__)
 
 POLL_MS: Final = 1000  # a poll ends as soon as a record has arrived
+FULL_PAUSE_S: Final = 0.01  # between two checks whether enough of the backlog was served
 RETRY_PAUSE_S: Final = 0.2
 """Pause after an error, on top of aiokafka's own retries, so that a lasting error does not cause a busy loop."""
 MAX_PROBLEM_S: Final = 30.0
@@ -55,7 +57,11 @@ class Poller:
         """Poll until cancelled. Raises KafkaError or ReplicaError for an error that retries do not fix."""
         while True:
             try:
-                batches = await self._consumer.getmany(timeout_ms=POLL_MS)
+                if not (free_bytes := self._queues.free_bytes):
+                    await asyncio.sleep(FULL_PAUSE_S)
+                    continue
+                with poll_limit(free_bytes):
+                    batches = await self._consumer.getmany(timeout_ms=POLL_MS)
             except errors.KafkaError as error:
                 if isinstance(error, errors.UnsupportedCodecError) and self._cut_off_unreadable(error):
                     continue

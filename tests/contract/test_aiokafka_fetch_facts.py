@@ -1,6 +1,7 @@
 """Facts of aiokafka's fetcher that services/consumer relies on. After an upgrade the broken fact is named."""
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,12 +9,14 @@ import pytest
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
 from odd_headers import odd_batch
 
-from services.common.unpacking import Records, limit_unpacking
+from services.common.unpacking import Records, limit_unpacking, poll_limit
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
 
@@ -136,11 +139,46 @@ async def out_of_range() -> None:
 @CHECKS.of("a header may have any name")
 async def any_name() -> None:
     raw = bytes(odd_batch(b"a", b"b", b"c").build())
-    records = list(PartitionRecords(ZERO, Records(raw), None, 0, None, None, True, 0))
+    records = unpacked(raw)
     odd = ((r"\xff\xfe\xe4", b"1"),)
     assert [(one.value, one.headers) for one in records] == [(b"a", ()), (b"b", odd), (b"c", ())]
     limit_unpacking()
     assert fetcher.MemoryRecords is Records
+
+
+def unpacked(raw: bytes, offset: int = 0) -> list[Any]:
+    return list(PartitionRecords(ZERO, Records(raw), None, offset, None, None, True, 0))
+
+
+@CHECKS.of("a batch that unpacks to more than the limit is replaced by one record at its last offset")
+async def too_large() -> None:
+    limit_unpacking(100_000)
+    v2 = [partial(DefaultRecordBatchBuilder, 2, codec, 0, -1, -1, -1) for codec in range(1, 5)]
+    v1 = [partial(LegacyRecordBatchBuilder, 1, codec) for codec in range(1, 4)]  # its last offset is set by brokers
+    for make, last in (*((make, 1) for make in v2), *((make, 0) for make in v1)):
+        for size, offsets in ((40_000, [0, 1]), (60_000, [last])):
+            builder = make(10**9)
+            for offset in range(2):
+                builder.append(offset, 5, b"key", bytes(size), [])
+            records = unpacked(bytes(builder.build()))
+            assert [one.offset for one in records] == offsets, make
+            if size == 60_000:
+                assert "100000" in records[0].value.reason, make
+    limit_unpacking()
+
+
+@CHECKS.of("a poll leaves packed what is beyond its limit, and fetches it again")
+async def poll_is_limited() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
+        for at in (ZERO, ONE):
+            found = PartitionRecords(at, Records(batch() + batch()), None, 0, None, None, True, 0)
+            f.fetcher._records[at] = FetchResult(at, assignment=f.assignment, partition_records=found, backoff=0.0)
+        with poll_limit(1):
+            polled = await f.fetcher.fetched_records(set(), timeout=0)
+        assert list(polled) == [ZERO]
+        assert not f.fetcher._records
+        assert [f.assignment.state_value(at).position for at in (ZERO, ONE)] == [polled[ZERO][-1].offset + 1, 0]
 
 
 @CHECKS.of("an unreadable record is found by the closed iterator")

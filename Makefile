@@ -27,13 +27,13 @@ test-cluster: $(VENV)/.ready ## test on a real Kubernetes (KUBECONFIG, or ../sha
 test-containers: $(VENV)/.ready ## test images and the demo of docker-compose.yml on a real Docker engine (10 minutes on 2 cores)
 	@$(PYTEST) tests/containers -m containers -rs -rP --durations=5
 
-chaos: $(VENV)/.ready ## inject random faults into a running pipeline and check every guarantee: SEEDS=5 SEED=1 JSON=FILE
-	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m chaos_suite --seeds $(or $(SEEDS),5) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))
+chaos: $(VENV)/.ready ## inject random faults into a running pipeline and check every guarantee: SEEDS=5 SEED=1 VARIANT=new JSON=FILE
+	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m chaos_suite --seeds $(or $(SEEDS),5) --seed $(or $(SEED),1) $(if $(VARIANT),--variant $(VARIANT)) $(if $(JSON),--json $(JSON))
 
 check: $(VENV)/.ready ## run the fast checks: format, lint, types, dependency rules, English, budgets, unit tests (no JVM, 70 s)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy && $(BIN)/mypy docs/pictures.py docs/follow.py docs/generate.py
+	@$(BIN)/mypy && $(BIN)/mypy docs/pictures.py docs/follow.py docs/generate.py && $(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell
 	@$(BIN)/python tests/prose/lint.py

@@ -138,9 +138,9 @@ def environ_of(connection: Connection | None = None, **settings: object) -> dict
 
 def check(children: Iterable[Child]) -> bool:
     """Return True. Raises BenchError if one of the processes has ended."""
-    for one in children:
-        if one.exit_status is not None:
-            raise BenchError(f"{one.name} ended: {one.ending()}; see {one.log}")
+    for child in children:
+        if child.exit_status is not None:
+            raise BenchError(f"{child.name} ended: {child.ending()}; see {child.log}")
     return True
 
 
@@ -148,7 +148,7 @@ def _stored_rows(file: Path | None) -> dict[str, Row]:
     lines = file.read_bytes().splitlines() if file and file.exists() else []
     try:
         entries = [msgspec.json.decode(line) for line in lines]
-        return {_key(one): one["row"] for one in entries if is_valid(one["row"])}
+        return {_key(entry): entry["row"] for entry in entries if is_valid(entry["row"])}
     except (msgspec.DecodeError, LookupError, TypeError) as error:
         raise BenchError(f"{file} contains a line that is not a row ({error}): correct or move the file") from None
 

@@ -77,7 +77,7 @@ class ClusterRuns(Benchmark):
         folder = Path(self.out, f"{case.replace(' ', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
         run_on_cluster(load_scenario(name, changes), cluster, folder, lambda status: tools.announce(status=status))
         result = Result.load(folder)
-        return {one: getattr(result, one) for one in FIGURES} | {
+        return {figure: getattr(result, figure) for figure in FIGURES} | {
             "lateness_p99_s": result.lateness.p99_s,
             "start_max_s": result.starts.max_s if result.starts else None,
         }
@@ -258,9 +258,9 @@ def _wait_for_report(place: Namespace, within_s: float, announce: Callable[[str]
         if place.get("job", "run")["status"].get("failed"):
             log = place.kubectl("logs", "job/run", "--all-containers", "--tail", "1", may_fail=True).decode()
             raise BenchError(f"load or report failed: {last_line(log)}")
-        for one in place.pods("run"):
-            if any("running" in container["state"] for container in one["status"].get("containerStatuses", ())):
-                return str(one["metadata"]["name"])
+        for pod in place.pods("run"):
+            if any("running" in container["state"] for container in pod["status"].get("containerStatuses", ())):
+                return str(pod["metadata"]["name"])
         return ""
 
     try:

@@ -102,7 +102,7 @@ def _optima(case: Case, seeds: int) -> list[Job]:
     jobs, _ = case.jobs(Contender(policy=CLAIRVOYANT), seeds)
     scenario = jobs[0].read_scenario()
     is_possible = not why_not(scenario, build_events(scenario))
-    return [msgspec.structs.replace(one, how=OPTIMUM) for one in jobs] if is_possible else []
+    return [msgspec.structs.replace(job, how=OPTIMUM) for job in jobs] if is_possible else []
 
 
 def _lines(case: Case, entries: Entries, rows: Mapping[Job, Row], optima: Sequence[Job]) -> Iterator[Line]:

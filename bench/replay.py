@@ -212,7 +212,7 @@ def measure(recorded: RecordedRun) -> MeasuredTimes:
     ticks = recorded.ticks
     interval_us = round(float(recorded.info.section("autoscaler").get("decision_interval_s", 1.0)) * 1e6)
     pauses_us = _pauses_us(recorded)
-    changes = [one for one in recorded.journal.changes if one.at_us >= recorded.started_us]
+    changes = [change for change in recorded.journal.changes if change.at_us >= recorded.started_us]
     before = [plan for plan in recorded.journal.plans if plan.at_us <= recorded.started_us]
     return MeasuredTimes(
         service_rate=float(np.median([tick.service_rate for tick in ticks])),

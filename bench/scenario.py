@@ -50,7 +50,8 @@ class Scenario(Heading):
         """Return the load in the format of the generator."""
         sections = (self, self.load, self.payment, self.target)
         names = LoadSpec.__struct_fields__
-        return LoadSpec(**{name: getattr(one, name) for one in sections for name in names if hasattr(one, name)})
+        values = {name: getattr(section, name) for section in sections for name in names if hasattr(section, name)}
+        return LoadSpec(**values)
 
     def with_trace(self, trace: Trace | EventTrace) -> "Scenario":
         """Return the scenario with a trace instead of its rate and duration.
@@ -75,7 +76,10 @@ class Scenario(Heading):
             payment=replace(self.payment, partitions=trace.partitions),
             simulation=replace(self.simulation, split=None),
         )
-        if found := [one for one in contradictions(scenario._values(), _RULES) if one[0].startswith("autoscaler.")]:
+        found = [
+            (key, text) for key, text in contradictions(scenario._values(), _RULES) if key.startswith("autoscaler.")
+        ]
+        if found:
             raise InvalidSettingsError([f"{trace.name}: {key}: {text}; --set {key}=…" for key, text in found])
         return scenario
 
@@ -94,7 +98,7 @@ class Scenario(Heading):
 
     def shares(self) -> list[float]:
         """Return the reserved share of W of each stage, Payment first; the sum is 1."""
-        others = [1 / (len(self.stages) + 1) if one.share is None else one.share for one in self.stages]
+        others = [1 / (len(self.stages) + 1) if stage.share is None else stage.share for stage in self.stages]
         return [1 - sum(others), *others]
 
     def for_live(self) -> "Scenario":
@@ -186,7 +190,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     for section, into in SECTIONS.items():
         values = raw[section] if section else {key: value for key, value in raw.items() if key not in SECTIONS}
         valid[section], errors = check_settings(values, into)
-        problems += [_dotted(section, one) for one in errors]
+        problems += [_dotted(section, error) for error in errors]
     dotted = {_dotted(section, key): value for section, values in valid.items() for key, value in values.items()}
     dotted |= {STAGES: stages} if not stage_problems else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
@@ -271,7 +275,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
 
 def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
     _, name, field_name = (key + "..").split(".", 2)
-    stages = {one.get("name"): one for one in tables or [] if isinstance(one, dict)}
+    stages = {table.get("name"): table for table in tables or [] if isinstance(table, dict)}
     if name not in stages:
         return [f"--set {key}: {unknown_name(name, map(str, stages))}; it is {STAGES}.NAME.KEY"]
     stages[name][field_name.rstrip(".")] = value
@@ -351,12 +355,12 @@ def _failures_in_time(values: Values) -> str | None:
 
 def _stages_fit(values: Values) -> str | None:
     stages, min_replicas = values[STAGES], values["autoscaler.min_replicas"]
-    names = ["payment", *(one.name for one in stages)]
+    names = ["payment", *(stage.name for stage in stages)]
     if duplicates := [name for name in names if names.count(name) > 1]:
         return f"two stages have the name {duplicates[0]}"
-    if small := [one for one in stages if one.partitions < min_replicas]:
+    if small := [stage for stage in stages if stage.partitions < min_replicas]:
         return f"{small[0].name} has {small[0].partitions} partitions, but autoscaler.min_replicas = {min_replicas}"
-    others = sum(1 / len(names) if one.share is None else one.share for one in stages)
+    others = sum(1 / len(names) if stage.share is None else stage.share for stage in stages)
     return None if others < 1 else f"their shares of W add up to {others:g}, which leaves none for payment"
 
 

@@ -29,7 +29,11 @@ def add_navigation(app: Any, page: str, source: list[str]) -> None:
     if page != root_doc:
         return
     for title, folders in SECTIONS.items():
-        pages = [one for one in sorted(app.project.docnames) if one.rpartition("/")[0] in folders and one != root_doc]
+        pages = [
+            docname
+            for docname in sorted(app.project.docnames)
+            if docname.rpartition("/")[0] in folders and docname != root_doc
+        ]
         listed = "\n".join(f"/{one}" for one in pages)
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{listed}\n```"
 

@@ -69,7 +69,7 @@ def pages(suite: str = "") -> list[Path]:
     followed = [
         one for one in all_pages if one.stem not in ("gke", "own-consumer")
     ]  # own-consumer: by test_own_service
-    runs = {page: [one for one in blocks(page) if one.language in ("sh", "python", "toml")] for page in followed}
+    runs = {page: [block for block in blocks(page) if block.language in ("sh", "python", "toml")] for page in followed}
     return [
         page for page, found in runs.items() if any(one.of("") if not suite else suite in one.tags for one in found)
     ]
@@ -88,7 +88,7 @@ class Reader:
 
     def __init__(self, page: Path, folder: Path, kafka: str, suite: str = "", **stands_for: str) -> None:
         self.folder, self.kafka = folder, kafka
-        self.blocks = [one for one in blocks(page) if one.of(suite)]
+        self.blocks = [block for block in blocks(page) if block.of(suite)]
         self.ports = {port: str(free_port()) for port in PORT.findall(page.read_text("utf-8")) if port != "9092"}
         self._stands_for = dict.fromkeys(KAFKA, kafka) | stands_for
         tools = folder / "bin"
@@ -116,7 +116,7 @@ class Reader:
 
     def commands(self) -> list[str]:
         """Return the shell blocks."""
-        return [self.here(one.text).strip() for one in self.blocks if one.language == "sh"]
+        return [self.here(block.text).strip() for block in self.blocks if block.language == "sh"]
 
     def start(self, line: str) -> "subprocess.Popen[str]":
         """Type lines; their output is read at the end."""
@@ -141,7 +141,7 @@ class Reader:
         for block in self.blocks:
             if self.write(block):
                 continue
-            status = int(next((one.partition("=")[2] for one in block.tags if "=" in one), 0))
+            status = int(next((tag.partition("=")[2] for tag in block.tags if "=" in tag), 0))
             match block.language:
                 case "sh" if "background" in block.tags:
                     in_background.append(self.start(self.here(block.text).strip()))

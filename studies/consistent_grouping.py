@@ -64,7 +64,7 @@ Observation = tuple[str, bool]
 
 def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Partitioner, float, int]]]]:
     """Yield (study, stream, ways to play it) of one seed. first: the seed whose streams have full length."""
-    every = [(one, EPSILON, VIRTUAL_PER_WORKER) for one in PARTITIONERS]
+    every = [(partitioner, EPSILON, VIRTUAL_PER_WORKER) for partitioner in PARTITIONERS]
     plain: dict[str, Any] = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
     unequal = {**plain, "capacities": (_ten_with(*SETUPS[0]),)}
     fewer = {**plain, "events": events // SHORTER_BY}
@@ -130,7 +130,7 @@ def statements(cells: Cells, reading: str = "") -> Iterator[Statement]:
     """
 
     def of(study: str, *groupings: Partitioner) -> list[Cell]:
-        return [cell for one in groupings for cell in cells if (cell.study, cell.partitioner) == (study, one)]
+        return [cell for grouping in groupings for cell in cells if (cell.study, cell.partitioner) == (study, grouping)]
 
     def balanced(cell: Cell, limit: float = NEAR_ZERO) -> bool:
         return max(cells[cell]["imbalance"]) <= limit

@@ -73,7 +73,7 @@ def play(
     )  # fmt: skip
     loads = np.array_split(tally, len(rates))
     learning = WARM_UP if np.ptp(rates) else 0
-    steady = [one[int(np.ceil(learning * len(one))) :].sum(axis=0) for one in loads]
+    steady = [load[int(np.ceil(learning * len(load))) :].sum(axis=0) for load in loads]
     return {
         "imbalance": float(np.mean(imbalance(np.array(steady), np.asarray(stream.capacities, dtype=float)))),
         "memory": float(reached.sum() / reached.any(axis=0).sum()),

@@ -72,11 +72,11 @@ class Run:
     def jobs(self, seeds: int) -> dict[str, list[Job]]:
         """Return the jobs of each interpretation."""
         return {
-            one.name: [
-                Job(scenario=self.scenario, policy=one.policy, seed=seed, changes=one.changes, how=one.how)
+            case.name: [
+                Job(scenario=self.scenario, policy=case.policy, seed=seed, changes=case.changes, how=case.how)
                 for seed in range(1, seeds + 1)
             ]
-            for one in self.interpretations
+            for case in self.interpretations
         }
 
     def off(self, row: Row) -> dict[str, float]:
@@ -144,7 +144,7 @@ class Contrast:
 
     def _off(self, differences: Sequence[float]) -> float:
         printed = self.better.printed["in_sla"] - self.worse.printed["in_sla"]
-        return min((one - printed for one in differences), key=abs)
+        return min((difference - printed for difference in differences), key=abs)
 
     def holds(self, found: Mapping[Run, Results]) -> dict[str, bool]:
         """Return, by interpretation, whether one seed has the printed difference."""

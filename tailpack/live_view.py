@@ -69,7 +69,7 @@ def render(state: LiveState, moment: RunStatus) -> RenderableType:
     """Return the view with all its panels."""
     pair = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
     pair.add_row(_load(state), _latency(state))
-    problems = (Panel(Text(one, style="bold white on red"), border_style="bold red") for one in state.problems)
+    problems = (Panel(Text(problem, style="bold white on red"), border_style="bold red") for problem in state.problems)
     parts = (_handovers(state.handovers, state.latency_target_s), _owners(state.tick, state), _decisions(state))
     return Group(_header(moment, len(state.finished)), pair, *parts, *problems)
 
@@ -119,8 +119,13 @@ def _header(moment: RunStatus, done: int) -> RenderableType:
 def _load(state: LiveState) -> Panel:
     ticks = [tick for tick in state.ticks if tick.partitions]
     curves = (
-        ("arrival rate", [sum(one.arrival_rate for one in tick.partitions) for tick in ticks], "ev/s", "cyan"),
-        ("lag", [sum(one.lag for one in tick.partitions) for tick in ticks], "events", "yellow"),
+        (
+            "arrival rate",
+            [sum(partition.arrival_rate for partition in tick.partitions) for tick in ticks],
+            "ev/s",
+            "cyan",
+        ),
+        ("lag", [sum(partition.lag for partition in tick.partitions) for tick in ticks], "events", "yellow"),
         ("replicas", [tick.requested_replicas for tick in ticks], "requested", "green"),
     )
     rows = [
@@ -164,8 +169,8 @@ def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
 def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
     partitions = tick.partitions if tick else ()
     rows = []
-    for replica in sorted({*(one.owner or "none" for one in partitions), *state.replicas}):
-        owned = [one for one in partitions if (one.owner or "none") == replica]
+    for replica in sorted({*(partition.owner or "none" for partition in partitions), *state.replicas}):
+        owned = [partition for partition in partitions if (partition.owner or "none") == replica]
         rate = sum(one.arrival_rate for one in owned)
         used = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and owned else ""
         cells = Text()

@@ -65,9 +65,9 @@ class Handovers:
 
     def record_progress(self, progress: Progress) -> None:
         """Record the progress report of one replica."""
-        for one in progress.recent_rebalances:
-            if one.taken and one.pause_us > 0:
-                self.pauses_s[one.epoch] = max(self.pauses_s.get(one.epoch, 0.0), one.pause_us / 1e6)
+        for rebalance in progress.recent_rebalances:
+            if rebalance.taken and rebalance.pause_us > 0:
+                self.pauses_s[rebalance.epoch] = max(self.pauses_s.get(rebalance.epoch, 0.0), rebalance.pause_us / 1e6)
 
 
 @dataclass(slots=True)

@@ -2,8 +2,8 @@
 
 Each leader is queried separately, so a leader that does not answer affects only its own partitions.
 
-The reader is a consumer that never joins, not an admin client: in librdkafka 2.16 an admin request for the offsets of a
-group aborts the process if its connection drops (use after free, librdkafka pull request 5397).
+The reader is a consumer that never joins. It is not an admin client, because of a fault of librdkafka 2.16: an admin
+request for the offsets of a group aborts the process if its connection drops (use after free, pull request 5397).
 """
 
 import math

@@ -182,8 +182,8 @@ def feasible_plan(wanted: Plan, able: Collection[str]) -> Plan | None:
 def extend_plan(plan: Plan, partitions: int, rates: Mapping[int, float]) -> Plan:
     """Return `plan` with an owner for every partition below `partitions`. Existing owners stay.
 
-    Each new partition goes to the replica with the lowest total arrival rate. rates: partition → arrival rate (λ),
-    events/s; a partition without one, such as a new one, counts as the mean of the others.
+    Each new partition goes to the replica with the lowest total arrival rate. rates: partition → arrival rate
+    (λ), events/s. A partition without one, such as a new one, counts as the mean of the others.
     """
     if plan.assignment is None:
         return plan

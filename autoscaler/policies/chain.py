@@ -1,7 +1,7 @@
 """Chains of stages with one SLO: the output of a stage is the input of the next.
 
-Each stage has its own controller and policy. A `Link` carries observations and decisions of a stage to the next one,
-whose policy gets three values from it: the events that upstream will send, the part of W that upstream has used, and
+Each stage has its own controller and policy. A `Link` carries observations and decisions of a stage to the next one.
+The next policy gets three values from it: the events that upstream will send, the part of W that upstream has used, and
 the late events that it has caused. No information flows upstream.
 """
 

@@ -5,8 +5,8 @@ pkg/scalers/kafka_scaler.go of KEDA 2. Activation from zero and the cool-down be
 here always has a replica. KEDA reads the offsets again for each sync of the HPA; its polling interval only concerns
 activation.
 HPA, with one external metric of type AverageValue: after its documentation ("Horizontal Pod Autoscaling"), checked
-against `horizontal.go` and `replica_calculator.go` in pkg/controller/podautoscaler of Kubernetes 1.33, where the
-tolerance can be set per object; defaults in pkg/apis/autoscaling/v2.
+against `horizontal.go` and `replica_calculator.go` in pkg/controller/podautoscaler of Kubernetes 1.33. There the
+tolerance can be set per object; its defaults are in pkg/apis/autoscaling/v2.
 """
 
 import math

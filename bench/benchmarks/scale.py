@@ -94,7 +94,7 @@ class _Group:
     def _end_members(self) -> None:
         for one in self._members.values():
             one.kill()
-        until(lambda: all(one.exit() for one in self._members.values()), STOP_S, "members end")
+        until(lambda: all(member.exit() for member in self._members.values()), STOP_S, "members end")
 
     def start_controller(self, stack: ExitStack) -> float:
         """Start the controller, which ends with the stack; return the time until the first plan was adopted, in s."""
@@ -134,13 +134,15 @@ class _Group:
         until(done, within_s, what)
 
     def _counters(self) -> dict[str, float]:
-        broker = next(one for one in psutil.Process().children() if "java" in one.name())
+        broker = next(child for child in psutil.Process().children() if "java" in child.name())
         return {
             "ticks": self._value(TICK, "_count"),
             "ticks_s": self._value(TICK, "_sum"),
             "broker_cores": sum(broker.cpu_times()[:2]),
             "controller_cores": time.process_time(),
-            "members_cores": float(sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._members.values())),
+            "members_cores": float(
+                sum(sum(psutil.Process(member.pid).cpu_times()[:2]) for member in self._members.values())
+            ),
             "journal_bytes": self._value(JOURNAL_BYTES),
         }
 

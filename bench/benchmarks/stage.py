@@ -65,7 +65,7 @@ class Stage(QuickBenchmark):
         if self.name not in NAMES:
             raise ValueError(f"stage {self.name!r} is {unknown_name(self.name, NAMES)}")
         counts = self.instances.split(",")
-        if any(int(one) < 1 for one in counts):
+        if any(int(count) < 1 for count in counts):
             raise ValueError(f"--instances {self.instances}: must be 1 or more")
         return counts
 
@@ -121,7 +121,7 @@ class Stage(QuickBenchmark):
             return 0
         if found.state is not ConsumerGroupState.STABLE:
             return 0
-        return sum(bool(one.assignment and one.assignment.topic_partitions) for one in found.members)
+        return sum(bool(member.assignment and member.assignment.topic_partitions) for member in found.members)
 
     def _fill(self, connection: Connection, backlog: list[dict[Topic, Record]]) -> None:
         own = {"linger.ms": 5, "partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000}
@@ -159,7 +159,7 @@ class Stage(QuickBenchmark):
 
 
 def _take_sample(processes: Sequence[Child], done: float) -> _Sample:
-    times = [psutil.Process(one.pid).cpu_times() for one in processes]
+    times = [psutil.Process(process.pid).cpu_times() for process in processes]
     return _Sample(monotonic_s(), sum(one.user + one.system for one in times), done)
 
 

@@ -129,7 +129,8 @@ class Observer:
 
     def ends(self) -> IntArray:
         """Return the number of events in the broker now, by partition. Raises KafkaException."""
-        return np.array([self._commits.get_watermark_offsets(one, timeout=10 * ANSWER_S)[1] for one in self._places])
+        marks = (self._commits.get_watermark_offsets(place, timeout=10 * ANSWER_S) for place in self._places)
+        return np.array([high for _, high in marks])
 
     def last_done_us(self, partition: int, replica: str) -> int:
         """Return the time at which `replica` last finished an event of `partition`; 0: never."""

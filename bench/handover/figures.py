@@ -50,8 +50,8 @@ def handovers(evidence: Evidence) -> Row:
     def of_kind(kind: str) -> Row:
         some = [one for one in windows if one.step.kind == kind]
         moved_us = latency_us[under_way(first, some, moved=True)]
-        to_first_us = [one.plan_to_first_event_us for window in some for one in window.handovers]
-        pauses_us = [one.pause_us for window in some for one in window.handovers]
+        to_first_us = [handover.plan_to_first_event_us for window in some for handover in window.handovers]
+        pauses_us = [handover.pause_us for window in some for handover in window.handovers]
         return {
             "kind": kind,
             "steps": len(some),
@@ -84,7 +84,7 @@ def failover(evidence: Evidence) -> Row:
     first, windows = first_completions(evidence.served), find_windows(evidence)
 
     def worst_s(kind: str) -> list[float]:
-        masks = [under_way(first, [one]) for one in windows if one.step.kind == kind]
+        masks = [under_way(first, [window]) for window in windows if window.step.kind == kind]
         return [int((first["done_us"] - first["intended_us"])[rows].max(initial=0)) / 1e6 for rows in masks]
 
     known, unknown, sigterms = map(worst_s, (KNOWN_DEATH, UNKNOWN_DEATH, SIGTERM))

@@ -225,7 +225,7 @@ class ServedGroup:
             raise BenchError(f"the load generator wrote no result: {load.ending()}") from error
         ends, until_s = self.observer.ends(), time.monotonic() + DRAIN_S
         rows = self.observer.rows
-        while len({(one.partition, one.offset) for one in rows}) < ends.sum() and time.monotonic() < until_s:
+        while len({(row.partition, row.offset) for row in rows}) < ends.sum() and time.monotonic() < until_s:
             self.read_for(0.3)
         evidence = Evidence(
             ends=ends,

@@ -104,7 +104,7 @@ class PlannedSteps:
         self._group.handovers += len(moves)
 
     def _without(self, name: str) -> tuple[Mapping[int, str], tuple[str, ...]]:
-        staying = tuple(one for one in self._group.replicas if one != name)
+        staying = tuple(replica for replica in self._group.replicas if replica != name)
         remaining = {partition: owner for partition, owner in self._group.assignment.items() if owner != name}
         return extend_plan(Plan(staying, remaining), self._group.setup.partitions, {}).assignment or {}, staying
 

@@ -39,7 +39,7 @@ class Window:
     @property
     def moved(self) -> set[int]:
         """Partitions that this step moved or should have moved."""
-        return {*(one.partition for one in self.handovers), *self.missing}
+        return {*(handover.partition for handover in self.handovers), *self.missing}
 
 
 def find_windows(evidence: Evidence) -> tuple[Window, ...]:

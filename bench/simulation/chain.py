@@ -109,6 +109,6 @@ def _policies(scenarios: Sequence[Scenario]) -> list[Policy]:
         for one, share in zip(scenarios, chain.shares(), strict=True)
     ]
     try:
-        return chained_policies(configs) if chain.chain.coordinated else [one.policy() for one in configs]
+        return chained_policies(configs) if chain.chain.coordinated else [config.policy() for config in configs]
     except ValueError as error:
         raise InvalidSettingsError([f"{chain.name}: {error}"]) from error

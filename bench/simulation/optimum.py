@@ -51,8 +51,8 @@ def why_not(scenario: Scenario, sent: SentEvents) -> str:
 def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
     settings = _clairvoyant_settings(scenario)
     chunks = list(sent.chunks())
-    times_us = np.concatenate([np.zeros(0, np.int64), *(one.offset_us for one in chunks)])
-    partition = np.concatenate([np.zeros(0, np.int64), *(one.partition for one in chunks)])
+    times_us = np.concatenate([np.zeros(0, np.int64), *(chunk.offset_us for chunk in chunks)])
+    partition = np.concatenate([np.zeros(0, np.int64), *(chunk.partition for chunk in chunks)])
     demands_us = ServiceTimes(settings.service, settings.seed).demands_us(0, len(times_us))
     names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
     owners = assign(sent.partitions, names, {})

@@ -48,11 +48,11 @@ def simulate(*arguments: str) -> Simulated:
         events = pq.read_table(f"{folder}/events.parquet", columns=["intended_us", "done_us"]).to_pydict()
         entries = [json.loads(one) for one in pq.read_table(f"{folder}/journal.parquet")["entry"].to_pylist()]
     times = zip(events["intended_us"], events["done_us"], strict=True)
-    ticks = [one for one in entries if one["kind"] == "tick" and one["partitions"]]
+    ticks = [entry for entry in entries if entry["kind"] == "tick" and entry["partitions"]]
     return Simulated(
         json.loads(printed),
         [(intended / 1e6, (done - intended) / 1e6) for intended, done in times],
-        [(one["at_us"] / 1e6, [load["owner"] for load in one["partitions"]]) for one in ticks],
+        [(tick["at_us"] / 1e6, [load["owner"] for load in tick["partitions"]]) for tick in ticks],
     )
 
 

@@ -35,19 +35,19 @@ def page() -> str:
     """Return the page. An option that several commands have in the same form is listed once."""
     commands = dict(leaves(typer.main.get_command(app)))
     for_all = {path: one for path, one in commands.items() if not path.startswith("dev ")}
-    uses = Counter(_parameter(one) for command in for_all.values() for one in command.params)
+    uses = Counter(_parameter(param) for command in for_all.values() for param in command.params)
     shared = [one for one, count in uses.items() if count > 1]
     parts = [head("cli")]
     for path, command in for_all.items():
         parts += [f"## tailpack {path}", *map(wrapped, command.help.split(BREAK))]
         parts.append(command.epilog.replace("Example: ", "Example: `") + "`")
-        own = [_parameter(one) for one in command.params]
+        own = [_parameter(param) for param in command.params]
         if lines := [f"`{typed}`: {meaning}" for typed, meaning in own if (typed, meaning) not in shared]:
             parts.append(bullets(lines))
         if also := ", ".join(f"`{one[0].split()[0]}`" for one in own if one in shared):
             parts.append(wrapped(f"[Common options](#common-options): {also}."))
     parts += ["## Common options", bullets(f"`{typed}`: {meaning}" for typed, meaning in shared)]
     parts += ["## Commands for maintainers", "They show their options with `--help`."]
-    dev = [one for one in commands.items() if one[0] not in for_all]
+    dev = [item for item in commands.items() if item[0] not in for_all]
     parts.append(bullets(f"`tailpack {path}`: {one.help.partition(BREAK)[0]}" for path, one in dev))
     return joined(parts)

@@ -84,7 +84,7 @@ def _fields(of: type[msgspec.Struct]) -> dict[str, str]:
     config, info = of.__struct_config__, msgspec.inspect.type_info(of)
     tag = {config.tag_field: "text"} if config.tag_field else {}
     none = "absent" if config.omit_defaults else "null"
-    return tag | {one.encode_name: _type(one.type, none) for one in info.fields if one.name != "v"}  # type: ignore[attr-defined]
+    return tag | {field.encode_name: _type(field.type, none) for field in info.fields if field.name != "v"}  # type: ignore[attr-defined]
 
 
 def _type(of: Any, none: str) -> str:

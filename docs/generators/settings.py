@@ -123,7 +123,7 @@ def page() -> str:
 
 
 def _properties() -> str:
-    keys = ", ".join(f"`{one.name.replace('_', '.')}`" for one in fields(Security))
+    keys = ", ".join(f"`{field.name.replace('_', '.')}`" for field in fields(Security))
     return wrapped(
         f"The file `client_properties` has lines KEY=VALUE and comments with #. Its keys are librdkafka's: {keys}."
     )

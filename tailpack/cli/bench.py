@@ -45,7 +45,7 @@ def command(kind: type[Benchmark]) -> Callable[..., None]:
 
 def _parameters(kind: type[Benchmark]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
-    options = {one.name: (hints[one.name], _default(one)) for one in fields(kind)}
+    options = {field.name: (hints[field.name], _default(field)) for field in fields(kind)}
     for name, (hint, default) in (options | COMMON).items():
         of, option = get_args(hint)
         if isinstance(option, Option):

@@ -80,7 +80,7 @@ def compare(
 
     chosen = _matrix(names)
     if policies:
-        chosen = replace(chosen, contender=[check_policy(one) for one in dict.fromkeys(policies)], counts=[])
+        chosen = replace(chosen, contender=[check_policy(policy) for policy in dict.fromkeys(policies)], counts=[])
     settings = parse_changes(changes) | slo_changes(latency, percentile, service_time, startup, most)
     if trace:
         settings = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} | settings
@@ -118,11 +118,11 @@ def _matrix(names: list[str]) -> Matrix:
     if len(names) == 1 and (names[0] in matrix_names() or _is_matrix(names[0])):
         return read_matrix(names[0])
     known = scenario_names()
-    scenarios = [one if one.endswith(".toml") else match_name(one.lower(), known, what="scenario") for one in names]
+    scenarios = [name if name.endswith(".toml") else match_name(name.lower(), known, what="scenario") for name in names]
     return Matrix(
         title="Policies compared",
         case=list(dict.fromkeys(scenarios)),
-        contender=[one for one in POLICIES if one != "static"],
+        contender=[policy for policy in POLICIES if policy != "static"],
     )
 
 

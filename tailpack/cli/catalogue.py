@@ -40,13 +40,13 @@ def sentences(record: type) -> dict[str, str]:
 def described(record: type) -> Iterator[tuple[str, str, str]]:
     """Yield (name, default with its range, meaning) of each setting. Raises KeyError if one has no docstring."""
     texts, types = sentences(record), get_type_hints(record)
-    for one in fields(record):
-        declared = setting_of(one)
-        words = declared.known or (() if float in get_args(types[one.name]) else words_of(types[one.name]))
+    for field in fields(record):
+        declared = setting_of(field)
+        words = declared.known or (() if float in get_args(types[field.name]) else words_of(types[field.name]))
         choice = f" One of {', '.join(map(str, filter(None, words)))}." if words else ""
-        default = "required" if is_required(one) else _default(one.default)
+        default = "required" if is_required(field) else _default(field.default)
         limits = _range(declared)
-        yield one.name, f"{default} ({limits})" if limits else default, texts[one.name] + choice
+        yield field.name, f"{default} ({limits})" if limits else default, texts[field.name] + choice
 
 
 def _default(value: object) -> str:
@@ -116,7 +116,7 @@ def show_policy(
 
     factory = policy_factory(check_policy(name))
     record = factory.options
-    defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
+    defaults = {field.name: None if is_required(field) else field.default for field in fields(record)}
     if as_json:
         print_json(defaults)
         return

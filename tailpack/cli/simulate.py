@@ -189,9 +189,9 @@ def warn_live_only_faults(scenarios: "Iterable[ScenarioFile]") -> None:
     """Warn on standard error about faults of each scenario that a simulation ignores."""
     from loadgen.faults import live_only_faults  # noqa: PLC0415
 
-    for one in scenarios:
-        if live_only := live_only_faults(one.load.faults):
-            _note(f"{one.name}: load.faults: {live_only}")
+    for scenario in scenarios:
+        if live_only := live_only_faults(scenario.load.faults):
+            _note(f"{scenario.name}: load.faults: {live_only}")
 
 
 def _announce_compiler() -> None:
@@ -305,8 +305,8 @@ def _simulate_chain(scenario: "ScenarioFile", sent: "SentEvents", out: Path | No
     table = Table("", "events", "in W", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title)
     for column in table.columns[1:]:
         column.justify = "right"
-    for one in found.stages:
-        table.add_row(one.stage, *_latency_and_cost(one), str(one.peak_replicas), str(one.plan_changes))
+    for stage in found.stages:
+        table.add_row(stage.stage, *_latency_and_cost(stage), str(stage.peak_replicas), str(stage.plan_changes))
     table.add_row("end to end", *_latency_and_cost(found))
     Console().print(table)
 

@@ -58,7 +58,7 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
         "replica": [
             Right(ResourceType.TOPIC, events, READ),
             *(plans(READ), progress(WRITE)),
-            *(Right(ResourceType.TOPIC, one, WRITE) for one in outputs),
+            *(Right(ResourceType.TOPIC, output, WRITE) for output in outputs),
             Right(ResourceType.GROUP, group, READ),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}.", WRITE, is_prefix=True),
         ],
@@ -75,7 +75,7 @@ def of_run(namespace: str) -> Rights:
 
     def service(group: Group, reads: Sequence[Topic], *writes: Topic) -> list[Right]:
         """Return the rights of a stage, which at its start reads back its own outputs and dead letters."""
-        rights = [named[one](READ) for one in reads] + [named[one](BOTH) for one in (*writes, Topic.DEAD_LETTERS)]
+        rights = [named[read](READ) for read in reads] + [named[one](BOTH) for one in (*writes, Topic.DEAD_LETTERS)]
         return [*rights, Right(ResourceType.GROUP, qualified(namespace, group), READ)]
 
     settled, scheduled, sent = Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT
@@ -110,7 +110,7 @@ def create(connection: Connection, rights: Rights, users: Mapping[str, str]) -> 
     for role, right in ((role, right) for role, ones in rights.items() for right in ones):
         pattern = ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL
         user = (f"User:{users.get(role, role)}", "*")
-        allowed = [AclOperation[one.upper()] for one in right.operations]
+        allowed = [AclOperation[operation.upper()] for operation in right.operations]
         bindings += [
             AclBinding(right.kind, right.name, pattern, *user, one, AclPermissionType.ALLOW) for one in allowed
         ]

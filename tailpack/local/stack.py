@@ -134,10 +134,10 @@ class Stack:
 
     def supervise(self, now: float) -> list[str]:
         """Restart services and autoscaler that have ended; return a sentence for each event."""
-        return [event for one in self.children if not self._runs_once(one) and (event := one.supervise(now))]
+        return [event for child in self.children if not self._runs_once(child) and (event := child.supervise(now))]
 
     def _runs_once(self, child: Supervised) -> bool:
-        return any(child is one for one in self.load_parts)
+        return any(child is part for part in self.load_parts)
 
     def processes(self) -> dict[str, int]:
         """Return name → pid of all running processes, Payment replicas included."""

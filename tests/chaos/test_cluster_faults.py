@@ -1,8 +1,8 @@
 """One of three nodes dies during rebalances: the group finds its new coordinator, and no event is lost.
 
-The node that coordinates the Payment group is killed in a rebalance. For 3 s, or some more when it also led the quorum,
-nothing is acknowledged and nothing new is visible, because every partition has a copy there; then a successor loads the
-group from its copy.
+The node that coordinates the Payment group is killed in a rebalance. Every partition has a copy there, so nothing is
+acknowledged and nothing new is visible for 3 s, or longer if it also led the quorum. Then a successor loads the group
+from its copy.
 """
 
 import signal

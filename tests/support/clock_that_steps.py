@@ -1,7 +1,7 @@
 """A fake wall clock for processes under test: tests can set it, while monotonic clocks continue.
 
-C11's timed waits, which librdkafka uses, are not faked but end by the machine's clock: while ours is ahead they last so
-much longer unless they are woken, and while it is behind they end at once. So tests set it ahead and back again.
+C11's timed waits, which librdkafka uses, are not faked: they end by the machine's clock. While the fake clock is ahead,
+they last longer unless they are woken. While it is behind, they end at once. So tests set it ahead and back again.
 """
 
 from pathlib import Path

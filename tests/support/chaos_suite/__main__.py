@@ -9,17 +9,20 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
+from itertools import count
 from pathlib import Path
 
-from chaos_suite.faults import schedule
+from chaos_suite.faults import Variant, schedule
 from chaos_suite.suite import Pipeline, Schedule, outcome
 from chaos_suite.world import Cluster, World
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="chaos_suite", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5, help="number of schedules (5)")
+    parser.add_argument("--seeds", type=int, default=5, help="number of schedules that count (5)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first schedule (1); the next ones follow")
+    variants = parser.add_argument("--variant", type=Variant, choices=[*Variant], default=Variant.SHORT)
+    variants.help = "how schedules are drawn (short)"
     parser.add_argument("--json", type=Path, help="file for the result; standard output without it")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the logs of broken schedules (out)")
     given = parser.parse_args()
@@ -30,8 +33,10 @@ def main() -> int:
         try:
             with Cluster(Path(folder)) as cluster:
                 left_out = tuple(f"{kind}: {why}" for kind, why in cluster.left_out.items())
-                for found in run(cluster, range(given.seed, given.seed + given.seeds), given.out):
+                for found in run(cluster, count(given.seed), given.out, given.variant):
                     done.append(found)
+                    if sum(not one.not_done for one in done) >= given.seeds or len(done) >= 2 * given.seeds:
+                        break
         except KeyboardInterrupt:
             interrupted = True
     result = outcome(done, left_out)
@@ -46,7 +51,7 @@ def say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def run(cluster: Cluster, seeds: Iterable[int], out: Path) -> Iterator[Schedule]:
+def run(cluster: Cluster, seeds: Iterable[int], out: Path, drawn: Variant) -> Iterator[Schedule]:
     """Yield each schedule; one pipeline serves for all of them until one has a violation."""
     with ExitStack() as living:
         pipeline: Pipeline | None = None
@@ -56,12 +61,17 @@ def run(cluster: Cluster, seeds: Iterable[int], out: Path) -> Iterator[Schedule]
                 world = living.enter_context(closing(World(cluster)))
                 world.start()
                 pipeline = living.enter_context(closing(Pipeline(world)))
-            faults = schedule(seed, frozenset(cluster.left_out))
-            found = pipeline.run(seed, faults, lambda text, seed=seed: say(f"seed {seed}: {text}"))
+            variant = drawn.of(seed)
+            faults = schedule(seed, frozenset(cluster.left_out), variant)
+            found = pipeline.run(seed, faults, lambda text, seed=seed: say(f"seed {seed}: {text}"), variant)
             if found.violations:
                 found.logs = str(out / f"chaos-{seed}")
                 world.keep_logs(Path(found.logs))
-                lines = (*found.violations, f"logs: {found.logs}", f"repeat: make chaos SEEDS=1 SEED={seed}")
+                lines = (
+                    *found.violations,
+                    f"logs: {found.logs}",
+                    f"repeat: make chaos SEEDS=1 SEED={seed} VARIANT={variant}",
+                )
                 say("\n  ".join(lines))
                 living.close()
                 pipeline = None

@@ -47,6 +47,10 @@ class Reader:
         """Newest epoch on the plan topic."""
         self.reports: dict[str, dict[str, Any]] = {}
         """Replica → its newest progress report."""
+        self.newest: dict[str, tuple[bytes | None, Any]] = {}
+        """Control topic → key and JSON data of its newest record."""
+        self.hostile: set[bytes] = set()
+        """Values that a schedule has written into control topics; they are no evidence."""
         self._log = Consumer(self._client)
         names = [*(f"{namespace}.{topic}" for topic in LOGS), OFFSETS]
         topics = self._log.list_topics(timeout=METADATA_S).topics
@@ -67,6 +71,11 @@ class Reader:
                 with suppress(ValueError, KeyError, TypeError, RecursionError, struct.error):  # foreign records
                     self._take(message)
 
+    @property
+    def leader(self) -> str:
+        """Name of the replica that leads the group, as far as known."""
+        return self.found.members[-1].leader if self.found.members else ""
+
     def close(self) -> None:
         for one in (self._log, self._control):
             with suppress(KafkaException, RuntimeError):
@@ -76,8 +85,10 @@ class Reader:
         if message.topic() == OFFSETS:
             self._take_offsets(message)
             return
+        if message.value() in self.hostile:
+            return
         record = json.loads(message.value() or b"")
-        match message.topic().removeprefix(f"{self._namespace}."):
+        match topic := message.topic().removeprefix(f"{self._namespace}."):
             case "payments.requested":
                 self.found.requested[_order(record)] = (message.partition(), message.offset())
             case "payments.settled":
@@ -88,10 +99,12 @@ class Reader:
             case "autoscaler.plans":
                 record["assignment"], record["replicas"], record["at_us"]
                 self.epoch = max(self.epoch, int(record["epoch"]))
+                self.newest[topic] = (message.key(), record)
             case "autoscaler.progress":
                 record["pid"], int(record["epoch"]), int(record["assigned_epoch"])
                 self.reports[str(record["replica"])] = record
-            case topic:
+                self.newest[topic] = (message.key(), record)
+            case _:
                 getattr(self.found, ORDERS[topic]).append(_order(record))
 
     def _take_offsets(self, message: Message) -> None:

@@ -1,13 +1,15 @@
 """The kinds of faults, and random schedules of them that follow from a seed alone."""
 
 import random
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 SESSION_S: Final = 2.0
 """Session of the replicas under test."""
 LONGEST_S: Final = 3 * SESSION_S
+LONG_S: Final = (60.0, 150.0)
 WITHIN_S: Final = 2.0
 """All faults of a schedule begin within this time, so that several are active at once."""
 FEWEST, MOST = 2, 5
@@ -24,26 +26,47 @@ class Kind(StrEnum):
     BROKER_SLOW = "broker slow"
     CLOCK = "clock stepped"  # by an hour, for all processes but the brokers, and back at the end
     DELETED = "topic deleted"  # created again at the end, empty
-    UNWRITABLE = "topic unwritable"  # it requires more copies than there are brokers
+    UNWRITABLE = "topic unwritable"  # it requires three copies, and one broker is killed
     FOREIGN = "foreign records"  # malformed, oversize and foreign ones, in every topic
+    HOSTILE = "hostile control records"  # the pipeline's own, with extreme values
     DISK = "disk full"  # the one that holds logs and files of the processes
     RIVAL = "second autoscaler"
     GROWTH = "topic grown"
 
 
+class Variant(StrEnum):
+    """How the schedules of a run are drawn."""
+
+    SHORT = "short"  # two to five faults of some seconds
+    LONG = "long"  # one or two faults of one to two and a half minutes
+    HOSTILE = "hostile"  # as short, always with hostile control records
+    COMPRESSED = "compressed"  # as short, with compressed orders
+    THROTTLED = "throttled"  # as short, with half a core for each broker
+    NEW = "new"  # all but short: each twentieth is long
+
+    def of(self, seed: int) -> "Variant":
+        """Return the variant of a seed's schedule."""
+        if self is not Variant.NEW:
+            return self
+        others = (Variant.HOSTILE, Variant.COMPRESSED, Variant.THROTTLED)
+        return others[seed % 3] if seed % 20 else Variant.LONG
+
+
 ON_PROCESSES: Final = (Kind.KILL, Kind.TERMINATE, Kind.FREEZE)
-ON_BROKERS: Final = (Kind.BROKER_KILL, Kind.BROKER_FREEZE, Kind.BROKER_GONE, Kind.BROKER_CUT, Kind.BROKER_SLOW)
-ON_TOPICS: Final = (Kind.DELETED, Kind.UNWRITABLE)
+ONE_BROKER: Final = (Kind.BROKER_KILL, Kind.BROKER_FREEZE, Kind.BROKER_GONE, Kind.BROKER_CUT, Kind.BROKER_SLOW)
+ON_BROKERS: Final = (*ONE_BROKER, Kind.UNWRITABLE)
+ALONE: Final = tuple((kind,) for kind in Kind if kind not in (*ON_PROCESSES, *ON_BROKERS))
+CAN_LAST: Final = (*ONE_BROKER, Kind.UNWRITABLE, Kind.DELETED, Kind.FREEZE, Kind.RIVAL)
 LEADER, REPLICA, AUTOSCALER = "leader", "replica", "autoscaler"
 BROKERS: Final = 3
 TARGETS: Final = (REPLICA, REPLICA, LEADER, AUTOSCALER, "order", "shipment", "notification")
 CHOICES: Final = (
     dict.fromkeys(ON_PROCESSES, TARGETS)
-    | dict.fromkeys(ON_BROKERS, tuple(map(str, range(1, BROKERS + 1))))
-    | dict.fromkeys(ON_TOPICS, ("autoscaler.plans", "autoscaler.progress"))
+    | dict.fromkeys(ONE_BROKER, tuple(map(str, range(1, BROKERS + 1))))
+    | dict.fromkeys((Kind.DELETED, Kind.UNWRITABLE), ("autoscaler.plans", "autoscaler.progress"))
     | {Kind.CLOCK: ("+3600", "-3600")}
 )
-AT_ONCE: Final = (Kind.KILL, Kind.TERMINATE, Kind.FOREIGN, Kind.GROWTH)
+AT_ONCE: Final = (Kind.KILL, Kind.TERMINATE, Kind.FOREIGN, Kind.HOSTILE, Kind.GROWTH)
 
 
 @dataclass(frozen=True)
@@ -64,14 +87,18 @@ class Fault:
         return f"{self.at_s:.1f} s: {self.kind}{target}{lasts}"
 
 
-def schedule(seed: int, left_out: frozenset[Kind] = frozenset()) -> tuple[Fault, ...]:
+def schedule(seed: int, left_out: frozenset[Kind] = frozenset(), variant: Variant = Variant.SHORT) -> tuple[Fault, ...]:
     """Return the faults of a seed in the order in which they begin; at most one of each kind but those on processes.
 
     left_out: kinds that this machine does not support. They are removed from the same schedule and not replaced.
     """
     chance = random.Random(seed)
-    faults: list[Fault] = []
-    for _ in range(chance.randint(FEWEST, MOST)):
+    faults = [_draw(chance, Kind.HOSTILE)] if variant is Variant.HOSTILE else []
+    if variant is Variant.LONG:
+        first = _draw_long(chance, CAN_LAST)
+        others = [kind for kind in CAN_LAST if not {first.kind, kind} <= {*ON_BROKERS}]
+        faults = [first, _draw_long(chance, others)][: chance.randint(1, 2)]
+    for _ in range(0 if variant is Variant.LONG else chance.randint(FEWEST, MOST)):
         families = [ON_PROCESSES, ON_PROCESSES, *_not_drawn_yet(faults)]
         faults.append(_draw(chance, chance.choice(chance.choice(families))))
     return tuple(sorted((one for one in faults if one.kind not in left_out), key=lambda one: one.at_s))
@@ -79,8 +106,11 @@ def schedule(seed: int, left_out: frozenset[Kind] = frozenset()) -> tuple[Fault,
 
 def _not_drawn_yet(faults: list[Fault]) -> list[tuple[Kind, ...]]:
     """Brokers are one family, so that two of the three always run undisturbed."""
-    families = [ON_BROKERS, ON_TOPICS, *((one,) for one in Kind if one not in (*ON_PROCESSES, *ON_BROKERS, *ON_TOPICS))]
-    return [family for family in families if not any(one.kind in family for one in faults)]
+    return [family for family in (ON_BROKERS, *ALONE) if not any(fault.kind in family for fault in faults)]
+
+
+def _draw_long(chance: random.Random, kinds: Sequence[Kind]) -> Fault:
+    return replace(_draw(chance, chance.choice(kinds)), lasts_s=round(chance.uniform(*LONG_S), 1))
 
 
 def _draw(chance: random.Random, kind: Kind) -> Fault:

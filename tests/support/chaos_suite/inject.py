@@ -1,13 +1,17 @@
-"""Carries faults out, and ends each one after its time, in any case."""
+"""Carries faults out, proves that each took effect, and ends each one after its time, in any case."""
 
+import errno
+import random
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import psutil
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -16,13 +20,21 @@ from confluent_kafka.admin import (
     NewPartitions,
     ResourceType,
 )
+from hostile import encode, mutate
 
-from chaos_suite.faults import LEADER, REPLICA, Fault, Kind
+from chaos_suite.evidence import CONTROL, Reader
+from chaos_suite.faults import BROKERS, LEADER, REPLICA, Fault, Kind
 from chaos_suite.proxy import Mode
 from chaos_suite.world import World
+from contracts.waiting import WaitTimeoutError, until
 
 ADMIN_S: Final = 5.0
-MAX_PARTITIONS: Final = 15
+MAX_PARTITIONS: Final = 60
+PROOF_S: Final = 10.0
+"""Time in which a fault must have taken effect."""
+HOSTILE_RECORDS: Final = 60
+SLOW_S: Final = 0.05
+CLOCK_S: Final = 1800.0
 OVERSIZE_BYTES: Final = 900_000  # brokers take a megabyte
 FILL_BYTES: Final = 1 << 20
 FOREIGN: Final[tuple[bytes | None, ...]] = (
@@ -42,14 +54,13 @@ FOREIGN: Final[tuple[bytes | None, ...]] = (
 class Injector:
     """Faults of one pipeline. Main thread only.
 
-    leader: returns the name of the replica that leads the group, as far as known.
     disturbed: names of the processes that were killed, stopped or frozen.
-    not_done: faults that could not be carried out or ended, and why.
+    not_done: faults that had no effect or could not be ended, and why.
     """
 
-    def __init__(self, world: World, leader: Callable[[], str]) -> None:
+    def __init__(self, world: World, reader: Reader) -> None:
         self._world = world
-        self._leader = leader
+        self._reader = reader
         self._going: list[tuple[float, ExitStack]] = []
         self.disturbed: set[str] = set()
         self.not_done: list[str] = []
@@ -58,14 +69,15 @@ class Injector:
             Kind.TERMINATE: self._process,
             Kind.FREEZE: self._process,
             Kind.BROKER_KILL: self._killed,
-            Kind.BROKER_FREEZE: partial(self._switched, mode=Mode.OPEN, freeze=True),
-            Kind.BROKER_GONE: partial(self._switched, mode=Mode.DROP, freeze=True),
+            Kind.BROKER_FREEZE: self._frozen,
+            Kind.BROKER_GONE: self._gone,
             Kind.BROKER_CUT: partial(self._switched, mode=Mode.DROP),
             Kind.BROKER_SLOW: partial(self._switched, mode=Mode.SLOW),
             Kind.CLOCK: self._clock,
             Kind.DELETED: self._deleted,
             Kind.UNWRITABLE: self._unwritable,
             Kind.FOREIGN: self._foreign,
+            Kind.HOSTILE: self._hostile,
             Kind.DISK: self._full_disk,
             Kind.RIVAL: self._rival,
             Kind.GROWTH: self._growth,
@@ -75,7 +87,7 @@ class Injector:
         end = ExitStack()
         try:
             end.enter_context(contextmanager(self._ways[fault.kind])(fault))
-        except (KafkaException, OSError, psutil.Error) as failed:
+        except (KafkaException, OSError, psutil.Error, WaitTimeoutError) as failed:
             self.not_done.append(f"{fault}: {failed}")
         else:
             self._going.append((time.monotonic() + fault.lasts_s, end))
@@ -96,87 +108,143 @@ class Injector:
 
     def _process(self, fault: Fault) -> Iterator[None]:
         running = self._world.processes()
-        name = self._leader() if fault.target == LEADER else fault.target
+        name = self._reader.leader if fault.target == LEADER else fault.target
         if name not in running and fault.target in (LEADER, REPLICA):
             replicas = sorted(name for name in running if name.startswith("payment-"))
             name = replicas[int(fault.which * len(replicas))] if replicas else ""
-        if name not in running:
-            yield  # it is dead already
-            return
+        until(lambda: name in self._world.processes(), PROOF_S, f"{name} runs")
         self.disturbed.add(name)
-        process = psutil.Process(running[name])
-        if fault.kind is Kind.KILL:
-            process.kill()
-        elif fault.kind is Kind.TERMINATE:
-            process.terminate()
-        else:
-            process.suspend()
+        process = psutil.Process(self._world.processes()[name])
+        if fault.kind is not Kind.FREEZE:
+            process.send_signal(signal.SIGKILL if fault.kind is Kind.KILL else signal.SIGTERM)
+            yield
+            return
         try:
+            process.suspend()
+            until(lambda: process.status() == psutil.STATUS_STOPPED, PROOF_S, f"{name} is stopped")
             yield
         finally:
-            if fault.kind is Kind.FREEZE:
-                with suppress(psutil.NoSuchProcess):
-                    process.resume()
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def _killed(self, fault: Fault) -> Iterator[None]:
-        self._world.kill_broker(int(fault.target))
-        yield
-        self._world.start_broker(int(fault.target))
+        with self._world.broker_down(int(fault.target)):
+            until(lambda: self._world.broker(int(fault.target)) is None, PROOF_S, "the broker has ended")
+            yield
 
-    def _switched(self, fault: Fault, mode: Mode, freeze: bool = False) -> Iterator[None]:
-        process = self._world.broker(int(fault.target)) if freeze else None
-        if process:
-            process.suspend()
-        self._world.switch(int(fault.target), mode)
-        yield
-        self._world.switch(int(fault.target), Mode.OPEN)
-        if process:
-            process.resume()
+    def _frozen(self, fault: Fault) -> Iterator[None]:
+        with self._world.frozen(int(fault.target)):
+            until(lambda: self._world.answer_s(int(fault.target)) is None, PROOF_S, "the broker does not answer")
+            yield
+
+    def _gone(self, fault: Fault) -> Iterator[None]:
+        with self._world.frozen(int(fault.target)):
+            yield from self._switched(fault, Mode.DROP)
+
+    def _switched(self, fault: Fault, mode: Mode) -> Iterator[None]:
+        node = int(fault.target)
+        try:
+            self._world.switch(node, mode)
+            if mode is Mode.SLOW:
+                until(lambda: (self._world.answer_s(node) or 0) > SLOW_S, PROOF_S, "the broker answers slowly")
+            else:
+                until(lambda: self._world.answer_s(node) is None, PROOF_S, "the broker does not answer")
+            yield
+        finally:
+            self._world.switch(node, Mode.OPEN)
 
     def _clock(self, fault: Fault) -> Iterator[None]:
-        self._world.clock.write_text(fault.target, encoding="ascii")
-        yield
-        self._world.clock.write_text("+0", encoding="ascii")
+        try:
+            self._world.clock.write_text(fault.target, encoding="ascii")
+            until(lambda: abs(self._world.time_s() - time.time()) > CLOCK_S, PROOF_S, "processes see another time")
+            yield
+        finally:
+            self._world.clock.write_text("+0", encoding="ascii")
 
     def _full_disk(self, _: Fault) -> Iterator[None]:
-        if self._world.disk is None:
-            yield
-            return
+        assert self._world.disk is not None, "a kind that is left out is not drawn"
         ballast = self._world.disk / "ballast"
-        for size in (FILL_BYTES, 512):
-            with suppress(OSError), ballast.open("ab", buffering=0) as file:
-                while True:
-                    file.write(bytes(size))
-        yield
-        ballast.unlink()
+        try:
+            for size in (FILL_BYTES, 512):
+                with suppress(OSError), ballast.open("ab", buffering=0) as file:
+                    while True:
+                        file.write(bytes(size))
+            until(lambda: _is_full(ballast), PROOF_S, "the disk is full")
+            yield
+        finally:
+            ballast.unlink()
 
     def _deleted(self, fault: Fault) -> Iterator[None]:
-        topic = f"{self._world.namespace}.{fault.target}"
-        self._admin().delete_topics([topic], request_timeout=ADMIN_S)[topic].result(ADMIN_S)
-        yield
-        self._world.make_topics()
+        topic, admin = f"{self._world.namespace}.{fault.target}", self._admin()
+        try:
+            admin.delete_topics([topic], request_timeout=ADMIN_S)[topic].result(ADMIN_S)
+            until(lambda: topic not in admin.list_topics(timeout=ADMIN_S).topics, PROOF_S, f"{topic} is gone")
+            yield
+        finally:
+            self._world.make_topics()
 
     def _unwritable(self, fault: Fault) -> Iterator[None]:
-        self._alter(fault.target, AlterConfigOpType.SET)
-        yield
-        self._alter(fault.target, AlterConfigOpType.DELETE)
+        topic = f"{self._world.namespace}.{fault.target}"
+        with self._world.broker_down(1 + int(fault.which * BROKERS) % BROKERS):
+            try:
+                self._alter(fault.target, AlterConfigOpType.SET)
+                until(lambda: self._writes_fail(topic), PROOF_S, f"writes into {topic} fail")
+                yield
+            finally:
+                self._alter(fault.target, AlterConfigOpType.DELETE)
+
+    def _writes_fail(self, topic: str) -> bool:
+        errors = self._write([(topic, b"foreign", b"{}")], retries=0)
+        return bool(errors) and errors[0].code() in (
+            KafkaError.NOT_ENOUGH_REPLICAS,
+            KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        )
 
     def _alter(self, topic: str, operation: AlterConfigOpType) -> None:
-        setting = ConfigEntry("min.insync.replicas", "4", incremental_operation=operation)
+        setting = ConfigEntry("min.insync.replicas", str(BROKERS), incremental_operation=operation)
         named = ConfigResource(ResourceType.TOPIC, f"{self._world.namespace}.{topic}", incremental_configs=[setting])
         self._admin().incremental_alter_configs([named], request_timeout=ADMIN_S)[named].result(ADMIN_S)
 
     def _foreign(self, _: Fault) -> Iterator[None]:
         topics = self._admin().list_topics(timeout=ADMIN_S).topics
-        producer = Producer({"bootstrap.servers": self._world.bootstrap_servers, "log_level": 0, "linger.ms": 0})
-        for topic in sorted(name for name in topics if name.startswith(f"{self._world.namespace}.")):
-            for value in FOREIGN:
-                producer.produce(topic, value, key=b"foreign")
-        producer.flush(ADMIN_S)
+        own = sorted(name for name in topics if name.startswith(f"{self._world.namespace}."))
+        self._must_be_written([(topic, b"foreign", value) for topic in own for value in FOREIGN])
         yield
 
+    def _hostile(self, fault: Fault) -> Iterator[None]:
+        until(lambda: self._reader.newest.keys() >= {*CONTROL}, PROOF_S, "control records were read")
+        chance = random.Random(fault.which)
+        records = []
+        for name in CONTROL:
+            key, record = self._reader.newest[name]
+            values = [encode(mutate(record, chance), chance) for _ in range(HOSTILE_RECORDS)]
+            self._reader.hostile.update(values)
+            records += [(f"{self._world.namespace}.{name}", key, value) for value in values]
+        self._must_be_written(records)
+        yield
+
+    def _must_be_written(self, records: list[tuple[str, bytes | None, bytes | None]]) -> None:
+        if errors := self._write(records):
+            raise KafkaException(errors[0])
+
+    def _write(self, records: list[tuple[str, bytes | None, bytes | None]], **options: int) -> list[KafkaError]:
+        """Write (topic, key, value) records; return the errors of those that were not written."""
+        errors: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            if error:
+                errors.append(error)
+
+        client = {"bootstrap.servers": self._world.bootstrap_servers, "log_level": 0, "linger.ms": 0}
+        producer = Producer(client | {"message.timeout.ms": int(PROOF_S * 1000)} | options)
+        for topic, key, value in records:
+            producer.produce(topic, value, key=key, on_delivery=delivered)
+        producer.flush(PROOF_S + ADMIN_S)
+        return errors
+
     def _rival(self, _: Fault) -> Iterator[None]:
-        with self._world.rival():
+        with self._world.rival() as processes:
+            until(lambda: "autoscaler" in processes(), PROOF_S, "another autoscaler runs")
             yield
 
     def _growth(self, _: Fault) -> Iterator[None]:
@@ -185,7 +253,18 @@ class Injector:
         now = len(admin.list_topics(topic, timeout=ADMIN_S).topics[topic].partitions)
         if now < MAX_PARTITIONS:
             admin.create_partitions([NewPartitions(topic, now + 1)], request_timeout=ADMIN_S)[topic].result(ADMIN_S)
+            grown = lambda: len(admin.list_topics(topic, timeout=ADMIN_S).topics[topic].partitions) > now  # noqa: E731
+            until(grown, PROOF_S, f"{topic} has {now + 1} partitions")
         yield
 
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self._world.bootstrap_servers, "log_level": 0})
+
+
+def _is_full(ballast: Path) -> bool:
+    try:
+        with ballast.open("ab", buffering=0) as file:
+            file.write(bytes(4096))
+    except OSError as failed:
+        return failed.errno == errno.ENOSPC
+    return False

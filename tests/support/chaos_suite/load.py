@@ -19,6 +19,7 @@ BY_HTTP_S: Final = 0.3
 REPEAT_S: Final = 0.2
 HTTP_S: Final = 2.0
 FLUSH_S: Final = 30.0
+CODECS: Final = ("gzip", "snappy", "lz4", "zstd")
 
 
 class Load:
@@ -29,10 +30,11 @@ class Load:
     partition_of: order id → payment partition, of those written to the topic.
     """
 
-    def __init__(self, world: World, run: str, seed: int) -> None:
+    def __init__(self, world: World, run: str, seed: int, *, is_compressed: bool = False) -> None:
         self._world = world
         self._run = run
         self._chance = random.Random(seed)
+        self._codec = self._chance.choice(CODECS) if is_compressed else "none"
         self.accepted: dict[str, float] = {}
         self.partition_of: dict[str, int] = {}
         self._stop = threading.Event()
@@ -56,7 +58,8 @@ class Load:
         producer = Producer(
             {
                 "bootstrap.servers": self._world.bootstrap_servers, "enable.idempotence": True, "linger.ms": 2,
-                "message.timeout.ms": int(FLUSH_S * 1000), "socket.timeout.ms": 3000, "log_level": 0,
+                "compression.type": self._codec, "message.timeout.ms": int(FLUSH_S * 1000),
+                "socket.timeout.ms": 3000, "log_level": 0,
             }
         )  # fmt: skip  # no message times out within a schedule, so no order has an unknown fate
         due_s = began_s = time.monotonic()

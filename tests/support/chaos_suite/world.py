@@ -3,10 +3,14 @@
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
+import sys
+import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -27,6 +31,10 @@ from tailpack.local.topics import create_topics
 PARTITIONS: Final = 9
 READY_S: Final = 90.0
 DISK_BYTES: Final = 48 << 20
+TURN_S: Final = 0.025
+ANSWER_S: Final = 0.5
+API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+"""A request of a client without a name for the versions that a broker supports."""
 STEPPED: Final = Path(__file__).parent / "stepped"
 SCENARIO: Final = {
     "payment.session_s": SESSION_S, "payment.heartbeat_s": 0.3,
@@ -81,6 +89,7 @@ class World:
         self.bootstrap_servers = ",".join(cluster.broker.addresses.values())
         self._connection = Connection(bootstrap_servers=self.bootstrap_servers, namespace=self.namespace)
         self.disk = cluster.disk
+        self._frozen: set[int] = set()
         self.folder = (cluster.disk or cluster.folder) / self.namespace
         self.folder.mkdir()
         self.clock = cluster.folder / f"{self.namespace}.clock"
@@ -146,28 +155,93 @@ class World:
     def broker(self, node: int) -> psutil.Process | None:
         return self._cluster.broker.nodes[node].process()
 
-    def kill_broker(self, node: int) -> None:
+    @contextmanager
+    def broker_down(self, node: int) -> Iterator[None]:
+        """Kill a broker; start it again at the end, which returns at once: the broker serves later."""
         self._cluster.broker.kill(node)
+        try:
+            yield
+        finally:
+            found = self._cluster.broker.nodes[node]
+            if found.state:
+                found.launch(ensure("kafka"), found.state)
 
-    def start_broker(self, node: int) -> None:
-        """Return at once; the broker serves later."""
-        found = self._cluster.broker.nodes[node]
-        if found.state:
-            found.launch(ensure("kafka"), found.state)
+    @contextmanager
+    def frozen(self, node: int) -> Iterator[None]:
+        """Stop a broker's process, and continue it at the end."""
+        self._frozen.add(node)
+        process = self.broker(node)
+        try:
+            if process:
+                process.suspend()
+            yield
+        finally:
+            self._frozen.discard(node)
+            if process:
+                process.resume()
+
+    @contextmanager
+    def throttled(self) -> Iterator[None]:
+        """Let each broker run for half of the time only, as with a CPU limit of half a core."""
+        stop = threading.Event()
+
+        def turn() -> None:
+            is_running = True
+            while not stop.wait(TURN_S):
+                is_running = not is_running
+                self._turn(is_running)
+            self._turn(is_running=True)
+
+        thread = threading.Thread(target=turn, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _turn(self, is_running: bool) -> None:
+        for node in self._cluster.broker.nodes:
+            with suppress(psutil.Error):
+                if node not in self._frozen and (process := self.broker(node)):
+                    (process.resume if is_running else process.suspend)()
+
+    def answer_s(self, node: int) -> float | None:
+        """Return how long a broker takes for one request of a client; None: no answer in time."""
+        state = self._cluster.broker.nodes[node].state
+        if state is None:
+            return None
+        began_s = time.monotonic()
+        try:
+            port = self._cluster.proxies.advertised_port(state.port)
+            with socket.create_connection(("127.0.0.1", port), ANSWER_S) as connection:
+                connection.settimeout(ANSWER_S)
+                connection.sendall(API_VERSIONS)
+                return time.monotonic() - began_s if connection.recv(4) else None
+        except OSError:
+            return None
+
+    def time_s(self) -> float:
+        """Return the wall clock of the pipeline's processes."""
+        command = [sys.executable, "-c", "import time; print(time.time())"]
+        return float(subprocess.run(command, env=self._stack.environ, capture_output=True, check=True).stdout)
 
     def switch(self, node: int, mode: Mode) -> None:
         if state := self._cluster.broker.nodes[node].state:
             self._cluster.proxies.switch(state.port, mode)
 
     @contextmanager
-    def rival(self) -> Iterator[None]:
-        """Run another autoscaler of the same group with a folder of its own; kill it and its replicas at the end."""
+    def rival(self) -> Iterator[Callable[[], dict[str, int]]]:
+        """Run another autoscaler of the same group with a folder of its own, and yield what returns its processes.
+
+        At the end it and its replicas are killed.
+        """
         folder = self.folder / f"rival-{uuid.uuid4().hex[:6]}"
         folder.mkdir()
         other = Stack(self._scenario, self._connection, folder, environ=self._stack.environ)
-        other.start_autoscaler()
         try:
-            yield
+            other.start_autoscaler()
+            yield other.processes
         finally:
             _kill(other)
 

@@ -4,18 +4,26 @@ import struct
 
 import pytest
 from chaos_suite.evidence import Bytes, members, true_s
-from chaos_suite.faults import LONGEST_S, ON_BROKERS, ON_TOPICS, Kind, schedule
+from chaos_suite.faults import LONG_S, LONGEST_S, ON_BROKERS, Kind, Variant, schedule
 from chaos_suite.suite import Schedule, outcome
 
 
-def test_schedules_draw_every_kind_and_disturb_one_broker_and_one_topic_at_most() -> None:
+def test_schedules_draw_every_kind_and_disturb_one_broker_at_most() -> None:
     schedules = [schedule(seed) for seed in range(500)]
     assert schedules == [schedule(seed) for seed in range(500)]
     assert {fault.kind for faults in schedules for fault in faults} == set(Kind)
     assert all(fault.lasts_s <= LONGEST_S for faults in schedules for fault in faults)
     for faults in schedules:
-        for family in (ON_BROKERS, ON_TOPICS, (Kind.CLOCK,), (Kind.RIVAL,)):
+        for family in (ON_BROKERS, (Kind.DELETED,), (Kind.CLOCK,), (Kind.RIVAL,)):
             assert sum(fault.kind in family for fault in faults) <= 1
+
+
+def test_a_variant_draws_long_faults_or_hostile_records() -> None:
+    for seed in range(200):
+        faults = schedule(seed, variant=Variant.LONG)
+        assert all(LONG_S[0] <= fault.lasts_s <= LONG_S[1] for fault in faults)
+        assert sum(fault.kind in ON_BROKERS for fault in faults) <= 1
+        assert sum(fault.kind is Kind.HOSTILE for fault in schedule(seed, variant=Variant.HOSTILE)) == 1
 
 
 def test_an_unsupported_kind_is_left_out_of_the_same_schedule() -> None:
@@ -64,3 +72,5 @@ def test_results_add_up_under_the_keys_that_programs_read() -> None:
     figures |= {"offset_regressions": 0, "zombie_events": 1, "wrongly_killed": 0, "violations": 3}
     assert found.items() >= (figures | {"worst_recovery_s": 4.0}).items()
     assert [one["seed"] for one in found["failed"]] == [2]
+    without_effect = outcome([fine, Schedule(seed=3, faults=("a",), not_done=("a: the broker answers",))], ())
+    assert (without_effect["schedules"], without_effect["faults"], len(without_effect["not_counted"])) == (1, 2, 1)

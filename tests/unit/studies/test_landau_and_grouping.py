@@ -1,7 +1,6 @@
 """Streams of the packing and the partitioner study, their measures, and verdicts that follow from them."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import command_line
@@ -11,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.packing.packers import PACKERS
-from partitioners import Partitioner
 from studies import consistent_grouping
-from studies.consistent_grouping import CAPACITY, CG, KG, PARTITIONERS, SG, SKEW, Cell, statements
+from studies.consistent_grouping import PARTITIONERS
 from studies.grouped_streams import imbalance
 from studies.landau import CAPACITY as CONSUMER
-from studies.landau import THE_TWELVE, consumers, pack_all, random_walk, rscore
-from studies.landau import statements as packing_statements
-from studies.verdict import DIFFERS, REPRODUCED
+from studies.landau import consumers, pack_all, random_walk, rscore
 
 OWNERS = np.array([[0, 0, 1], [0, 1, 1], [2, 1, 1]])
 LOADS = np.array([[50, 40, 30], [60, 50, 30], [70, 20, 30]])
@@ -43,59 +39,12 @@ def test_the_rscore_is_the_load_that_changes_its_owner() -> None:
     )
 
 
-def test_mwf_is_compared_with_the_best_existing_packer() -> None:
-    def means(mwf: float) -> Mapping[str, list[tuple[float, float]]]:
-        alike = {name: [(30.0, 0.3), (30.0, 0.3)] for name in THE_TWELVE}
-        return alike | {"nfd": [(20.0, 0.24), (20.0, 0.24)], "mwf": [(mwf - 1, 0.12), (mwf + 1, 0.12)]}
-
-    moves, above, *_, front, grows = packing_statements({5: means(9.0), 25: means(15.0)}, "two streams")
-    assert (moves.verdict, moves.ours) == (REPRODUCED, "-55.0 % (-60.0 … -50.0) (compared with nfd)")
-    assert above.verdict == REPRODUCED
-    assert (front.verdict, front.ours.split(",")[0]) == (DIFFERS, "not mbf at δ = 5")
-    assert "nfd" in grows.ours, "the others move equally much at both steps"
-
-
 def test_imbalance_follows_the_paper_s_definition() -> None:
     ten = np.array([[1.0] * 8 + [3.0, 5.0]])
     # evenly: U is 100 for eight workers, 33.3 and 20 for two: their mean is 85.3, and m/n is 100
     assert imbalance(np.full((1, 10), 100.0), ten) == pytest.approx(1 - (8 + 1 / 3 + 1 / 5) / 10)
     assert imbalance(ten * 7, ten) == pytest.approx(0)
     assert imbalance(np.array([[40.0, 0, 0, 0]]), np.ones((1, 4))) == pytest.approx(3), "n − 1 at most"
-
-
-def cells() -> dict[Cell, dict[str, list[float]]]:
-    """Return every cell of the paper with figures as the paper states them, for three seeds."""
-    found = {}
-    for study, stream, ways in consistent_grouping.streams(1000, first=True):
-        for partitioner, epsilon, virtual in ways:
-            skew, workers = stream["skew"], len(stream["capacities"][0])
-            cell = Cell(study, partitioner, skew, workers, stream.get("sources", 1), epsilon, virtual)
-            figures = {"imbalance": 0.0, "memory": 1.0, "queue_half_s": 1.0, "queue_end_s": 9.0}
-            figures |= {"imbalance": 0.5} if study == CAPACITY and partitioner is not CG else {}
-            found[cell] = {name: [figure] * 3 for name, figure in figures.items()}
-    return found
-
-
-def verdict(rows: Mapping[Cell, Mapping[str, list[float]]], what: str) -> str:
-    (found,) = [one for one in statements(rows) if one.what.startswith(what)]
-    return found.verdict
-
-
-def test_a_limit_holds_in_every_seed_and_an_order_beyond_chance() -> None:
-    def changed(study: str, partitioner: Partitioner, **values: list[float]) -> dict[Cell, dict[str, list[float]]]:
-        found = cells()
-        cell = next(one for one in found if (one.study, one.partitioner) == (study, partitioner))
-        found[cell] |= values
-        return found
-
-    limit, growing = "workers that differ, {3, 5}", "workers that differ: the queues of KG and SG grow"
-    assert verdict(cells(), limit) == verdict(cells(), growing) == REPRODUCED
-    assert verdict(changed(CAPACITY, CG, imbalance=[0.014] * 3), limit) == REPRODUCED
-    assert verdict(changed(CAPACITY, CG, imbalance=[0.0, 0.016, 0.0]), limit) == DIFFERS
-    assert verdict(changed(SKEW, Partitioner.CH, imbalance=[0.0, 0.016, 0.0]), "PoTC, SG, PoRC and CH stay") == DIFFERS
-    by_chance = {"queue_half_s": [100.0, 110.0, 90.0], "queue_end_s": [104.0, 106.0, 92.0]}
-    assert verdict(changed(CAPACITY, SG, **by_chance), growing) == DIFFERS
-    assert verdict(changed(CAPACITY, KG, queue_half_s=[1.0], queue_end_s=[2.0]), growing) == DIFFERS, "one seed"
 
 
 def test_a_stream_is_played_with_every_partitioner() -> None:

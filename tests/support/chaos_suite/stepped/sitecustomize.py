@@ -1,7 +1,7 @@
 """Python imports this at its start where the folder is on its path: the wall clock then runs as a file says.
 
-The file named by TAILPACK_CHAOS_CLOCK holds the seconds that are added. time.time and time.time_ns follow it, and with
-them whatever Python code stamps; monotonic clocks do not, nor does the native code of librdkafka.
+The file named by TAILPACK_CHAOS_CLOCK holds the seconds that are added. time.time and time.time_ns follow it, and so
+do the timestamps of Python code. Monotonic clocks and the native code of librdkafka do not.
 """
 
 import os

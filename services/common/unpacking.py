@@ -1,12 +1,10 @@
-"""Unpacks fetched batches within limits, and reads records whose header names are not UTF-8.
+"""Unpacks fetched batches within limits. No batch ends a consumer: one that cannot be read becomes one refused record.
 
 Brokers limit packed batches only: 16 kB may unpack to 500 MB, which aiokafka would do at once. Brokers also accept
-header names that are no text, on which aiokafka raises. Either record would end every consumer of its partition, again
-after each restart.
+header names that are no text, on which aiokafka raises.
 """
 
 import logging
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,12 +34,8 @@ _max_batch_bytes = MAX_BATCH_BYTES
 _poll_bytes_left: ContextVar[int | None] = ContextVar("_poll_bytes_left", default=None)
 
 
-class BatchTooLargeError(Exception):
-    """A batch unpacks to more than the limit."""
-
-
 class Unreadable(bytes):
-    """The value of the record that replaces a batch which was not unpacked; empty."""
+    """The value, empty, of the record that replaces those of a batch that cannot be read."""
 
     reason: str = ""
 
@@ -67,6 +61,11 @@ def poll_limit(max_bytes: int) -> Iterator[None]:
         _poll_bytes_left.reset(token)
 
 
+def _count(size: int) -> None:
+    if (left := _poll_bytes_left.get()) is not None:
+        _poll_bytes_left.set(left - size)
+
+
 class Records(_MemoryRecordsPy):  # type: ignore[misc]  # aiokafka ships no types
     """The records fetched from a partition, batch by batch."""
 
@@ -79,14 +78,12 @@ class Records(_MemoryRecordsPy):  # type: ignore[misc]  # aiokafka ships no type
         """Return the next batch, or None at the end."""
         raw = self._next_slice
         batch = super().next_batch()
-        if raw is None:
-            return batch
-        _count(len(raw))
-        return _Batch(batch, raw)
+        _count(len(raw or b""))
+        return None if raw is None else _Batch(batch, raw)
 
 
 class _Batch:
-    """A batch that aiokafka unpacks: again, leniently, if a header name is not UTF-8; not at all if it is too large."""
+    """A batch that aiokafka unpacks, and unpacks again leniently if a header name is not UTF-8."""
 
     def __init__(self, batch: Any, raw: memoryview) -> None:
         self._batch = batch
@@ -100,29 +97,30 @@ class _Batch:
 
     def __iter__(self) -> Iterator[Any]:
         try:
-            yield from self._batch
-        except BatchTooLargeError as error:
-            yield _Replacement(self._batch, str(error))
-        except UnicodeDecodeError:  # formats older than magic 2 have no headers
-            again = _DefaultRecordBatchPy(self._raw)
-            again._maybe_uncompress()
-            again._buffer = _Lenient(again._buffer)
-            yield from again  # from the first record; the fetcher skips offsets that it already has
+            try:
+                yield from self._batch
+            except UnicodeDecodeError:
+                again = _DefaultRecordBatchPy(self._raw)
+                again._maybe_uncompress()
+                again._buffer = _Lenient(again._buffer)
+                yield from again  # from the first record; the fetcher skips offsets that it already has
+        except Exception as error:
+            yield _Replacement(self._batch, error)
 
 
 class _Replacement:
-    """One record, at the last offset, in place of all records of a batch."""
+    """One record, at the last offset of a batch, in place of all that cannot be read."""
 
     key = checksum = None
     headers = ()
     timestamp_type = 0
 
-    def __init__(self, batch: Any, reason: str) -> None:
+    def __init__(self, batch: Any, error: Exception) -> None:
         self.offset = batch.next_offset - 1
         self.timestamp = max(0, getattr(batch, "max_timestamp", 0))
         self.value = Unreadable()
         first = getattr(batch, "base_offset", self.offset)
-        self.value.reason = f"the batch of offsets {first} to {self.offset} was not read: {reason}"
+        self.value.reason = f"the batch of offsets {first} to {self.offset} cannot be read: {error!r}"
         log.warning("Refused records: %s", self.value.reason)
 
 
@@ -137,75 +135,49 @@ class _Lenient(bytearray):
         return super().decode(encoding, "backslashreplace")
 
 
-def _count(size: int) -> None:
-    if (left := _poll_bytes_left.get()) is not None:
-        _poll_bytes_left.set(left - size)
-
-
 def _check(size: int) -> None:
     if size > _max_batch_bytes:
-        raise BatchTooLargeError(f"it unpacks to more than max_batch_bytes = {_max_batch_bytes}")
+        raise OverflowError(f"it unpacks to more than max_batch_bytes = {_max_batch_bytes}")
 
 
-def _gunzip(packed: Any) -> bytes:
-    unpacked, rest = bytearray(), bytes(packed)
-    while rest:  # members may follow each other
-        member = zlib.decompressobj(wbits=31)
-        unpacked += member.decompress(rest, _max_batch_bytes + 1 - len(unpacked))
-        _check(len(unpacked))
-        if not member.eof:
-            raise EOFError("the gzip data is not complete")
-        rest = member.unused_data
-    return bytes(unpacked)
-
-
-def _unsnap(packed: Any) -> bytes:
-    """Unpack snappy, in which the unpacked size is written before the data of each block."""
-    view = memoryview(packed)
-    blocks, at = [view], len(view)
-    if bytes(view[: len(_SNAPPY_JAVA)]) == _SNAPPY_JAVA:
-        blocks, at = [], 16
-        while at < len(view):
-            end = at + 4 + int.from_bytes(view[at : at + 4])
-            blocks.append(view[at + 4 : end])
-            at = end
+def _unpack_snappy(packed: Any) -> Any:
+    view, blocks, at = memoryview(packed), [], 16
+    if bytes(view[: len(_SNAPPY_JAVA)]) != _SNAPPY_JAVA:
+        blocks, at = [view], len(view)
+    while at < len(view):
+        end = at + 4 + int.from_bytes(view[at : at + 4])
+        blocks.append(view[at + 4 : end])
+        at = end
     if at != len(view):
         raise ValueError("the snappy data is not complete")
     _check(sum(map(cramjam.snappy.decompress_raw_len, blocks)))
-    return bytes(codec.snappy_decode(packed))
+    return codec.snappy_decode(packed)
 
 
-def _in_steps(decompress_into: Callable[[Any, Any], int]) -> Callable[[Any], memoryview]:
-    """Return the function that unpacks into a buffer, which grows up to the limit while it is too small."""
-
-    def unpack(packed: Any) -> memoryview:
-        size = max(_FIRST_BUFFER_BYTES, 4 * len(packed))
-        while True:
-            buffer = bytearray(min(size, _max_batch_bytes))
-            try:
-                return memoryview(buffer)[: decompress_into(packed, buffer)]
-            except cramjam.DecompressionError as error:
-                if _BUFFER_IS_FULL not in str(error):
-                    raise
-            _check(size)
-            size *= _BUFFER_GROWTH
-
-    return unpack
+def _unpack_into(decompress_into: Callable[[Any, Any], int], packed: Any) -> Any:
+    """Unpack into a buffer, which grows up to the limit while it is too small."""
+    size = max(_FIRST_BUFFER_BYTES, 4 * len(packed))
+    while True:
+        buffer = bytearray(min(size, _max_batch_bytes))
+        try:
+            return memoryview(buffer)[: decompress_into(packed, buffer)]
+        except cramjam.DecompressionError as error:
+            if _BUFFER_IS_FULL not in str(error):
+                raise
+        _check(size)
+        size *= _BUFFER_GROWTH
 
 
-def _counted(decode: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def decode_and_count(packed: Any) -> Any:
-        unpacked = decode(packed)
+def _counted(unpack: Callable[..., Any], *arguments: Any) -> Callable[[Any], Any]:
+    def unpack_and_count(packed: Any) -> Any:
+        unpacked = unpack(*arguments, packed)
         _count(len(unpacked))
         return unpacked
 
-    return decode_and_count
+    return unpack_and_count
 
 
-LIMITED_DECODERS: Final = {
-    "gzip_decode": _counted(_gunzip),
-    "snappy_decode": _counted(_unsnap),
-    "lz4_decode": _counted(_in_steps(cramjam.lz4.decompress_into)),
-    "zstd_decode": _counted(_in_steps(cramjam.zstd.decompress_into)),
+LIMITED_DECODERS: Final = {"snappy_decode": _counted(_unpack_snappy)} | {
+    f"{name}_decode": _counted(_unpack_into, getattr(cramjam, name).decompress_into) for name in ("gzip", "lz4", "zstd")
 }
-"""Replacements of aiokafka's decoders. They raise BatchTooLargeError."""
+"""Replacements of aiokafka's decoders."""

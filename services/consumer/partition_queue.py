@@ -113,7 +113,7 @@ class Batch:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether it is the single record that replaces a batch which was not unpacked."""
+        """Whether it is the single record that replaces a batch that cannot be read."""
         return self.records[0].record.value.__class__ is Unreadable
 
 
@@ -126,7 +126,7 @@ class PartitionQueue(OffsetTracker):
 
     __slots__ = (
         "__weakref__", "_due", "_idle", "_keys", "_retried", "backlog", "backlog_bytes", "cut_off_reason", "epoch",
-        "generation", "is_cut_off_for_good", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset",
+        "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset",
         "partition", "running_handlers",
     )  # fmt: skip
 
@@ -143,8 +143,6 @@ class PartitionQueue(OffsetTracker):
         self.cut_off_reason = ""
         """Why records fetched from now on would not continue the log that was read. Empty: they do. The backlog is
         still served, but nothing is committed, because the offsets belong to another log."""
-        self.is_cut_off_for_good = False
-        """Whether starting over would not help."""
         self.is_open = True
         self.is_dropped = False
         self.is_in_line = False
@@ -359,9 +357,9 @@ class PartitionQueues:
             queue.is_open, queue.is_dropped = False, True
             self.full_partitions.discard(partition)
 
-    def cut_off(self, partition: int, reason: str, *, for_good: bool = False) -> None:
-        """Accept no more records: they would not continue the log, or (for good) the client cannot read them."""
-        self[partition].cut_off_reason, self[partition].is_cut_off_for_good = reason, for_good
+    def cut_off(self, partition: int, reason: str) -> None:
+        """Accept no more records: they would not continue the log."""
+        self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:

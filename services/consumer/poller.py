@@ -5,7 +5,6 @@ decides which Kafka errors a replica retries and which end it.
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Final
@@ -63,17 +62,14 @@ class Poller:
                 with poll_limit(free_bytes):
                     batches = await self._consumer.getmany(timeout_ms=POLL_MS)
             except errors.KafkaError as error:
-                if isinstance(error, errors.UnsupportedCodecError) and self._cut_off_unreadable(error):
-                    continue
                 if self._is_fatal(error):
                     raise
                 log.warning("Poll failed, retrying: %r", error)
+                self._fetch_again()
                 await asyncio.sleep(RETRY_PAUSE_S)
                 continue
-            except Exception as error:
-                if not self._cut_off_unreadable(error):  # then one of aiokafka's own tasks has failed
-                    raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
-                continue
+            except Exception as error:  # of one of aiokafka's own tasks
+                raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
             self._problem_since_s = None
             set_fetch_wait(self._consumer, is_idle=not batches and not self._queues.full_partitions)
             received_us = now_us()
@@ -90,28 +86,12 @@ class Poller:
             self._problem_since_s = self._clock()
         return self._clock() - self._problem_since_s > MAX_PROBLEM_S
 
-    def _cut_off_unreadable(self, error: Exception) -> bool:
-        """Cut off partitions with a record that the client cannot parse; return whether there are any.
-
-        The failed poll has lost records of other partitions, so those are fetched again.
-        """
-        fetched = self._consumer._fetcher._records
-        unreadable = {at: f._partition_records.next_fetch_offset for at, f in fetched.items() if _has_failed(f)}
-        for at, offset in unreadable.items():
-            del fetched[at]
-            self._consumer.pause(at)
-            if at.partition in self._queues.owned_partitions:
-                reason = f"the client cannot read a record from offset {offset} on ({describe_error(error)})"
-                self._queues.cut_off(at.partition, reason, for_good=True)
-        if unreadable:
-            for at in self._consumer.assignment() - unreadable.keys():
-                queue = self._queues[at.partition] if at.partition in self._queues.owned_partitions else None
-                if queue is not None and queue.next_fetch_offset is not None and not queue.cut_off_reason:
-                    self._consumer.seek(at, queue.next_fetch_offset)
-                elif queue is not None and not queue.cut_off_reason:  # not polled yet: start from the committed offset
-                    self._consumer.pause(at)
-                    self._consumer._coordinator.on_out_of_range(at.partition)
-        return bool(unreadable)
+    def _fetch_again(self) -> None:
+        """Continue each partition behind its last polled record: a failed poll may have lost others."""
+        for partition, queue in self._queues.items():
+            at = TopicPartition(self._topic, partition)
+            if queue.next_fetch_offset is not None and not queue.cut_off_reason and at in self._consumer.assignment():
+                self._consumer.seek(at, queue.next_fetch_offset)
 
     def _pause_or_resume(self, partition: int, is_full: bool) -> None:
         at = TopicPartition(self._topic, partition)
@@ -121,12 +101,6 @@ class Poller:
             self._consumer.pause(at)
         else:
             self._consumer.resume(at)
-
-
-def _has_failed(fetched: Any) -> bool:
-    records = getattr(fetched, "_partition_records", None)
-    iterator = records._records_iterator if records is not None else None
-    return iterator is not None and inspect.getgeneratorstate(iterator) == inspect.GEN_CLOSED
 
 
 BUSY_FETCH_WAIT_MS: Final = 25

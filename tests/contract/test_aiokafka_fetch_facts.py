@@ -2,7 +2,6 @@
 
 import asyncio
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +16,6 @@ from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
 from odd_headers import odd_batch
 
 from services.common.unpacking import Records, limit_unpacking, poll_limit
-from services.consumer.partition_queue import PartitionQueues
-from services.consumer.poller import Poller
 
 CHECKS = Checks()
 
@@ -146,8 +143,16 @@ async def any_name() -> None:
     assert fetcher.MemoryRecords is Records
 
 
-def unpacked(raw: bytes, offset: int = 0) -> list[Any]:
-    return list(PartitionRecords(ZERO, Records(raw), None, offset, None, None, True, 0))
+def unpacked(raw: bytes, check_crcs: bool = True) -> list[Any]:
+    return list(PartitionRecords(ZERO, Records(raw), None, 0, None, None, check_crcs, 0))
+
+
+@CHECKS.of("what follows an unreadable record in its batch is replaced by one record at the last offset")
+async def unreadable() -> None:
+    raw = bytes(odd_batch(b"a", b"b").build())
+    first, last = unpacked(raw.replace(b"b\x02\x06", b"b\x02\x7f"), check_crcs=False)
+    assert (first.value, last.offset, last.value) == (b"a", 1, b"")
+    assert "CorruptRecord" in last.value.reason
 
 
 @CHECKS.of("a batch that unpacks to more than the limit is replaced by one record at its last offset")
@@ -179,30 +184,6 @@ async def poll_is_limited() -> None:
         assert list(polled) == [ZERO]
         assert not f.fetcher._records
         assert [f.assignment.state_value(at).position for at in (ZERO, ONE)] == [polled[ZERO][-1].offset + 1, 0]
-
-
-@CHECKS.of("an unreadable record is found by the closed iterator")
-async def unparsable() -> None:
-    async with Fetching() as f:
-        f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
-        for at, raw in ((ONE, batch()), (ZERO, bytes(odd_batch(b"a", b"b", b"c").build()))):
-            found = PartitionRecords(at, MemoryRecords(raw), None, 0, None, None, True, 0)
-            f.fetcher._records[at] = FetchResult(at, assignment=f.assignment, partition_records=found, backoff=0.0)
-
-        queues = PartitionQueues(per_partition=1, batch_size=1)
-        queues.open({0: 0, 1: 0}, epoch=1)
-        sought: dict[Any, int] = {}
-        paused: list[Any] = []
-        consumer = SimpleNamespace(
-            _fetcher=f.fetcher, assignment=lambda: {ZERO, ONE}, seek=sought.__setitem__, pause=paused.append
-        )
-        with pytest.raises(UnicodeDecodeError) as raised:
-            await f.fetcher.fetched_records(set(), timeout=0)
-        assert Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(raised.value)
-        assert "offset 1" in queues[0].cut_off_reason
-        assert paused == [ZERO]
-        assert sought == {ONE: 0}, "what was polled together with it is fetched again"
-        assert not Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(raised.value)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -59,8 +59,6 @@ consumer.consumer.AIOKafkaConsumer: _client _coordinator _subscription _fetcher
 producer.producer.AIOKafkaProducer: client _sender _txn_manager _message_accumulator
 producer.message_accumulator.MessageAccumulator: _batch_ttl _batch_size
 consumer.subscription_state.Subscription: active assignment _reassignment_in_progress
-consumer.fetcher.FetchResult: _partition_records
-consumer.fetcher.PartitionRecords: _records_iterator
 """
 """Class: methods that are overridden or called, with their parameters, and attributes that are read or set."""
 IMPORTED = """

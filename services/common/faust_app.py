@@ -18,7 +18,7 @@ from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
-from services.common.unpacking import MAX_BATCH_BYTES, MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
+from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
 
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
@@ -129,7 +129,7 @@ class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer = super()._create_worker_consumer(transport)
         # The consumer reads these when it starts, which is later.
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
-        consumer._fetch_max_bytes = MAX_BATCH_BYTES
+        consumer._fetch_max_bytes = MAX_POLL_BYTES
         consumer._isolation_level = "read_committed"  # skip output of aborted transactions of Payment
         return consumer
 

@@ -19,9 +19,9 @@ from aiokafka.record.memory_records import _MemoryRecordsPy
 
 log = logging.getLogger(__name__)
 
-MAX_BATCH_BYTES: Final = 4 * 2**20
+MAX_BATCH_MB: Final = 4
 """Default of the largest size of an unpacked batch. While its records are copied, a process needs twice as much."""
-MAX_POLL_BYTES: Final = 8 * 2**20
+MAX_POLL_BYTES: Final = 8_000_000
 """Records that one poll returns, and that wait in a consumer: bytes, beside the batch that reaches this limit."""
 MAX_POLL_RECORDS: Final = 5_000
 _FIRST_BUFFER_BYTES: Final = 4096
@@ -30,7 +30,7 @@ _BUFFER_IS_FULL: Final = "failed to write whole buffer"  # in cramjam's error
 _SNAPPY_JAVA: Final = b"\x82SNAPPY\0"  # begins a sequence of blocks, each after its length
 _MODULES: Final = ("default_records", "legacy_records", "_crecords.default_records", "_crecords.legacy_records")
 """Modules below aiokafka.record that unpack: in Python and in C, of today's format and older ones."""
-_max_batch_bytes = MAX_BATCH_BYTES
+_max_batch_bytes = MAX_BATCH_MB * 1_000_000
 _poll_bytes_left: ContextVar[int | None] = ContextVar("_poll_bytes_left", default=None)
 
 
@@ -40,10 +40,10 @@ class Unreadable(bytes):
     reason: str = ""
 
 
-def limit_unpacking(max_batch_bytes: int = MAX_BATCH_BYTES) -> None:
+def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
     """Patch aiokafka in this process. Bytes of a header name that are not UTF-8 appear as `\\xe4`."""
     global _max_batch_bytes  # noqa: PLW0603  # aiokafka's decoders have no other argument
-    _max_batch_bytes = max_batch_bytes
+    _max_batch_bytes = round(max_batch_mb * 1e6)
     fetcher.MemoryRecords = Records
     for module in (import_module(f"aiokafka.record.{name}") for name in _MODULES):
         for name, decode in LIMITED_DECODERS.items():
@@ -137,7 +137,7 @@ class _Lenient(bytearray):
 
 def _check(size: int) -> None:
     if size > _max_batch_bytes:
-        raise OverflowError(f"it unpacks to more than max_batch_bytes = {_max_batch_bytes}")
+        raise OverflowError(f"it unpacks to more than max_batch_mb = {_max_batch_bytes / 1e6:g} MB")
 
 
 def _unpack_snappy(packed: Any) -> Any:

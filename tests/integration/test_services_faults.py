@@ -190,7 +190,7 @@ def test_no_record_can_crash_a_service(stack: Stack, service: str, source: Topic
     )
     letters = read_all(stack.kafka, stack.namespace, Topic.DEAD_LETTERS)
     assert len(letters) > 100
-    assert any(b"max_batch_bytes" in letter.value() for letter in letters)
+    assert any(b"max_batch_mb" in letter.value() for letter in letters)
     assert max(len(letter.value() or b"") for letter in letters) <= LETTER_LIMIT
     assert max(len(letter.key() or b"") for letter in letters) == KEY_LIMIT
     assert process.poll() is None

@@ -12,6 +12,7 @@ from aiokafka.structs import TopicPartition
 from contracts.clock import monotonic_s
 from contracts.plan import PlanRecord, decode_plan
 from contracts.validation import DECODE_ERRORS
+from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
 from services.consumer.connections import Client
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class PlanReader:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             fetch_max_wait_ms=FETCH_WAIT_MS,
+            max_poll_records=MAX_POLL_RECORDS,
         )
         Client.adopt(self._consumer._client)
         self._answered_at: int | None = None
@@ -78,7 +80,8 @@ class PlanReader:
         return monotonic_s() - self._read_to_end_s > BLIND_AFTER_S
 
     async def _poll(self) -> None:
-        batches = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
+        with poll_limit(MAX_POLL_BYTES):
+            batches = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
         for record in batches.get(self._partition, ()):
             if record.value is not None:  # a tombstone withdraws nothing: the last plan stays in force
                 self._read_record(record)

@@ -1,7 +1,4 @@
-"""Types of the fields of records, with their limits. A record outside them is refused where it is decoded.
-
-The limits are far above what any group needs, and keep numbers within 64 bits.
-"""
+"""Types of the fields of records, with limits far above what any group needs. A record beyond them is refused."""
 
 import re
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Whatever the records of others hold, the autoscaler continues to decide, and keeps its own epochs."""
+"""The autoscaler continues to decide, and keeps its own epochs, with any control records of others."""
 
 from types import SimpleNamespace
 

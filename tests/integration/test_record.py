@@ -99,7 +99,7 @@ def test_records_that_are_not_in_the_file_are_named(
     assert producer.flush(DEADLINE_S) == 0
 
     def grow(*, completed: int) -> None:
-        if PARTITIONS == len(asked.list_topics(namespace).topics[namespace].partitions):
+        if len(asked.list_topics(namespace).topics[namespace].partitions) == PARTITIONS:
             asked.create_partitions([NewPartitions(namespace, PARTITIONS + 1)])[namespace].result(DEADLINE_S)
 
     monkeypatch.setattr(run, "progress", lambda _, total: nullcontext(grow))

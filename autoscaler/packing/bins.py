@@ -30,7 +30,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Limits of one bin: λ in events/s, lag in events; infinity: no limit. Raises ValueError for a capacity of 0 or less."""
+    """Limits of one bin: λ in events/s, lag in events; infinity: no limit. Raises ValueError unless both are positive."""
 
     arrival_rate: float
     lag: float

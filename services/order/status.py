@@ -12,7 +12,7 @@ import msgspec
 
 from contracts.clock import now_us
 from contracts.events import MAX_ID_LENGTH, NotificationSent, OrderStatus, PaymentSettled, Status
-from services.common.records import Effect, encode
+from services.common.records import Effect, encode, mask_cards
 
 MAX_ORDERS: Final = 100_000  # oldest dropped first; about 40 MB
 RECORDS_PER_ORDER: Final = 3  # accepted, settled, notified
@@ -106,5 +106,6 @@ class StatusBoard:
     def reject(self, order_id: str | None, reasons: tuple[str, ...]) -> Iterator[Effect]:
         """Record that an order was refused. An order without a usable id gets no status."""
         if order_id and len(order_id) <= MAX_ID_LENGTH and order_id.isprintable():
-            rejected = OrderStatus(order_id=order_id, status=Status.REJECTED, at_us=now_us(), reasons=reasons)
+            masked = tuple(map(mask_cards, reasons))
+            rejected = OrderStatus(order_id=order_id, status=Status.REJECTED, at_us=now_us(), reasons=masked)
             yield from self.apply_update(rejected)

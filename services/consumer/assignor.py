@@ -190,8 +190,9 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
     def _newer_epochs(self, metadata: Mapping[str, MemberMetadata]) -> Counter[int]:
         """Count the members by the epochs of plans that this leader cannot read. Impossible epochs are left out."""
         own = self._newest_plan()
-        epochs = range(own.epoch + 1 if own else 1, (own.epoch if own else 0) + MAX_EPOCH_LEAD + 1)
-        return Counter(m.newest_epoch for m in metadata.values() if self.is_blind() and m.newest_epoch in epochs)
+        epoch = own.epoch if own else 0
+        credible = range(epoch + 1, epoch + 1 + MAX_EPOCH_LEAD) if self.is_blind() else ()
+        return Counter(member.newest_epoch for member in metadata.values() if member.newest_epoch in credible)
 
     def _choose_plan_source(self, metadata: Mapping[str, MemberMetadata]) -> str | None:
         """Return the member that should pass its plan to this leader. None: no request is due."""

@@ -19,7 +19,7 @@ UNNAMED_WAIT_S: Final = 10.0
 """How long a replica that no plan names waits before it checks whether the group is empty, and then joins it."""
 REJOIN_PAUSES_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Pauses before each rejoin while the leader uses an older plan. It usually reads the newer one soon."""
-PASSED_PLAN_CHECK_S: Final = 0.5
+PASSED_PLAN_CHECK_S: Final = 2.0  # while a leader cannot read the plan topic, and another member has passed a plan on
 GRACE_MARGIN_S: Final = 0.05  # added to the grace of an absent replica, so that it is surely over
 LINGER_S: Final = 0.25
 """How long a replica without partitions stays a member before it leaves. Leaving makes all members join again, so the
@@ -136,7 +136,8 @@ class Membership:
             self.coordinator.request_rejoin()
             return
         self._rejoin_if_plan_is_newer()
-        self._check_passed_plan()
+        if self.assignor.passed_plan is not None:  # the plan topic may turn out not to have it
+            asyncio.get_running_loop().call_later(PASSED_PLAN_CHECK_S, self.coordinator.request_rejoin)
         if grace_s := self.assignor.grace_left_s():
             asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self.coordinator.request_rejoin)
 
@@ -199,13 +200,6 @@ class Membership:
         elif self.state is ReplicaState.MEMBER and is_empty and not is_behind:
             self._run_in_background(self._leave_later(ReplicaState.DRAINED))
         self.on_change()
-
-    def _check_passed_plan(self) -> None:
-        """Rejoin once the plan topic can be read: it may not have the plan that another member passed on."""
-        if self.assignor.passed_plan is not None and not self.assignor.is_blind():
-            self.coordinator.request_rejoin()
-        elif self.assignor.passed_plan is not None:
-            asyncio.get_running_loop().call_later(PASSED_PLAN_CHECK_S, self._check_passed_plan)
 
     def _rejoin_if_plan_is_newer(self) -> None:
         plan = self.plans.newest_plan

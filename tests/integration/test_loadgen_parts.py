@@ -2,11 +2,7 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -31,27 +27,6 @@ SPEC = LoadSpec(
     partitions=5, latency_target_s=60,
 )  # fmt: skip
 EVENTS = 5 * 10 + 60
-LOCUSTFILE = Path(__file__).parents[2] / "loadgen" / "drivers" / "locustfile.py"
-
-
-@contextmanager
-def locust(folder: Path, kafka: str, namespace: str, *options: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Locust's own command line with our file."""
-    create_topics(kafka, namespace, SPEC.partitions)
-    (folder / "load.json").write_bytes(msgspec.json.encode(SPEC))
-    settings = {
-        "BOOTSTRAP_SERVERS": kafka,
-        "NAMESPACE": namespace,
-        "LOAD_FILE": str(folder / "load.json"),
-        "OUT_DIR": str(folder),
-    }
-    environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
-    command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), *options]
-    with subprocess.Popen(command, env=environ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def check_every_event(kafka: str, namespace: str) -> None:
@@ -96,10 +71,3 @@ def test_two_processes_send_every_event_once_and_save_their_counts_if_stopped(
         assert 0 < result.acknowledged == result.produced < EVENTS
     else:
         check_every_event(kafka, namespace)
-
-
-def test_the_command_line_of_locust_sends_the_load_headless(kafka: str, namespace: str, tmp_path: Path) -> None:
-    with locust(tmp_path, kafka, namespace, "--headless", "-u", "1") as process:
-        assert process.wait(60) == 0
-    assert GeneratorResult.load(tmp_path).complete
-    check_every_event(kafka, namespace)

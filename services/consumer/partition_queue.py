@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from contracts.clock import monotonic_s
+from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 
 
 class OffsetTracker:
@@ -85,6 +86,9 @@ class OffsetTracker:
 PAUSE_FETCH_RECORDS: Final = 200
 """Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
+MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
+"""Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
+pauses at its equal share."""
 MAX_HEAD_START_S: Final = 1.0
 """How much earlier than its poll an event may count as arrived, by its timestamp. So an old backlog is served before
 new events, and a producer whose clock is wrong gains at most this."""
@@ -116,20 +120,31 @@ class Batch:
     span_context: Any = None
     """Context of the last attempt's tracing span."""
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it is the single record that replaces a batch that cannot be read."""
+        return self.records[0].record.value.__class__ is Unreadable
+
+
+def _size(record: Any) -> int:
+    return len(record.key or b"") + len(record.value or b"")
+
 
 class PartitionQueue(OffsetTracker):
     """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_keys", "_retried", "backlog", "cut_off_reason", "epoch", "generation",
-        "is_cut_off_for_good", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
-        "running_handlers",
+        "__weakref__", "_due", "_idle", "_keys", "_retried", "backlog", "backlog_bytes", "cut_off_reason", "epoch",
+        "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset",
+        "partition", "running_handlers",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
         super().__init__(offset)
         self.partition = partition
         self.backlog: deque[PolledRecord] = deque()
+        self.backlog_bytes = 0
+        """Size of the backlog's keys and values."""
         self.next_fetch_offset = offset
         """Offset after the last record fetched. None: unknown."""
         self.epoch = epoch
@@ -137,8 +152,6 @@ class PartitionQueue(OffsetTracker):
         self.cut_off_reason = ""
         """Why records fetched from now on would not continue the log that was read. Empty: they do. The backlog is
         still served, but nothing is committed, because the offsets belong to another log."""
-        self.is_cut_off_for_good = False
-        """Whether starting over would not help."""
         self.is_open = True
         self.is_dropped = False
         self.is_in_line = False
@@ -159,10 +172,10 @@ class PartitionQueue(OffsetTracker):
         if self.cut_off_reason:
             return
         first_new = -1 if self.next_fetch_offset is None else self.next_fetch_offset
+        new = [record for record in records if record.offset >= first_new]
+        self.backlog_bytes += sum(map(_size, new))
         self.backlog.extend(
-            PolledRecord(record, received_us, arrived_s(record.timestamp, received_us, now_s))
-            for record in records
-            if record.offset >= first_new
+            PolledRecord(record, received_us, arrived_s(record.timestamp, received_us, now_s)) for record in new
         )
         if records:
             self.next_fetch_offset = max(first_new, records[-1].offset + 1)
@@ -206,7 +219,10 @@ class PartitionQueue(OffsetTracker):
         else:
             batch = Batch([])
             while self.backlog and len(batch.records) < max_events and self._is_free(self.backlog[0].record.key):
+                if batch.records and (batch.is_unreadable or self.backlog[0].record.value.__class__ is Unreadable):
+                    break
                 batch.records.append(self.backlog.popleft())
+                self.backlog_bytes -= _size(batch.records[-1].record)
             self.begin([polled.record.offset for polled in batch.records])
         self._keys.update(polled.record.key for polled in batch.records if polled.record.key is not None)
         self.running_handlers += 1
@@ -249,6 +265,7 @@ class PartitionQueue(OffsetTracker):
             if self.undo_begin([polled.record.offset for polled in batch.records]):
                 self._retried.remove(batch)
                 self.backlog.extendleft(reversed(batch.records))
+                self.backlog_bytes += sum(_size(polled.record) for polled in batch.records)
                 if batch in self._due:
                     self._due.remove(batch)
         self._mark_idle()
@@ -328,6 +345,12 @@ class PartitionQueues:
             self._queues[partition].is_open = False
             self._queues[partition].give_back()
 
+    @property
+    def free_bytes(self) -> int:
+        """Return how much may be polled. 0: an event that may start must start first."""
+        left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
+        return max(left, 0 if self._startable.is_set() else 1)
+
     def pause(self, partition: int) -> None:
         """Start no further event of the partition until `resume`."""
         self[partition].is_paused = True
@@ -354,9 +377,9 @@ class PartitionQueues:
             queue.is_open, queue.is_dropped = False, True
             self.full_partitions.discard(partition)
 
-    def cut_off(self, partition: int, reason: str, *, for_good: bool = False) -> None:
-        """Accept no more records: they would not continue the log, or (for good) the client cannot read them."""
-        self[partition].cut_off_reason, self[partition].is_cut_off_for_good = reason, for_good
+    def cut_off(self, partition: int, reason: str) -> None:
+        """Accept no more records: they would not continue the log."""
+        self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
@@ -412,10 +435,11 @@ class PartitionQueues:
             self._startable.set()
 
     def _check_fetch_limits(self, queue: PartitionQueue) -> None:
-        partition, backlog = queue.partition, len(queue.backlog)
-        if backlog >= PAUSE_FETCH_RECORDS and partition not in self.full_partitions:
-            self.full_partitions.add(partition)
-            self.on_full(partition, True)
-        elif backlog <= RESUME_FETCH_RECORDS and partition in self.full_partitions:
+        partition, backlog, share = queue.partition, len(queue.backlog), MAX_WAITING_BYTES // len(self._queues)
+        if partition not in self.full_partitions:
+            if backlog >= PAUSE_FETCH_RECORDS or queue.backlog_bytes >= share:
+                self.full_partitions.add(partition)
+                self.on_full(partition, True)
+        elif backlog <= RESUME_FETCH_RECORDS and queue.backlog_bytes <= share // 2:
             self.full_partitions.discard(partition)
             self.on_full(partition, False)

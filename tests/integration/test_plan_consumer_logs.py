@@ -170,8 +170,8 @@ async def test_offsets_that_hold_no_event_are_committed_and_their_deletion_is_no
         log_end = end_offsets(ground.kafka, events)[0]
         reader = Reader(ground, FAIL)
         async with running(reader.consumer):
-            await until(lambda: len(reader.handled) == 10, "all events are served")
-            await until(lambda: ground.committed(0) == log_end, "the end of the log is committed")
+            await until(lambda handled=reader.handled: len(handled) == 10, "all events are served")
+            await until(lambda end=log_end: ground.committed(0) == end, "the end of the log is committed")
             await until(lambda: reported(ground).skipped == {0: 1 + (aborted + 1 if aborted else 0)}, "it is reported")
         assert reader.cut_off() == {}
         ground.admin.delete_records([TopicPartition(events, 0, log_end)])[at].result(DEADLINE_S)

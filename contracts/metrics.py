@@ -35,8 +35,7 @@ class MetricSpec:
         common = labels or {}
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])
-        values = value if isinstance(value, Mapping) else {(): value}
-        for own, number in values.items():
+        for own, number in (value if isinstance(value, Mapping) else {(): value}).items():
             metric.add_metric([*common.values(), *own], float(number))
         return metric
 

@@ -92,11 +92,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def code_version(root: Path = ROOT) -> str:
+def code_version() -> str:
     """Return a fingerprint of the code that determines the rows."""
     digest = sha256()
-    for path in sorted({path for pattern in ROW_SOURCES for path in root.glob(pattern)}):
-        name = path.relative_to(root).as_posix()
+    for path in sorted({path for pattern in ROW_SOURCES for path in ROOT.glob(pattern)}):
+        name = path.relative_to(ROOT).as_posix()
         if not name.startswith(EXCLUDED_SOURCES):
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -152,7 +152,7 @@ def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
-            raise BenchError(f"{info.events_scheduled:,} events would take too long (maximum {MAX_EVENTS:,})")
+            raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
         return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
     except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as error:
         raise BenchError(str(error)) from error

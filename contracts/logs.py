@@ -49,7 +49,7 @@ class TextLines(logging.Formatter):
         self.process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, for loggers of TRACEBACK_PREFIX with the traceback."""
+        """Return the record as one line; for loggers named TRACEBACK_PREFIX…, a traceback follows."""
         if record.name == self.process:
             warning = "warning: " if record.levelno == logging.WARNING else ""
             return f"{self.process}: {warning}{record.getMessage().translate(_CONTROL)}"

@@ -101,7 +101,7 @@ class PidFile(msgspec.Struct, frozen=True, kw_only=True):
 class ProcessLauncher:
     """Starts a command for each replica, in its own session and with its own log file.
 
-    command, environ: may be left out to find only the processes of an earlier launcher.
+    command, environ: not needed if the launcher only finds the processes of an earlier launcher and starts none.
     """
 
     problem = ""

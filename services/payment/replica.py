@@ -22,7 +22,7 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     payment_partitions: int = setting(0, "partitions", least=0)
     """Least number of partitions of the input topic, which may grow; 0: any."""
     slow_event_s: float = setting(0.0, "s", least=0)
-    """Service time of events whose order id begins with `slow-`, for experiments; 0: that of all other events."""
+    """Service time of events whose order id begins with `slow-`, for experiments; 0: as all others."""
     replica_number: int = setting(0, least=0)
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)

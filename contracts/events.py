@@ -16,7 +16,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Time of an event at each stage. Every stage adds its own and passes the rest on."""
+    """Time of an event at each stage. Every stage adds its own times and passes on the others."""
 
     intended_us: Moment
     placed_us: Moment

@@ -24,7 +24,7 @@ class MetricSpec:
     """Upper bounds of a histogram, without the infinite one."""
 
     def create(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
-        """Return the client object that a process updates. bounds: of a histogram, in addition to the declared ones."""
+        """Return the client object that a process updates. bounds: of a histogram, in addition to those declared."""
         if self.kind == "histogram":
             every = sorted({*self.bounds, *bounds})
             return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
@@ -35,8 +35,7 @@ class MetricSpec:
         common = labels or {}
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])
-        values = value if isinstance(value, Mapping) else {(): value}
-        for own, number in values.items():
+        for own, number in (value if isinstance(value, Mapping) else {(): value}).items():
             metric.add_metric([*common.values(), *own], float(number))
         return metric
 

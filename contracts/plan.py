@@ -36,7 +36,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """Number of replicas that the plan asks for."""
+        """Number of replicas in the plan."""
         return max(self.wanted, len(self.replicas))
 
     def is_for(self, topic: str) -> bool:

@@ -72,6 +72,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     state: ReplicaState
     partitions: Partitions
     positions: dict[Partition, Offset]
+    skipped: dict[Partition, Count] = {}
     processed: Count
     busy_us: Moment
     late: Count | None = None

@@ -84,7 +84,7 @@ class OrdersApi:
     async def place(self, order: OrderPlaced, intended_us: int) -> None:
         """Write the order and wait until the broker has it; return at once if it was placed before.
 
-        intended_us: time at which its customer sent it, since the epoch. Latencies count from it.
+        intended_us: time at which the customer sent the order, since the epoch. Latencies count from it.
         Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In that
         case the order may still arrive, and a repeat with the same key is safe.
         """
@@ -183,8 +183,8 @@ def _intended_us(request_start: str, at_us: int) -> int:
 def _order_in(body: bytes, key: str | None) -> OrderPlaced:
     """Return the order in a request's body. Raises _RefusalError with every reason."""
     reasons = []
-    if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
-        reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
+    if key is not None and not (1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
+        raise _RefusalError(422, f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} printable characters of UTF-8")
     try:
         fields = msgspec.json.decode(body)
     except DECODE_ERRORS as error:

@@ -19,7 +19,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from contracts.children import last_log_line, process_identity
+from autoscaler.live.launchers.processes import process_identity
+from contracts.children import last_log_line
 from contracts.waiting import WaitTimeoutError, until
 from loadgen.children import defer_stop_signals
 from tailpack.errors import TailpackError

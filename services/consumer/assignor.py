@@ -24,6 +24,8 @@ from services.consumer.rebalance import (
 
 PROTOCOL_VERSION: Final = 0
 """Version of Kafka's ConsumerProtocolSubscription and -Assignment in which only the user data is ours."""
+YIELD_AFTER_S: Final = 0.7  # a leader that cannot read a newer plan for this long leaves, so that another one leads
+YIELD_PAUSE_S: Final = 30.0  # then it does not do so again, in case that there is no such plan
 
 log = logging.getLogger(__name__)
 
@@ -49,14 +51,12 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self._clock = clock
         self._absent_since_s: dict[str, float] = {}
         self._topic = ""
-        self._plan_source: str | None = None
-        """Member from which this leader has requested the plan."""
-        self.passed_plan: PlanRecord | None = None
-        """Plan that a member passed on at the leader's request. Never announced as this replica's own."""
+        self._behind = (0, 0.0)
+        """Epoch of its newest plan, and since when members know a later one."""
+        self.gives_up_lead = False
+        """Whether it has led for YIELD_AFTER_S without a plan that other members know."""
         self.refused: dict[str, str] = {}
         """Member id → why this leader gives it no partitions; empty on other members."""
-        self.is_blind: Callable[[], bool] = lambda: False
-        """Returns whether this replica cannot read the plan topic. Only then does it request a plan as leader."""
         self.owned_partitions: Callable[[], Iterable[int]] = tuple
         """Returns the partitions that this replica owns."""
         self.group_generation: Callable[[], int] = lambda: -1
@@ -77,14 +77,13 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return this member's metadata. Called for each JoinGroup."""
         (self._topic,) = topics
-        self.has_announced_drain, self.refused = self.is_draining, {}
+        self.has_announced_drain, self.refused, self.gives_up_lead = self.is_draining, {}, False
         plan = self._newest_plan()
         own_metadata = MemberMetadata(
             name=self._replica,
             incarnation=self._incarnation,
             epoch=self.last_assignment.epoch,
             newest_epoch=plan.epoch if plan else 0,
-            plan=plan if self.last_assignment.requests_plan else None,
             owned=tuple(sorted(self.owned_partitions())),
             generation=self.generation,
             first_generation=self.first_generation,
@@ -106,24 +105,21 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         # The leader may not know all partitions, if it has no topic metadata yet or the topic has grown.
         claimed = {partition for member in metadata.values() for partition in member.owned}
         partitions = sorted(claimed | set(cluster.partitions_for_topic(topic) or ()))
-        self._take_passed_plan(metadata)
-        plan = self.plan
+        plan = self._newest_plan()
+        self._note_newer_plans(plan.epoch if plan else 0, metadata)
         if plan is not None and not plan.is_for(topic):  # no member reads its topic
             plan = msgspec.structs.replace(plan, replicas=(), assignment=None)
         if plan is not None and plan.assignment and max(plan.assignment) > max(partitions, default=-1):
             self.on_unknown_partitions()
         absent_in_grace = self._absent_in_grace(plan, {member.name for member in metadata.values()})
         shares = decide(plan, metadata, partitions, self.group_generation(), absent_in_grace)
-        self._plan_source = self._choose_plan_source(metadata)
         for member_id, reason in self.refused.items():
             shares[member_id] = Share((), AssignmentMetadata(epoch=plan.epoch if plan else 0, refused=reason))
         return {
             member_id: ConsumerProtocolMemberAssignment(
                 PROTOCOL_VERSION,
                 [(topic, list(share.partitions))] if share.partitions else [],
-                msgspec.json.encode(
-                    msgspec.structs.replace(share.assignment, requests_plan=member_id == self._plan_source)
-                ),
+                msgspec.json.encode(share.assignment),
             )
             for member_id, share in shares.items()
         }
@@ -131,8 +127,8 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
     def topic_of(self, members: Mapping[str, Any]) -> str:
         """Return the topic of the plan, if a member reads it; else the one that most members read."""
         topics = Counter(topic for member in members.values() if member for topic in member.subscription)
-        if self.plan is not None and self.plan.topic in topics:
-            return self.plan.topic
+        if (plan := self._newest_plan()) is not None and plan.topic in topics:
+            return plan.topic
         return max(topics, key=lambda topic: (topics[topic], topic == self._topic), default=self._topic)
 
     def _accept(self, members: Mapping[str, Any], topic: str) -> dict[str, MemberMetadata]:
@@ -146,6 +142,15 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
                 self.refused[member_id] = decoded
                 log.warning("Member %s of the group gets no partitions: %s", member_id, decoded)
         return metadata
+
+    def _note_newer_plans(self, epoch: int, metadata: Mapping[str, MemberMetadata]) -> None:
+        """Note whether members know a plan after `epoch` that this leader cannot read. Impossible ones are ignored."""
+        now_s, knows = self._clock(), any(epoch < m.newest_epoch <= epoch + MAX_EPOCH_LEAD for m in metadata.values())
+        if not knows or self._behind[0] != epoch:
+            self._behind = epoch, now_s
+        self.gives_up_lead = knows and now_s - self._behind[1] > YIELD_AFTER_S
+        if self.gives_up_lead:
+            self._behind = epoch, now_s + YIELD_PAUSE_S
 
     def on_assignment(self, assignment: Any) -> None:
         """Store the metadata of this member's assignment."""
@@ -168,39 +173,10 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
         It is 0 on members that did not lead the last rebalance.
         """
-        plan = self.plan
+        plan = self._newest_plan()
         if plan is None or not self._absent_since_s:
             return 0.0
         return max(0.0, max(self._absent_since_s.values()) + plan.grace_s - self._clock())
-
-    @property
-    def plan(self) -> PlanRecord | None:
-        """The plan that this leader follows: the newest of the topic, or the one that was passed on."""
-        own = self._newest_plan()
-        return self.passed_plan if self.passed_plan is not None and self.is_blind() else own
-
-    def _take_passed_plan(self, metadata: Mapping[str, MemberMetadata]) -> None:
-        """Use the plan of the member from which it was requested, until the plan topic can be read."""
-        self.passed_plan = self.passed_plan if self.is_blind() else None
-        source = metadata.get(self._plan_source or "")
-        if source is not None and source.plan is not None and source.plan.epoch in self._newer_epochs(metadata):
-            self.passed_plan = source.plan
-            log.warning("Got plan %d from another member, because the plan topic cannot be read", source.plan.epoch)
-
-    def _newer_epochs(self, metadata: Mapping[str, MemberMetadata]) -> Counter[int]:
-        """Count the members by the epochs of plans that this leader cannot read. Impossible epochs are left out."""
-        own = self._newest_plan()
-        epoch = own.epoch if own else 0
-        credible = range(epoch + 1, epoch + 1 + MAX_EPOCH_LEAD) if self.is_blind() else ()
-        return Counter(member.newest_epoch for member in metadata.values() if member.newest_epoch in credible)
-
-    def _choose_plan_source(self, metadata: Mapping[str, MemberMetadata]) -> str | None:
-        """Return the member that should pass its plan to this leader. None: no request is due."""
-        newer = self._newer_epochs(metadata)
-        epoch = min(newer, key=lambda epoch: (-newer[epoch], epoch), default=0)  # most members know it
-        if self.passed_plan is not None and self.passed_plan.epoch == epoch:
-            return None
-        return next((id_ for id_, member in metadata.items() if member.newest_epoch == epoch > 0), None)
 
     def _absent_in_grace(self, plan: PlanRecord | None, present: set[str]) -> list[str]:
         missing = set(plan.replicas) - present if plan is not None and plan.grace_s > 0 else set()

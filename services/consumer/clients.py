@@ -74,7 +74,6 @@ class Clients:
         )
         eager = options.rebalance_protocol is RebalanceProtocol.EAGER
         self.assignor = PlanAssignor(replica, incarnation, lambda: self.plans.newest_plan, is_eager=eager)
-        self.assignor.is_blind = lambda: self.plans.is_blind
         self.consumer = self._new_consumer(shared)
         self.sizes = RecordSizes(self.consumer._client, self._limit_batches)
         self.coordinator: PlanCoordinator

@@ -19,7 +19,6 @@ UNNAMED_WAIT_S: Final = 10.0
 """How long a replica that no plan names waits before it checks whether the group is empty, and then joins it."""
 REJOIN_PAUSES_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Pauses before each rejoin while the leader uses an older plan. It usually reads the newer one soon."""
-PASSED_PLAN_CHECK_S: Final = 2.0  # while a leader cannot read the plan topic, and another member has passed a plan on
 GRACE_MARGIN_S: Final = 0.05  # added to the grace of an absent replica, so that it is surely over
 LINGER_S: Final = 0.25
 """How long a replica without partitions stays a member before it leaves. Leaving makes all members join again, so the
@@ -132,12 +131,12 @@ class Membership:
                 return
         self._update_state(partitions)
         self.on_rebalance()
-        if rejoin or self.assignor.last_assignment.requests_plan:
+        if self.assignor.gives_up_lead:
+            self._run_in_background(self._rejoin_as_follower())
+        elif rejoin:
             self.coordinator.request_rejoin()
             return
         self._rejoin_if_plan_is_newer()
-        if self.assignor.passed_plan is not None:  # the plan topic may turn out not to have it
-            asyncio.get_running_loop().call_later(PASSED_PLAN_CHECK_S, self.coordinator.request_rejoin)
         if grace_s := self.assignor.grace_left_s():
             asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self.coordinator.request_rejoin)
 
@@ -167,6 +166,11 @@ class Membership:
                 if eviction.member_id in new:
                     self._run_in_background(self.end_transaction(eviction))
         await asyncio.gather(*map(self.coordinator.evict, sorted(new)))
+
+    async def _rejoin_as_follower(self) -> None:
+        log.warning("Other members know a plan that this leader cannot read: leaving, so that another one leads")
+        await self.leave(self.state)
+        self._join()
 
     async def _join_if_empty(self) -> None:
         may_join = not self._is_subscribed and self.state is not ReplicaState.STOPPING

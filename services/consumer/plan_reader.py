@@ -9,7 +9,6 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
-from contracts.clock import monotonic_s
 from contracts.plan import PlanRecord, decode_plan
 from contracts.validation import DECODE_ERRORS
 from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
@@ -19,9 +18,7 @@ log = logging.getLogger(__name__)
 
 FETCH_WAIT_MS: Final = 500
 """Longest wait of an empty fetch. A new record ends it at once."""
-POLL_MS: Final = 250
-BLIND_AFTER_S: Final = 1.0
-"""Time without an answer after which newer plans may exist; longer than an empty fetch and a poll."""
+POLL_MS: Final = 1000
 RETRY_PAUSE_S: Final = 0.5
 
 
@@ -40,9 +37,6 @@ class PlanReader:
             max_poll_records=MAX_POLL_RECORDS,
         )
         Client.adopt(self._consumer._client)
-        self._answered_at: int | None = None
-        """Identifies the last answer of a broker by which no later plan exists."""
-        self._read_to_end_s = monotonic_s()
         self.newest_plan: PlanRecord | None = None
         self.news = asyncio.Event()
         """Set when `newest_plan` has changed; the membership clears it."""
@@ -74,20 +68,12 @@ class PlanReader:
         """Disconnect."""
         await self._consumer.stop()
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether there may be plans that no broker returns now."""
-        return monotonic_s() - self._read_to_end_s > BLIND_AFTER_S
-
     async def _poll(self) -> None:
         with poll_limit(MAX_POLL_BYTES):
             batches = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
         for record in batches.get(self._partition, ()):
             if record.value is not None:  # a tombstone withdraws nothing: the last plan stays in force
                 self._read_record(record)
-        state = self._consumer._subscription.subscription.assignment.state_value(self._partition)
-        if state.timestamp != self._answered_at and state.lso is not None and state.position >= state.lso:
-            self._answered_at, self._read_to_end_s = state.timestamp, monotonic_s()
 
     def _read_record(self, record: Any) -> None:
         try:

@@ -37,7 +37,7 @@ class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
 
 WIRE_NAMES: Final = {
     "newest_epoch": "knows", "first_generation": "since", "handed_over": "given", "is_draining": "draining",
-    "is_eager": "eager", "follow_up_of": "follows", "rejoin": "again", "requests_plan": "asks",
+    "is_eager": "eager", "follow_up_of": "follows", "rejoin": "again",
 }  # fmt: skip
 
 
@@ -50,8 +50,6 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_NAME
     """Plan epoch of its last assignment; 0 without a plan."""
     newest_epoch: Epoch = 0
     """Epoch of the newest plan that it has read."""
-    plan: PlanRecord | None = None
-    """The newest plan itself, if the leader has requested it."""
     owned: Partitions = ()
     """Partitions that it owns now (incremental), or owned until this join (eager)."""
     generation: Generation = -1
@@ -84,8 +82,6 @@ class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_
     follow_ups: FollowUps = 0
     refused: Text = ""
     """Why the member gets no partitions; empty: it may get some."""
-    requests_plan: bool = False
-    """The leader cannot read the plan topic, so the member must rejoin with the plan itself."""
 
 
 @dataclass(frozen=True, slots=True)

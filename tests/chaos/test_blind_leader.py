@@ -1,4 +1,4 @@
-"""If the group's leader cannot read the plan topic, a member passes the plan on, and it is carried out."""
+"""If the group's leader cannot read the plan topic, another member leads, and the plan is carried out."""
 
 import asyncio
 
@@ -31,7 +31,5 @@ def test_plans_are_carried_out_even_if_the_leader_cannot_read_them(
                 await until(lambda: (a.partitions, b.partitions) == ((1,), (0,)), "the first plan is taken")
                 ground.plan({0: "a", 1: "b"})
                 await until(lambda: (a.partitions, b.partitions) == ((0,), (1,)), "the second plan is taken")
-                known = [consumer._clients.plans.newest_plan for consumer in (a, b)]
-                assert [plan and plan.epoch for plan in known] in ([1, 2], [None, 2]), "a only uses what b passes on"
 
     asyncio.run(story())

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from consumer_fakes import TOPIC, HandoverHarness
-from extremes import extremes, full_plan
+from extremes import extremes
 
 from contracts.plan import PlanRecord
 from contracts.progress import Rebalance, RebalanceKind
-from services.consumer.assignor import PlanAssignor, decode_metadata
+from services.consumer.assignor import YIELD_AFTER_S, PlanAssignor, decode_metadata
 from services.consumer.rebalance import AssignmentMetadata, HandedOverOffset, MemberMetadata
 
 
@@ -102,7 +102,7 @@ def test_a_foreign_member_gets_no_partitions_and_is_named_while_the_others_follo
 
 def test_a_rebalance_with_every_extreme_metadata_of_a_member_is_decided_and_carried_out():
     offsets = {0: HandedOverOffset(5, 9)}
-    member = MemberMetadata(name="x", incarnation="i", plan=full_plan("g", TOPIC), owned=(0,), handed_over=offsets)
+    member = MemberMetadata(name="x", incarnation="i", owned=(0,), handed_over=offsets)
     leader, other = assignor("a", plan(7, {0: "a", 1: "b"})), assignor("b", None)
     for user_data in extremes(member):
         group = {"a": over_the_wire(leader), "b": over_the_wire(other)}
@@ -188,61 +188,14 @@ def test_a_replica_that_is_absent_again_gets_its_whole_grace_again():
 # Eager
 
 
-class Reader:
-    """The plan that one member has read."""
-
-    def __init__(self, name: str) -> None:
-        self.plan = plan(1, {0: "a", 1: "b"})
-        self.assignor = PlanAssignor(name, name, lambda: self.plan, is_eager=False)
-
-
-def forged(epoch: int) -> PlanRecord:
-    return plan(epoch, {0: "c", 1: "c"})
-
-
-def asked(*members: Reader) -> list[str]:
-    return [member.assignor._replica for member in members if member.assignor.last_assignment.requests_plan]
-
-
-def test_a_leader_that_cannot_read_the_plan_gets_it_from_one_member():
-    leader, other, third = members = [Reader(name) for name in "abc"]
-    group = [member.assignor for member in members]
-    lead(leader.assignor, 2, *group)
-    other.plan = third.plan = plan(2, {0: "b", 1: "a"})
-    lead(leader.assignor, 2, *group)
-    assert asked(*members) == [], "the leader may still read the plan itself"
-    leader.assignor.is_blind = lambda: True
-    lead(leader.assignor, 2, *group)
-    assert asked(*members) == ["b"]
-    untold = decode_metadata(over_the_wire(third.assignor), TOPIC)
-    assert isinstance(untold, MemberMetadata)
-    assert untold.plan is None, "plans are large"
-    assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
-    assert {member.last_assignment.epoch for member in group} == {2}
-    assert asked(*members) == []
-
-
-def test_a_passed_plan_is_dropped_once_the_topic_can_be_read_and_never_announced():
-    leader, rogue = Reader("a"), Reader("c")
-    group = [leader.assignor, rogue.assignor]
-    leader.assignor.is_blind = lambda: True
-    rogue.plan = forged(2)
-    lead(leader.assignor, 2, *group)
-    lead(leader.assignor, 2, *group)
-    assert leader.assignor.last_assignment.epoch == 2
-    own = decode_metadata(over_the_wire(leader.assignor), TOPIC)
-    assert isinstance(own, MemberMetadata)
-    assert (own.newest_epoch, own.plan) == (1, None)
-    leader.assignor.is_blind = lambda: False
-    lead(leader.assignor, 2, *group)
-    assert (leader.assignor.last_assignment.epoch, leader.assignor.passed_plan) == (1, None)
-
-
-@pytest.mark.parametrize("epoch", [3, 10**15])
-def test_of_several_newer_plans_the_leader_requests_the_one_that_most_members_know(epoch):
-    leader, rogue, other, third = members = [Reader(name) for name in "adbc"]
-    leader.assignor.is_blind = lambda: True
-    other.plan = third.plan = plan(2, {0: "b", 1: "a"})
-    rogue.plan = forged(epoch)
-    lead(leader.assignor, 2, *(member.assignor for member in members))
-    assert asked(*members) == ["b"]
+@pytest.mark.parametrize(("epoch", "yields"), [(1, False), (2, True), (10**15, False)])
+def test_a_leader_that_cannot_read_a_newer_plan_gives_up_the_lead_unless_it_is_impossible(epoch, yields):
+    clock = Clock()
+    leader = assignor("a", plan(1, {0: "a", 1: "b"}), clock=clock)
+    other = assignor("b", plan(epoch, {0: "b", 1: "a"}))
+    lead(leader, 2, leader, other)
+    assert not leader.gives_up_lead, "it may still read the plan"
+    clock.now_s += YIELD_AFTER_S + 0.1
+    lead(leader, 2, leader, other)
+    assert leader.gives_up_lead == yields
+    assert leader.last_assignment.epoch == 1

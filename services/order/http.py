@@ -83,7 +83,7 @@ class OrdersApi:
     async def place(self, order: OrderPlaced, intended_us: int) -> None:
         """Write the order and wait until the broker has it; return at once if it was placed before.
 
-        intended_us: time at which its customer sent it, since the epoch. Latencies count from it.
+        intended_us: time at which the customer sent the order, since the epoch. Latencies count from it.
         Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In that
         case the order may still arrive, and a repeat with the same key is safe.
         """

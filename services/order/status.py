@@ -57,7 +57,7 @@ def payment_status(payment: PaymentSettled) -> OrderStatus:
 
 
 def notification_status(notification: NotificationSent) -> OrderStatus:
-    """Return the status that a notification gives its order. It includes all earlier stages."""
+    """Return the status that a notification gives its order. That status includes all earlier stages."""
     return OrderStatus(
         order_id=notification.order_id,
         status=Status.NOTIFIED,

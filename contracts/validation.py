@@ -155,7 +155,7 @@ def table_in(path: Path) -> dict[str, Any]:
     text = text_in(path)
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as wrong:
+    except (tomllib.TOMLDecodeError, RecursionError) as wrong:
         raise InvalidSettingsError([f"{path}: is not valid TOML ({wrong})"]) from wrong
 
 

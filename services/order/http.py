@@ -183,8 +183,8 @@ def _intended_us(request_start: str, at_us: int) -> int:
 def _order_in(body: bytes, key: str | None) -> OrderPlaced:
     """Return the order in a request's body. Raises _RefusalError with every reason."""
     reasons = []
-    if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
-        reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
+    if key is not None and not (1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
+        raise _RefusalError(422, f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} printable characters of UTF-8")
     try:
         fields = msgspec.json.decode(body)
     except DECODE_ERRORS as error:

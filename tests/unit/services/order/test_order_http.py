@@ -38,6 +38,7 @@ async def order_service(folder: Path, token: str = "") -> AsyncIterator[tuple[Se
         ({"Host": "order:8080", "Origin": "http://order:8080"}, 422),
         ({"Host": "order.run-1.svc.cluster.local"}, 422),
         ({"Host": "[::1]:8080"}, 422),
+        ({"Idempotency-Key": "\udcff"}, 422),
     ],
 )
 async def test_no_page_of_another_site_places_an_order(tmp_path: Path, headers: dict[str, str], code: int) -> None:

@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import Histogram
 
 from contracts.clock import monotonic_s, now_us
-from contracts.plan import PlanRecord
-from contracts.progress import Rebalance, RebalanceKind
+from contracts.progress import Rebalance
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import ListenerCalls
@@ -41,7 +40,6 @@ class Handover:
     queues: PartitionQueues
     committer: Committer
     calls: ListenerCalls
-    newest_plan: Callable[[], PlanRecord | None]
     is_eager: bool
     max_release_s: float = MAX_RELEASE_S
     rebalances: int = 0
@@ -56,8 +54,7 @@ class Handover:
     """Own wall clock minus that of the last replica that a partition was taken over from."""
     _assigned_s: float = 0.0
     """When the last assignment arrived, by `monotonic_s`."""
-    _previous_s: float | None = None
-    """The same for the assignment of the generation before; None: this replica did not get it."""
+    _previous_s: float | None = None  # the same for the generation before; None: this replica got none
     _rejoin_tasks: "set[asyncio.Future[None]]" = field(default_factory=set)
     _last_member: tuple[str, int] = ("", -1)
     """Member id and generation of the last assignment."""
@@ -209,10 +206,7 @@ class Handover:
 
     def _record_rebalance(self, taken: int, released: int, pause_us: int) -> None:
         self.partitions_taken += taken
-        assignment, plan, at_us = self.assignor.last_assignment, self.newest_plan(), now_us()
-        plan_us = 0
-        if plan is not None and plan.epoch == assignment.epoch and assignment.kind is not RebalanceKind.MEMBERSHIP:
-            plan_us = max(0, at_us - plan.at_us)
+        assignment = self.assignor.last_assignment
         self.rebalance_reports.append(
             Rebalance(
                 generation=self.assignor.generation,
@@ -223,7 +217,6 @@ class Handover:
                 taken=taken,
                 released=released,
                 pause_us=pause_us,
-                plan_us=plan_us,
-                at_us=at_us,
+                at_us=now_us(),
             )
         )

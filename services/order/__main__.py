@@ -48,7 +48,7 @@ def _token_key_problem(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
-    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
+    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and the variables of all services."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
@@ -72,10 +72,9 @@ class OrderSettings(ServiceSettings):
 
     @property
     def token_key(self) -> str:
-        """The key in use."""
-        return (
-            self.card_token_key or (self.card_token_key_file and secret_in(self.card_token_key_file)) or DEMO_TOKEN_KEY
-        )
+        """The configured key of card tokens."""
+        in_file = secret_in(self.card_token_key_file) if self.card_token_key_file else ""
+        return self.card_token_key or in_file or DEMO_TOKEN_KEY
 
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
@@ -86,11 +85,12 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         routing.record_wait(payment)
         return board.apply_update(payment_status(payment))
 
+    def on_notified(sent: NotificationSent) -> Iterator[Effect]:
+        return board.apply_update(notification_status(sent))
+
     status_inputs = {
         Topic.PAYMENTS_SETTLED: typed_decision(PaymentSettled, on_settled),
-        Topic.NOTIFICATIONS_SENT: typed_decision(
-            NotificationSent, lambda n: board.apply_update(notification_status(n))
-        ),
+        Topic.NOTIFICATIONS_SENT: typed_decision(NotificationSent, on_notified),
     }
     board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
     service = Service(

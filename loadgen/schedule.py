@@ -22,11 +22,11 @@ class Spacing(StrEnum):
     """Distribution of the events within a second."""
 
     BURST = "burst"
-    """All at its start, or as configured by `Bursts`."""
+    """All events at the start of the second, or as configured by `Bursts`."""
     SMOOTH = "smooth"
-    """Evenly spaced."""
+    """Events evenly spaced."""
     POISSON = "poisson"
-    """Uniformly random."""
+    """Events at uniformly random times."""
 
 
 class Split(StrEnum):
@@ -35,9 +35,9 @@ class Split(StrEnum):
     EVEN = "even"
     """Event number k of the run goes to partition k mod n."""
     RANDOM = "random"
-    """Each event to a uniformly random partition."""
+    """Each event goes to a uniformly random partition."""
     TABLE = "table"
-    """By the workload's own table."""
+    """The workload's own table decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,11 @@ class Bursts(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and those that keep bursts in order."""
+        """Return the rules of the base class and those that keep bursts in order."""
         return (*super().rules(), *BURST_RULES)
 
     def phase_s(self, seed: int) -> float:
-        """Return the phase; a random one is drawn with the seed."""
+        """Return the phase; a random phase is chosen by the seed."""
         phase = self.burst_phase_s
         return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(phase, str) else phase
 

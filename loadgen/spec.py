@@ -26,7 +26,7 @@ class Topology(StrEnum):
     """Input topic of the load, and so the stages of the run."""
 
     PIPELINE = "pipeline"
-    """Orders enter at `orders.placed`."""
+    """The load enters as orders at `orders.placed`."""
     PAYMENT_ONLY = "payment-only"
     """The generator writes `payments.requested` itself, as the papers did."""
 

@@ -59,7 +59,7 @@ class HttpSender(Sender):
         self._requests.spawn(self._place, record, time.perf_counter())
 
     def poll(self) -> None:
-        """Do nothing: answers are processed on arrival."""
+        """Do nothing, because answers are processed on arrival."""
 
     def drain(self, deadline_s: float) -> None:
         """Wait for outstanding answers. An order without one at the deadline is dropped and counts as failed."""

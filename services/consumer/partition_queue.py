@@ -391,9 +391,8 @@ class PartitionQueues:
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
         """Note the next offset that the client will fetch of each partition; see `PartitionQueue.pass_over`."""
-        for partition, offset in positions.items():
-            if partition in self._queues:
-                self._queues[partition].pass_over(offset)
+        for partition in positions.keys() & self._queues.keys():
+            self._queues[partition].pass_over(positions[partition])
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
         """Start the event or batch that arrived first, of all that may start now. Return None if none may."""

@@ -188,7 +188,6 @@ class PlanConsumer:
             queues=queues,
             committer=self._committer,
             calls=ListenerCalls(self._listeners),
-            newest_plan=lambda: clients.plans.newest_plan,
             is_eager=options.rebalance_protocol is RebalanceProtocol.EAGER,
             max_release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),
         )

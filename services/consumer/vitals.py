@@ -118,6 +118,7 @@ class Vitals:
             metrics.IN_SLA: latencies.events_in_time,
             metrics.TARGET: latencies.target.latency_target_s,
             metrics.BUDGET: 1 - latencies.target.percentile,
+            metrics.CLOCK_OFFSET: self.handover.clock_offset_s,
             metrics.EVENTS: server.events_handled,
             metrics.EVENTS_FAILED: server.events_failed,
             metrics.ATTEMPTS_RETRIED: server.attempts_retried,

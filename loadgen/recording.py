@@ -164,7 +164,6 @@ class Recording:
         return len(metadata.partitions)
 
     def _retained_range(self, partition: int) -> tuple[int, int]:
-        """Return the first retained offset and the end offset."""
         begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=REQUEST_TIMEOUT_S)
         return begin, end
 
@@ -178,7 +177,6 @@ class Recording:
         return offsets
 
     def _query(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the broker's answer. Raises RecordingError without one."""
         try:
             return request(*arguments)
         except KafkaException as error:
@@ -186,7 +184,6 @@ class Recording:
             raise RecordingError(f"{problem}{self._why()}") from error
 
     def _why(self) -> str:
-        """Return the client's reason, if it has one, and what to do."""
         self._consumer.poll(0)  # runs error_cb
         reasons = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
         reason = f": {reasons[-1]}" if reasons else ""

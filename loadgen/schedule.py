@@ -162,7 +162,6 @@ def schedule_chunks(
 
 
 def _random_streams(seed: int) -> list[np.random.Generator]:
-    """Return independent generators for: times in a second, partitions, phase of bursts, jitter of bursts."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
 
 
@@ -185,7 +184,6 @@ def _bursts(counts: IntArray, bursts: Bursts, phase_s: float, random: np.random.
 
 
 def _parts(sizes: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
-    """Yield [begin, end) of successive seconds or bursts, as few as contain `chunk_events`."""
     reached = np.cumsum(sizes)
     begin, before = 0, 0
     while begin < len(reached):
@@ -195,13 +193,11 @@ def _parts(sizes: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
 
 
 def _rank(group_sizes: IntArray) -> IntArray:
-    """Return 0, 1, … within each group. Example: sizes (2, 3) → 0 1 0 1 2."""
     starts = np.cumsum(group_sizes) - group_sizes
     return np.arange(group_sizes.sum()) - np.repeat(starts, group_sizes)
 
 
 def _offsets_in_second_us(per_second: IntArray, spacing: Spacing, random: np.random.Generator) -> IntArray:
-    """Return the time of each event in its second, µs in [0, 1e6)."""
     total = int(per_second.sum())
     if spacing is Spacing.BURST:
         return np.zeros(total, dtype=np.int64)

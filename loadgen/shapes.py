@@ -103,7 +103,6 @@ def taxi() -> IntArray:
 
 
 def _harmonics(t: FloatArray, period_s: float, weights: tuple[tuple[float, float], ...]) -> FloatArray:
-    """Return Σ a·cos(2πkt/period) + b·sin(2πkt/period) over k = 1, 2, …"""
     cosine, sine = np.array(weights).T
     angle = 2 * np.pi * np.outer(t, np.arange(1, len(weights) + 1)) / period_s
     return np.asarray(np.cos(angle) @ cosine + np.sin(angle) @ sine)

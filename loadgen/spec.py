@@ -205,7 +205,6 @@ def _known_workload(values: Values) -> str | None:
 
 
 def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
-    """Apply a rule about the workload, unless there is a trace: it has its own checks in `trace_problems`."""
     return None if values["trace"] else rule(values, WORKLOADS[values["workload"]])
 
 

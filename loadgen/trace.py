@@ -169,7 +169,6 @@ def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -
 
 
 def _grow(counts: IntArray, seconds: int, partitions: int) -> IntArray:
-    """Return `counts` with room for these seconds and partitions. Growth doubles the seconds."""
     if seconds <= counts.shape[0] and partitions == counts.shape[1]:
         return counts
     larger = np.zeros((max(counts.shape[0], min(2 * seconds, MAX_CELLS // partitions)), partitions), dtype=np.int64)

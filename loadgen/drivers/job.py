@@ -155,7 +155,6 @@ class Job:
 
 
 def _http_sender(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Sender:
-    """Return a sender to the Order service. Raises GeneratorError."""
     if spec.topology is Topology.PAYMENT_ONLY:
         raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; use a pipeline load or unset it")
     try:

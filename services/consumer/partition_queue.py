@@ -56,7 +56,6 @@ class OffsetTracker:
             self.position = offset + 1
 
     def _advance(self, offset: int) -> None:
-        """Move the position to `offset`; there is no event in between."""
         if self.position is not None:
             self.skipped += offset - self.position
         self.position = offset
@@ -427,7 +426,6 @@ class PartitionQueues:
         self._offer(queue)
 
     def _offer(self, queue: PartitionQueue) -> None:
-        """Add a queue that has changed to the ready queues, if an event of it may start."""
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))

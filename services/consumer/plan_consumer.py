@@ -262,7 +262,6 @@ class PlanConsumer:
             await pages.stop()
 
     async def _wait_for_first(self, tasks: "list[asyncio.Future[Any]]") -> None:
-        """Return when one of `tasks` is done. Raises its error."""
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -291,7 +290,6 @@ class PlanConsumer:
 
 @contextmanager
 def _quiet_aiokafka() -> Iterator[None]:
-    """Hide aiokafka's warnings: an absent broker is reported once, at the deadline."""
     log = logging.getLogger("aiokafka")
     level = log.level
     log.setLevel(logging.CRITICAL)

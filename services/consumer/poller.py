@@ -77,7 +77,6 @@ class Poller:
                 self._queues.put(at.partition, records, received_us)
 
     def _is_fatal(self, error: errors.KafkaError) -> bool:
-        """Return whether the error is fatal, aiokafka's coordination task has ended, or the problem lasts too long."""
         if isinstance(error, FATAL_ERRORS) or self._consumer._coordinator._coordination_task.done():
             return True
         if error.retriable:

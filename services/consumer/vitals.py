@@ -231,7 +231,6 @@ def local_address_towards(brokers: str) -> str:
 
 
 def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
-    """Yield the metrics of a histogram without labels, with these labels added."""
     for metric in histogram.collect():
         samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
         metric.samples = [type(s)(s.name, {**labels, **s.labels}, *s[2:]) for s in samples]

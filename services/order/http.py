@@ -116,7 +116,6 @@ class OrdersApi:
             await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
     def _admit(self, request: web.Request) -> None:
-        """Raise _RefusalError without the token, from a page of another site, or while the board is incomplete."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         sent = token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else b""
         if self._api_token and not hmac.compare_digest(sent, self._api_token):

@@ -2,6 +2,7 @@
 
 import shlex
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -188,15 +189,18 @@ def record(
             if not into.rows:
                 raise
             interrupted = True
+        left_out = recording.left_out()
         if not into.rows:
-            raise TailpackError(f"topic {topic} at {bootstrap_servers}: no record to save")
+            reasons = [part.message for part in left_out]
+            raise TailpackError("; ".join([f"topic {topic} at {bootstrap_servers}: no record to save", *reasons]))
         out.parent.mkdir(parents=True, exist_ok=True)
         duration_s = into.write(out, recording.partitions)
     summary = f"{into.rows:,} events of {recording.partitions} partitions in {duration_s:,.1f} s: {out}"
-    Console(stderr=True).print(summary, highlight=False, soft_wrap=True, markup=False)
+    for line in (summary, *(part.message for part in left_out)):
+        Console(stderr=True).print(line, highlight=False, soft_wrap=True, markup=False)
     if as_json:
         result = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
-        print_json(result | {"interrupted": interrupted})
+        print_json(result | {"interrupted": interrupted, "left_out": [asdict(part) for part in left_out]})
     next_step(f"tailpack simulate w1 --trace {shlex.quote(str(out))}", as_json=as_json)
     raise typer.Exit(INTERRUPTED if interrupted else 0)
 

@@ -38,11 +38,11 @@ class RecordingError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Missing:
     """Records of the topic that a recording lacks, for one reason."""
 
     reason: str
-    """open-transaction, time, removed or unread."""
+    """open-transaction, time, removed, new-partitions or unread."""
     partitions: list[int]
     records: int
     """Upper bound of their number, because some offsets belong to no record."""
@@ -69,6 +69,8 @@ class Recording:
             raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
         self._unstable: Mapping[int, int] = {}
         """Partition → offsets from the start of its first open transaction on."""
+        self._added: Mapping[int, int] = {}
+        """Partition that the topic gained too late → its offsets."""
         self._removed, self._untimed = Counter[int](), Counter[int]()
         """Partition → records that retention removed before they were read, and records with an impossible time."""
         self._first_untimed = ""
@@ -96,16 +98,20 @@ class Recording:
             self._read(into, seconds, on_progress)
             if seconds:
                 self._ranges()
+            added = range(self.partitions, self._count())
+            self._query(self._all.list_topics, self._topic, REQUEST_TIMEOUT_S)  # it knows new partitions then
+            self._added = {n: self._query(self._retained_range, self._all, n)[1] for n in added}
         finally:
             self._close()
 
-    def left_out(self) -> list[LeftOut]:
+    def missing(self) -> list[Missing]:
         """Return what the recording lacks, by reason."""
         first = {number: self._reached.get(number, self._first[number]) for number in self._ends}
         remedies = {
             "open-transaction": (self._unstable, "follow the start of an open transaction; end it and record again"),
             "time": (self._untimed, f"have an impossible time, first {self._first_untimed}; correct the producer"),
             "removed": (self._removed, "were deleted by retention before they were read"),
+            "new-partitions": (self._added, "are in partitions that the topic has gained since; record again"),
             "unread": ({n: self._ends[n] - first[n] for n in first}, "were not read in time; record for longer"),
         }
         found = []
@@ -114,7 +120,7 @@ class Recording:
             if numbers:
                 count, places = sum(records[number] for number in numbers), ", ".join(map(str, numbers))
                 message = f"not in the file (at most {count:,} records, partitions {places}): they {why}"
-                found.append(LeftOut(reason, numbers, count, message))
+                found.append(Missing(reason, numbers, count, message))
         return found
 
     def _read(self, into: EventWriter, seconds: float | None, on_progress: Callable[[int], None]) -> None:
@@ -195,7 +201,7 @@ class Recording:
     def _ranges(self) -> dict[int, tuple[int, int]]:
         """Return partition → the first retained offset and the last stable offset; note what follows the latter."""
         numbers = range(self.partitions)
-        self._query(self._all.list_topics, self._topic, REQUEST_TIMEOUT_S)  # it may have new partitions
+        self._query(self._all.list_topics, self._topic, REQUEST_TIMEOUT_S)  # it knows new partitions then
         ends = {number: self._query(self._retained_range, self._all, number)[1] for number in numbers}
         ranges = {number: self._query(self._retained_range, self._consumer, number) for number in numbers}
         self._unstable = {number: ends[number] - ranges[number][1] for number in numbers}

@@ -147,6 +147,13 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         """Partitions that aiokafka fetches now."""
         return frozenset(at.partition for at in self._subscription.assigned_partitions())
 
+    @property
+    def next_fetch_offsets(self) -> dict[int, int]:
+        """Partition → offset of its next fetch, if known. Between two polls, all events before it are in the queues."""
+        assigned = self._subscription.subscription and self._subscription.subscription.assignment
+        states = {at.partition: assigned.state_value(at) for at in assigned.tps} if assigned else {}
+        return {partition: state.position for partition, state in states.items() if state.has_valid_position}
+
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
         """Fetch exactly `partitions` from now on, starting at `positions` where given."""
         starts = {TopicPartition(self._topic, partition): offset for partition, offset in positions.items()}

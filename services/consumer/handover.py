@@ -81,6 +81,7 @@ class Handover:
         self.queues.drop(cut_off)
         await self.calls.on_lost(cut_off)
         released -= cut_off
+        self.queues.pass_over(self.coordinator.next_fetch_offsets)  # not known any more once they are not fetched
         self.queues.close(released)
         if self.is_eager:
             self.queues.drop(released)  # at once: their new owner serves them, so no late event may be committed

@@ -176,6 +176,7 @@ class Committer:
         partitions: None for all owned ones. If the group refuses, a later commit includes the same offsets.
         """
         async with self._lock:
+            self._queues.pass_over(self._coordinator.next_fetch_offsets)
             queues, offsets = self._committable(partitions)
             if not offsets:
                 self.last_confirmed_s = monotonic_s()

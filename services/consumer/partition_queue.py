@@ -19,11 +19,13 @@ from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 class OffsetTracker:
     """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
 
-    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position")
+    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position", "skipped")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
         """First offset that is not done. None: unknown."""
+        self.skipped = 0
+        """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
         self._first_uncommitted = offset
         self.in_flight: deque[int] = deque()
@@ -50,7 +52,14 @@ class OffsetTracker:
         while self.in_flight and self.in_flight[0] in self._done:
             offset = self.in_flight.popleft()
             self._done.remove(offset)
+            self._advance(offset)
             self.position = offset + 1
+
+    def _advance(self, offset: int) -> None:
+        """Move the position to `offset`; there is no event in between."""
+        if self.position is not None:
+            self.skipped += offset - self.position
+        self.position = offset
 
     @property
     def committable_offset(self) -> int | None:
@@ -171,6 +180,16 @@ class PartitionQueue(OffsetTracker):
         if records:
             self.next_fetch_offset = max(first_new, records[-1].offset + 1)
 
+    def pass_over(self, offset: int) -> None:
+        """Note that the log was read up to `offset`: what was not `put` from before it is no event, and is done."""
+        if not self.cut_off_reason and (self.next_fetch_offset is None or offset > self.next_fetch_offset):
+            self.next_fetch_offset = offset
+            self._pass_over_end()
+
+    def _pass_over_end(self) -> None:
+        if not self.in_flight and not self.backlog and self.next_fetch_offset is not None:
+            self._advance(self.next_fetch_offset)
+
     @property
     def committable_offset(self) -> int | None:
         """The offset to commit. None: nothing new, or the partition is cut off."""
@@ -222,6 +241,7 @@ class PartitionQueue(OffsetTracker):
     def finish(self, batch: Batch) -> None:
         """Note that these events are done for good."""
         self.end(polled.record.offset for polled in batch.records)
+        self._pass_over_end()
         self._mark_idle()
 
     def retry(self, batch: Batch) -> bool:
@@ -369,6 +389,12 @@ class PartitionQueues:
             queue.put(records, received_us, self._clock())
             self._check_fetch_limits(queue)
             self._offer(queue)
+
+    def pass_over(self, positions: Mapping[int, int]) -> None:
+        """Note the next offset that the client will fetch of each partition; see `PartitionQueue.pass_over`."""
+        for partition, offset in positions.items():
+            if partition in self._queues:
+                self._queues[partition].pass_over(offset)
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
         """Start the event, or batch, that arrived first of all that may start now. None: there is none."""

@@ -28,7 +28,7 @@ NULL: Final = -1
 
 
 class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no types
-    """A UUID of 16 bytes, for answers only."""
+    """The UUID type of Kafka's protocol (16 bytes). It can only be decoded, because only responses contain it."""
 
     @classmethod
     def decode(cls, data: BytesIO) -> uuid.UUID:

@@ -73,6 +73,7 @@ class Vitals:
             state=membership.state,
             partitions=queues.served_partitions if serves else (),
             positions={p: at for p, queue in queues.items() if (at := queue.position) is not None} if serves else {},
+            skipped={p: queue.skipped for p, queue in queues.items() if queue.skipped} if serves else {},
             processed=self.server.events_handled,
             busy_us=int(self.busy_s() * 1_000_000),
             late=self.server.events_late,

@@ -17,7 +17,7 @@ from partitioners import Partitioner
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
 from services.common.read_back import id_reader
-from services.common.records import Effect, Incoming, Refusal, encode, typed_decision
+from services.common.records import Effect, Incoming, Refusal, typed_decision
 from services.common.service import Service, StageMemory
 from services.order import domain
 from services.order.http import OrdersApi
@@ -114,7 +114,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
             return
         order, request = outcome.order, outcome.request
         effect_id = domain.payment_effect_id(order.order_id)
-        yield Effect(effect_id, target, order.order_id.encode(), encode(request), outcome.partition)
+        yield Effect(effect_id, target, order.order_id.encode(), outcome.request_value, outcome.partition)
         status = OrderStatus(
             order_id=order.order_id,
             status=Status.ACCEPTED,

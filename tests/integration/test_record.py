@@ -47,7 +47,7 @@ def test_a_foreign_topic_is_recorded_simulated_and_sorted(kafka: str, namespace:
     trace = tmp_path / "mine.parquet"
     reach = ("--bootstrap-servers", kafka, "--topic", namespace)
     printed = json.loads(command_line.run("record", *reach, "--out", trace, "--json").stdout)
-    assert (printed["events"], printed["partitions"], printed["left_out"]) == (3000, PARTITIONS, [])
+    assert (printed["events"], printed["partitions"], printed["missing"]) == (3000, PARTITIONS, [])
     found = parquet.read_table(trace)
     begin_s = rows[0][0] // 1000
     assert [round(at_s * 1000) for at_s in found["at_s"].to_pylist()] == [row[0] - begin_s * 1000 for row in rows]
@@ -88,8 +88,8 @@ def test_only_records_that_can_be_replayed_are_recorded_and_all_others_are_named
     plain.flush(DEADLINE_S)
     reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--group", namespace, "--json"]
     printed = json.loads(command_line.run("record", *reach, "--out", tmp_path / "rest.parquet").stdout)
-    left_out = {part["reason"]: (part["partitions"], part["records"]) for part in printed["left_out"]}
-    assert left_out == {"open-transaction": ([3], 2), "time": ([2], 2), "removed": ([1], 30)}
+    missing = {part["reason"]: (part["partitions"], part["records"]) for part in printed["missing"]}
+    assert missing == {"open-transaction": ([3], 2), "time": ([2], 2), "removed": ([1], 30)}
     found = Counter(parquet.read_table(tmp_path / "rest.parquet")["partition"].to_pylist())
     assert found == Counter(row[1] for row in rows) - Counter({0: 100, 1: 40}) + Counter({3: 5})
     assert reader.committed([TopicPartition(namespace, 0)], DEADLINE_S)[0].offset == 100, "it is only read"

@@ -94,18 +94,18 @@ class Child:
         return self._process.poll() if self._process else None
 
     def ending(self) -> str:
-        """Return how it ended, and the last line of its log."""
+        """Return how the process ended, and the last line of its log."""
         status = self.exit_status
         how = "running" if status is None else describe_exit(status)
         return f"{how}: {last_log_line(self.log) or 'its log is empty'}"
 
     def terminate(self) -> None:
-        """Send its stop signal."""
+        """Send the process its stop signal."""
         if self._process:
             self._process.send_signal(self.stop_signal)
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Wait until it has ended; kill it after `deadline_s` seconds."""
+        """Wait until the process has ended, and kill it after `deadline_s` seconds."""
         if self._process:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline_s))
@@ -113,6 +113,6 @@ class Child:
             self._process.wait()
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Send its stop signal, and kill it after `deadline_s` seconds."""
+        """Send the process its stop signal, and kill it after `deadline_s` seconds."""
         self.terminate()
         self.wait(deadline_s)

@@ -85,7 +85,7 @@ class ReplicaChange(StrEnum):
 
 
 class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", tag_field="kind"):
-    """A replica was requested, became ready, left, died … It has a cost from REQUESTED to LEFT or DIED."""
+    """A replica was requested, became ready, left, died … A replica has a cost from REQUESTED to LEFT or DIED."""
 
     at_us: int
     replica: str

@@ -24,7 +24,7 @@ class MetricSpec:
     """Upper bounds of a histogram, without the infinite one."""
 
     def create(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
-        """Return the client object that a process updates. bounds: of a histogram, in addition to the declared ones."""
+        """Return the client object that a process updates. bounds: of a histogram, in addition to those declared."""
         if self.kind == "histogram":
             every = sorted({*self.bounds, *bounds})
             return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)

@@ -85,7 +85,7 @@ class WebServer(socketserver.ThreadingTCPServer):
     allow_reuse_address = daemon_threads = True
 
     def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1") -> None:
-        """Bind. port: 0 takes any free one. Raises PortTakenError."""
+        """Bind the port; 0 takes any free port. Raises PortTakenError."""
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), partial(_Handler, respond))

@@ -21,9 +21,9 @@ class PreflightError(Exception):
 
 
 class TopicNeed(NamedTuple):
-    """A topic that a process needs, with its number of partitions (0: any). may_grow: more are accepted.
+    """A topic that a process needs, with its number of partitions (0: any). may_grow: more partitions are accepted.
 
-    remedy: what to do if the topic is missing or has another number.
+    remedy: what to do if the topic is missing or has another number of partitions.
     """
 
     partitions: int = 0

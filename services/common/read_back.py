@@ -84,9 +84,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
         ends = await _seek_tails(consumer, tails)
         while ends:
             with poll_limit(MAX_POLL_BYTES):
-                batch: dict[TopicPartition, list[Any]] = await consumer.getmany(
-                    *ends, timeout_ms=200, max_records=BATCH
-                )
+                batch: Any = await consumer.getmany(*ends, timeout_ms=200, max_records=BATCH)
             for partition, records in batch.items():
                 for record in records:
                     try:

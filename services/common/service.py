@@ -45,8 +45,8 @@ class Service:
     """One Faust app with its stage. Call `consume` for each input, then `start`, poll `failure_reason`, then `stop`.
 
     outputs: topics that this stage writes, each with the function that reads the id of an effect from a record.
-    memory: its own topic of state. fence: for a stage that reads settled payments.
-    payment_partitions: number for payments.requested; required by a stage that reads or writes it.
+    memory: the stage's own topic of state. fence: for a stage that reads settled payments.
+    payment_partitions: partition count of payments.requested; required by a stage that reads or writes this topic.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Service:
         }
         """Topic that this service reads or writes → number of partitions."""
         self.routes: Sequence[web.AbstractRouteDef] = ()
-        """Routes of its HTTP interface in addition to /healthz."""
+        """Routes of the service's HTTP interface in addition to /healthz."""
         self._fetched: dict[Any, tuple[int | None, float]] = {}
         """Partition → timestamp of its last fetch, and steady time since which that has not changed."""
         self._inputs = frozenset(map(self.topic_name, inputs))
@@ -155,7 +155,7 @@ class Service:
         await self.app.stop()
 
     def failure_reason(self) -> str | None:
-        """Return why this process cannot go on; None if it can."""
+        """Return why this process cannot continue; None if it can."""
         if self.pulse.gap_s:
             return self.pulse.describe_pause()
         if self.stage.failed.done():

@@ -38,7 +38,7 @@ class RebalanceCallbacks(Protocol):
     """The actions of a replica around each rebalance."""
 
     async def before_rebalance(self) -> None:
-        """Prepare to join the group. Called once per sequence of attempts."""
+        """Prepare to join the group. Called once for each sequence of attempts to join."""
 
     async def apply_assignment(self, partitions: frozenset[int], generation: int) -> None:
         """Serve exactly these partitions after a rebalance. Must not raise."""

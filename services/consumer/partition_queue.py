@@ -67,11 +67,11 @@ class OffsetTracker:
         return self.position if self.position != self._committed else None
 
     def mark_committed(self, offset: int) -> None:
-        """Note that the group has `offset`."""
+        """Note that the group has committed `offset`."""
         self._committed = self._first_uncommitted = offset
 
     def clear_committed(self) -> None:
-        """Note that the offset that this began at is not the group's."""
+        """Note that the group has not committed the offset at which this tracker began."""
         self._committed = None
 
     @property
@@ -99,7 +99,7 @@ class PolledRecord(NamedTuple):
 
     record: Any
     received_us: int
-    """When it was polled (µs since the epoch)."""
+    """When the record was polled (µs since the epoch)."""
     arrived_s: float
     """Arrival time by which events of all partitions are ordered; see the function `arrived_s`."""
 
@@ -122,7 +122,7 @@ class Batch:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether it is the single record that replaces a batch that cannot be read."""
+        """Whether this is the single record that replaces a batch that cannot be read."""
         return self.records[0].record.value.__class__ is Unreadable
 
 
@@ -155,7 +155,7 @@ class PartitionQueue(OffsetTracker):
         self.is_open = True
         self.is_dropped = False
         self.is_in_line = False
-        """Whether it is in the heap of ready queues."""
+        """Whether this queue is in the heap of ready queues."""
         self.is_paused = False
         self.running_handlers = 0
         self._keys: Counter[bytes] = Counter()
@@ -196,7 +196,7 @@ class PartitionQueue(OffsetTracker):
         return None if self.cut_off_reason else super().committable_offset
 
     def may_start(self, max_handlers: int) -> bool:
-        """Return whether its next event may start now, with at most `max_handlers` running."""
+        """Return whether the partition's next event may start now, with at most `max_handlers` running."""
         if self.running_handlers >= max_handlers or self.is_dropped:
             return False
         if self._due:
@@ -208,7 +208,7 @@ class PartitionQueue(OffsetTracker):
 
     @property
     def next_arrived_s(self) -> float:
-        """Arrival time of its next event, which must exist."""
+        """Arrival time of the partition's next event, which must exist."""
         return (self._due[0].records[0] if self._due else self.backlog[0]).arrived_s
 
     def start(self, max_events: int) -> Batch:
@@ -347,7 +347,7 @@ class PartitionQueues:
 
     @property
     def free_bytes(self) -> int:
-        """Return how much may be polled. 0: an event that may start must start first."""
+        """Return how many bytes may be polled. 0: an event that may start must start first."""
         left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
         return max(left, 0 if self._startable.is_set() else 1)
 
@@ -397,7 +397,7 @@ class PartitionQueues:
                 self._queues[partition].pass_over(offset)
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
-        """Start the event, or batch, that arrived first of all that may start now. None: there is none."""
+        """Start the event or batch that arrived first, of all that may start now. Return None if none may."""
         while self._ready_queues:
             queue = heappop(self._ready_queues)[-1]
             queue.is_in_line = False

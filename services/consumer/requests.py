@@ -84,7 +84,7 @@ _DESCRIBE_TOPIC: Final = _struct(
 
 
 class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]
-    """A request in a fixed version. values: in the order of its schema."""
+    """A request in a fixed version. values: fields in the order of its schema."""
 
     API_KEY = 0
 

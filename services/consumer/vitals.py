@@ -58,7 +58,7 @@ class Vitals:
     """Address of its pages, HOST:PORT; empty: none."""
 
     def progress(self) -> Progress:
-        """Return a progress report; service times and rebalances since the last one are reset."""
+        """Return a progress report; service times and rebalances since the last report are reset."""
         queues, membership, plan = self.queues, self.membership, self.clients.plans.newest_plan
         recent_rebalances, self.handover.rebalance_reports = tuple(self.handover.rebalance_reports), []
         serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)

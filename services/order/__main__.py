@@ -48,7 +48,7 @@ def _token_key_problem(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
-    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
+    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and the variables of all services."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
@@ -72,7 +72,7 @@ class OrderSettings(ServiceSettings):
 
     @property
     def token_key(self) -> str:
-        """The key in use."""
+        """The configured key of card tokens."""
         return (
             self.card_token_key or (self.card_token_key_file and secret_in(self.card_token_key_file)) or DEMO_TOKEN_KEY
         )

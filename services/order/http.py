@@ -1,4 +1,4 @@
-"""POST /orders and GET /orders/{id}. An order is written to the topic once for each idempotency key."""
+"""POST /orders and GET /orders/{id}. An order is written once for each Idempotency-Key of the last half hour."""
 
 import asyncio
 import hmac
@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.helpers import is_ip_address
 
 from contracts.clock import now_us
-from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced, Status
+from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced
 from contracts.topics import Topic
 from contracts.validation import DECODE_ERRORS
 from services.common import traces
@@ -24,8 +24,7 @@ from services.order.domain import fingerprint, problems_in
 from services.order.status import StatusBoard
 
 MAX_KEY_LENGTH: Final = 200
-CLUSTER_DOMAINS: Final = (".localhost", ".local", ".internal", ".svc")
-"""Ends of names that no public site can have."""
+CLUSTER_DOMAINS: Final = (".localhost", ".local", ".internal", ".svc")  # no public site can have such a name
 ACKNOWLEDGEMENT_DEADLINE_S: Final = 5.0
 MAX_REQUEST_AGE_US: Final = 60_000_000
 _REQUEST_START: Final = re.compile(r"t=(\d{1,12}(?:\.\d{1,6})?)")
@@ -84,16 +83,16 @@ class OrdersApi:
     async def place(self, order: OrderPlaced, intended_us: int) -> None:
         """Write the order and wait until the broker has it; return at once if it was placed before.
 
-        intended_us: time at which its customer sent it, since the epoch. Latencies count from it.
+        intended_us: time at which the customer sent the order, since the epoch. Latencies count from it.
         Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In that
         case the order may still arrive, and a repeat with the same key is safe.
         """
         content = fingerprint(order, self._token_key)
         recent = self._recent.get(order.order_id)
-        previous = recent[0] if recent else self._on_board(order.order_id)
-        if previous not in (None, content):
+        is_repeat = recent[0] == content if recent else self._board.is_repeat(order.order_id, content, now_us())
+        if is_repeat is False:
             raise _RefusalError(422, "Idempotency-Key: was used for another order; use a new one")
-        if previous is not None and recent is None:
+        if is_repeat and recent is None:
             return
         sending = recent[1] if recent else self._begin(order, content, intended_us)
         try:
@@ -104,14 +103,6 @@ class OrdersApi:
         except Exception as error:
             self._recent.pop(order.order_id, None)
             raise _RefusalError(503, f"Kafka did not accept the order ({type(error).__name__}); repeat it") from error
-
-    def _on_board(self, order_id: str) -> str | None:
-        """Return the fingerprint of an order on the board. None: unknown, without one, or rejected."""
-        try:
-            status = self._board[order_id]
-        except KeyError:
-            return None
-        return None if status.status is Status.REJECTED else status.fingerprint
 
     def _begin(self, order: OrderPlaced, content: str, intended_us: int) -> "asyncio.Task[None]":
         sending = asyncio.create_task(self._send(order, intended_us))

@@ -4,6 +4,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ class Missing:
     """Records of the topic that a recording lacks, for one reason."""
 
     reason: str
-    """open-transaction, time, removed, new-partitions or unread."""
+    """open-transaction, time, removed or unread."""
     partitions: list[int]
     records: int
     """Upper bound of their number, because some offsets belong to no record."""
@@ -69,13 +70,9 @@ class Recording:
             raise RecordingError(f"Kafka client for {self._address}: {error.args[0].str()}") from error
         self._unstable: Mapping[int, int] = {}
         """Partition → offsets from the start of its first open transaction on."""
-        self._added: Mapping[int, int] = {}
-        """Partition that the topic gained too late → its offsets."""
         self._removed, self._untimed = Counter[int](), Counter[int]()
         """Partition → records that retention removed before they were read, and records with an impossible time."""
         self._first_untimed = ""
-        self._reached: dict[int, int] = {}
-        """Partition → offset before which everything was read."""
         try:
             self.partitions = self._count()
             ranges = self._ranges()
@@ -84,7 +81,8 @@ class Recording:
         except RecordingError:
             self._close()
             raise
-        self._first = {number: max(begin, self._begins[number]) for number, (begin, _) in ranges.items()}
+        self._reached = {n: begin if self._begins[n] < 0 else self._begins[n] for n, (begin, _) in ranges.items()}
+        """Partition → offset before which everything was read."""
         self.expected_records = sum(max(0, end - max(begin, self._begins[n])) for n, (begin, end) in ranges.items())
         """Records up to the ends, an upper bound: a compacted topic has fewer."""
 
@@ -96,23 +94,20 @@ class Recording:
         """
         try:
             self._read(into, seconds, on_progress)
-            if seconds:
-                self._ranges()
-            added = range(self.partitions, self._count())
-            self._query(self._all.list_topics, self._topic, REQUEST_TIMEOUT_S)  # it knows new partitions then
-            self._added = {n: self._query(self._retained_range, self._all, n)[1] for n in added}
+            with suppress(RecordingError):  # without an answer the last known state counts
+                if seconds:
+                    self._ranges()
+                self._add_partitions()
         finally:
             self._close()
 
     def missing(self) -> list[Missing]:
         """Return what the recording lacks, by reason."""
-        first = {number: self._reached.get(number, self._first[number]) for number in self._ends}
         remedies = {
             "open-transaction": (self._unstable, "follow the start of an open transaction; end it and record again"),
             "time": (self._untimed, f"have an impossible time, first {self._first_untimed}; correct the producer"),
             "removed": (self._removed, "were deleted by retention before they were read"),
-            "new-partitions": (self._added, "are in partitions that the topic has gained since; record again"),
-            "unread": ({n: self._ends[n] - first[n] for n in first}, "were not read in time; record for longer"),
+            "unread": ({n: self._ends[n] - at for n, at in self._reached.items()}, "were not read; record for longer"),
         }
         found = []
         for reason, (records, why) in remedies.items():
@@ -160,18 +155,16 @@ class Recording:
 
     def _add_partitions(self) -> None:
         """Record partitions that the topic has gained, from their beginning."""
-        added = range(self.partitions, self._count())
-        if added:
-            self._ends |= dict.fromkeys(added, 0)
-            self._first |= dict.fromkeys(added, 0)
+        before, self.partitions = self.partitions, self._count()
+        if added := range(before, self.partitions):
+            self._ends |= {number: end for number, (_, end) in self._ranges().items() if number in added}
+            self._reached |= dict.fromkeys(added, 0)
             self._consumer.incremental_assign([At(self._topic, number, OFFSET_BEGINNING) for number in added])
-            self.partitions += len(added)
 
     def _skip_removed(self, partition: int) -> None:
         """Go on at the first retained record."""
         begin, _ = self._query(self._retained_range, self._consumer, partition)
-        if (expected := self._reached.get(partition, self._begins[partition])) >= 0:
-            self._removed[partition] += begin - expected
+        self._removed[partition] += begin - self._reached[partition]
         self._consumer.incremental_unassign([At(self._topic, partition)])
         self._consumer.incremental_assign([At(self._topic, partition, begin)])
 

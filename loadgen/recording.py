@@ -87,7 +87,7 @@ class Recording:
         """Records up to the ends, an upper bound: a compacted topic has fewer."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
-        """Write all records to `into`. seconds: go on with new arrivals that long. on_progress: gets the row count.
+        """Write all records to `into`. seconds: also record new arrivals so long. on_progress: gets the row count.
 
         Raises RecordingError for a lost broker; KeyboardInterrupt. Records read before that are in `into`. The
         connection is always closed.
@@ -219,7 +219,6 @@ class Recording:
         return offsets
 
     def _query(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the broker's answer. Raises RecordingError without one."""
         try:
             return request(*arguments)
         except KafkaException as error:
@@ -227,7 +226,6 @@ class Recording:
             raise RecordingError(f"{problem}{self._why()}") from error
 
     def _why(self) -> str:
-        """Return the client's reason, if it has one, and what to do."""
         self._consumer.poll(0)  # runs error_cb
         reasons = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
         reason = f": {reasons[-1]}" if reasons else ""

@@ -102,7 +102,6 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
 
 
 async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """Assign every non-empty partition and seek to the start of its tail. Return the end offset of each."""
     partitions = await _partitions(consumer, tails)
     starts = await consumer.beginning_offsets(partitions)
     ends = {tp: end for tp, end in (await consumer.end_offsets(partitions)).items() if end > starts[tp]}

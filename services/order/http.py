@@ -50,9 +50,7 @@ class OrdersApi:
     async def get(self, request: web.Request) -> web.Response:
         """Return the order's status; 401 without the token, 404 for an unknown order, 503 while the board is read."""
         try:
-            self._require_token(request)
-            self._require_own_page(request)
-            self._require_board()
+            self._admit(request)
             status = self._board[request.match_info["order_id"]]
         except _RefusalError as refusal:
             return refusal.response()
@@ -64,9 +62,7 @@ class OrdersApi:
     async def post(self, request: web.Request) -> web.Response:
         """Place an order. Answers 202 when the broker has it, with its id and the URL of its status."""
         try:
-            self._require_token(request)
-            self._require_own_page(request)
-            self._require_board()
+            self._admit(request)
             key = request.headers.get("Idempotency-Key")
             if request.content_type != "application/json":
                 raise _RefusalError(415, "Content-Type: must be application/json")
@@ -119,12 +115,14 @@ class OrdersApi:
             headers = [(INTENDED_AT_HEADER, b"%d" % intended_us), (PLACED_AT_HEADER, at), *(traces.headers() or ())]
             await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
-    def _require_token(self, request: web.Request) -> None:
-        """Raise _RefusalError if a token is configured and the request does not carry it."""
+    def _admit(self, request: web.Request) -> None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         sent = token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else b""
         if self._api_token and not hmac.compare_digest(sent, self._api_token):
             raise _RefusalError(401, "Authorization: must be Bearer and the token of this service")
+        self._require_own_page(request)
+        if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
+            raise _RefusalError(503, "the status of orders is being read back; try again in a second")
 
     def _require_own_page(self, request: web.Request) -> None:
         """Raise _RefusalError for what a browser sends from a page of another site.
@@ -140,11 +138,6 @@ class OrdersApi:
             raise _RefusalError(403, "Origin: is another site")
         if not (self._api_token or is_ip_address(host) or "." not in host or host.endswith(CLUSTER_DOMAINS)):
             raise _RefusalError(403, "Host: must be an address or a local name unless a token is configured")
-
-    def _require_board(self) -> None:
-        """Raise _RefusalError while the board is incomplete."""
-        if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
-            raise _RefusalError(503, "the status of orders is being read back; try again in a second")
 
 
 class _RefusalError(Exception):

@@ -19,6 +19,7 @@ from contracts.connection import Connection
 from contracts.validation import as_environment
 from contracts.waiting import WaitTimeoutError
 from loadgen.children import Child
+from loadgen.result import part_file_name
 
 Row = dict[str, Any]
 """Figures of one case. The row is invalid if `problem` is not empty or `valid` is false."""
@@ -134,6 +135,11 @@ def environ_of(connection: Connection | None = None, **settings: object) -> dict
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
     variables = {f"TAILPACK_{name.upper()}": str(value) for name, value in settings.items()}
     return inherited | (as_environment(connection) if connection else {}) | variables
+
+
+def all_exist(folder: Path, file: str, parts: int = 1) -> bool:
+    """Return whether every process of the load has written this file."""
+    return all((folder / part_file_name(file, part, parts)).exists() for part in range(1, parts + 1))
 
 
 def check(children: Iterable[Child]) -> bool:

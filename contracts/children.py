@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_DEADLINE_S: Final = 10.0
 LOG_TAIL_BYTES: Final = 4096
 MAX_LOG_BYTES: Final = 10_000_000
 

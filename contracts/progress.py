@@ -43,7 +43,6 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     taken: Count
     released: Count
     pause_us: Moment
-    plan_us: Moment
     at_us: Moment
 
 

@@ -7,14 +7,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
 
-from contracts.children import describe_exit, last_log_line, python_module, start
+from contracts.children import STOP_DEADLINE_S, STOP_SIGNALS, describe_exit, last_log_line, python_module, start
 
 __all__ = ["STOP_DEADLINE_S", "STOP_SIGNALS", "Child", "collect_stop_signals", "defer_stop_signals", "python_module"]
-
-STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-STOP_DEADLINE_S: Final = 10.0
 
 
 @contextmanager
@@ -43,8 +39,7 @@ class Child:
     command: Sequence[str]
     environ: Mapping[str, str]
     log: Path
-    stop_signal: signal.Signals = signal.SIGTERM
-    """Signal that stops the process and its own children."""
+    stop_signal: signal.Signals = signal.SIGTERM  # stops the process and its own children
     _process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
@@ -80,8 +75,3 @@ class Child:
                 self._process.wait(max(0.0, deadline_s))
             self._process.kill()
             self._process.wait()
-
-    def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Send its stop signal, and kill it after `deadline_s` seconds."""
-        self.terminate()
-        self.wait(deadline_s)

@@ -32,7 +32,7 @@ class Fault:
     begin_s: int
     end_s: int
     amount: float
-    """Burst: factor; poison: number of events; others: share of the events."""
+    """Size of the fault. Burst: factor; poison: number of events; others: share of the events."""
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -101,13 +101,3 @@ def fault_after_end(faults: Sequence[str], duration_s: int) -> str | None:
     """Return a message about the first fault that begins after the load, or None."""
     late = [fault for fault in map(Fault.of, faults) if fault.begin_s >= duration_s]
     return f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {duration_s} s" if late else None
-
-
-def live_only_faults(faults: Sequence[str]) -> str | None:
-    """Return a message about faults that a simulation ignores (events that Order drops, and late events), or None."""
-    kinds = {fault.kind for fault in map(Fault.of, faults)} & {POISON, DUPLICATE, OUT_OF_ORDER}
-    return (
-        f"{', '.join(sorted(kinds))}: live only; simulated events are in order, readable and not repeated"
-        if kinds
-        else None
-    )

@@ -14,11 +14,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 from rich.console import Console
 
+from bench.benchmark import all_exist
 from bench.scenario import Scenario
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.children import defer_stop_signals
-from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist, part_file_name
+from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, part_file_name
 from loadgen.workloads import WORKLOADS
 from report import replace_file
 from tailpack.errors import TailpackError
@@ -55,9 +56,9 @@ class Run:
     web_port: int | None = None
     load_workers: int = 1
     name: str = ""
-    """Name of its folder, and namespace of its topics; "": a new name."""
+    """Name of the run's folder, and namespace of its topics; "": a new name."""
     fit_load: bool = False
-    """Measure the machine first, and scale the load down to a rate that it can serve."""
+    """Whether to measure the machine first, and to scale the load down to a rate that it can serve."""
     watch: Callable[[LiveState, RunStatus], None] = lambda _, __: None
     """Called about four times a second with the state that the live view shows."""
 

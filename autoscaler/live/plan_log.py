@@ -1,6 +1,6 @@
 """The plan topic, written by one controller at a time.
 
-The producer is transactional and its id names the group, so Kafka rejects writes of a replaced controller. This fences
+The producer is transactional and its id names the group, so Kafka rejects writes of a replaced autoscaler. This fences
 writes; it does not elect a leader.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from autoscaler.live.kafka import client_config, reader_config
+from autoscaler.live.kafka import client_config, reader_config, skip_unreadable
 from contracts.connection import Connection
 from contracts.fields import MAX_EPOCH, MAX_REASON_CHARS
 from contracts.plan import Eviction, PlanRecord, decode_plan, plan_key
@@ -28,14 +28,14 @@ LARGEST_PLAN_BYTES: Final = 10_000_000
 
 
 class FencedError(Exception):
-    """Another controller has taken over the plan topic. This process must exit.
+    """Another autoscaler has taken over the plan topic. This process must exit.
 
     Brokers that do not answer within the transaction timeout cause the same error. The replicas keep running.
     """
 
 
 class PlanNotWrittenError(Exception):
-    """The brokers did not accept the plan. It may be written again."""
+    """The brokers did not accept the plan. The caller may write it again."""
 
 
 @dataclass(slots=True)
@@ -189,6 +189,7 @@ class PlanReader:
         self.place = TopicPartition(qualified(connection.namespace, Topic.PLANS), 0, 0)
         self.consumer = Consumer(reader_config(connection, isolation_level="read_committed", fetch_wait_max_ms=wait_ms))
         self.consumer.assign([self.place])
+        self._skipped_to = 0
         self.newest: PlanRecord | None = None
         """The group's plan with the highest epoch; None: it is for another topic, or there is none."""
         self.highest_epoch = 0
@@ -198,12 +199,13 @@ class PlanReader:
         """The end of the topic was reached. Its last offset is a commit marker, which consumers never receive."""
 
     def read_on(self) -> bool:
-        """Take one record, if one arrives within 0.1 s. Return whether the topic was read to its end."""
+        """Process one record, if one arrives within 0.1 s. Return whether the topic was read to its end."""
         message = self.consumer.poll(0.1)
         if message is None:
             return self.complete
         if message.error() is not None:  # librdkafka retries other errors by itself
             self.complete = self.complete or message.error().code() == KafkaError._PARTITION_EOF
+            self._skipped_to = skip_unreadable(self.consumer, message, self._skipped_to)
         else:
             self._take(message)
         return self.complete

@@ -7,7 +7,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from autoscaler.live.kafka import reader_config
+from autoscaler.live.kafka import reader_config, skip_unreadable
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -30,7 +30,7 @@ _MAX_POLL_GAP_S: Final = 1.0
 
 
 class ProgressReader:
-    """Never waits: librdkafka fetches in the background, and `poll` takes what has arrived."""
+    """Reads progress reports. Never waits: librdkafka fetches in the background; `poll` takes the arrived ones."""
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class ProgressReader:
         self._unreadable = float("-inf"), ""
         """When the newest record arrived that is no report, and why it is none."""
         self._rebalances: list[Rebalance] = []
+        self._skipped_to = 0
         self._late_events = LateEventCounter(clock)
         self._consumer = Consumer(reader_config(connection, fetch_wait_max_ms=250))
         self._consumer.assign([TopicPartition(topic, 0, _OFFSET_TAIL_BASE - _TAIL_REPORTS)])
@@ -102,7 +103,7 @@ class ProgressReader:
         return why if self._listening_time_s() - at_s < UNREADABLE_SHOWN_S else ""
 
     def close(self) -> None:
-        """Leave the brokers."""
+        """Disconnect from the brokers."""
         self._consumer.close()
 
     def _listening_time_s(self) -> float:
@@ -115,6 +116,7 @@ class ProgressReader:
             if message.error() is not None:
                 if message.error().code() == KafkaError._PARTITION_EOF:
                     self._tail_left = 0
+                self._skipped_to = skip_unreadable(self._consumer, message, self._skipped_to)
                 continue  # librdkafka retries other errors by itself; reports become stale meanwhile
             self._tail_left -= 1  # while replicas report, the end itself may never be reached
             try:
@@ -185,7 +187,7 @@ class PlanAdoption:
         self._pause_s = within_s
         self._repeat_at_s = 0.0
         self.laggards: tuple[str, ...] = ()
-        """Members that exceed `within_s`."""
+        """Members that still serve by an older plan after `within_s`."""
 
     def observe(self, plan: PlanRecord | None, epochs: Mapping[str, int]) -> None:
         """Compare the reports with the plan. epochs: member → epoch of its assignment; silent members are left out."""

@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from bench import BenchError
-from bench.benchmark import Row, check, environ_of
+from bench.benchmark import Row, all_exist, check, environ_of
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.waiting import until
 from loadgen.children import Child, python_module
-from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult, all_exist
+from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 
@@ -110,7 +110,8 @@ class Loads:
         with ExitStack() as running:
             for part in parts:
                 part.start()
-                running.callback(part.stop)
+                running.callback(part.wait)
+                running.callback(part.terminate)  # called first
             until(lambda: check(parts) and all_exist(folder, READY_FILE, self.workers), DEADLINE_S, "the load is ready")
             (folder / START_FILE).write_text(str(now_us() + (0 if overdue else START_LEAD_US)))
             ended = lambda: all(part.exit_status is not None for part in parts)  # noqa: E731

@@ -81,7 +81,8 @@ def _tailpack(folder: str, *words: str) -> tuple[float, float]:
             time.sleep(SAMPLE_S)
         wall_s = time.monotonic() - began_s
     finally:
-        child.stop()
+        child.terminate()
+        child.wait()
     if child.exit_status:
         raise BenchError(
             f"{child.name} failed after {wall_s:.0f} s: {child.ending()}; remove the cause and measure again"

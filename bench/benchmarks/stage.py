@@ -29,7 +29,7 @@ from loadgen.orders import Orders, Record, order_event, payment_event
 MEASURED_BACKLOG_SHARE: Final = 0.9
 """Share of the backlog after which the measurement ends: the last records are not distributed evenly."""
 MIN_COMMITS: Final = 4
-"""If more commits than this were observed (start included), the time before the first is excluded."""
+"""If more commits than this were observed (start included), the time before the first commit is excluded."""
 START_S: Final = 120.0
 STALL_TIMEOUT_S: Final = 60.0
 REQUEST_S: Final = 2.0
@@ -108,7 +108,8 @@ class Stage(QuickBenchmark):
         environ = environ_of(connection, service_time_s=self.service_time, **own, **topics)
         child = Child(name, python_module(f"services.{self.name}"), environ, folder / f"{name}.log")
         child.start()
-        running.callback(child.stop, STOP_S)
+        running.callback(child.wait, STOP_S)
+        running.callback(child.terminate)  # called first
         return child
 
     def _owners(self, connection: Connection) -> int:

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from autoscaler.live.kafka import client_config
 from autoscaler.packing.owners import round_robin
 from bench import BenchError
-from bench.benchmark import Option, QuickBenchmark, Row, Tools, check, environ_of
+from bench.benchmark import Option, QuickBenchmark, Row, Tools, all_exist, check, environ_of
 from bench.benchmarks.load import START_FILE, START_LEAD_US, EvenLoad
 from bench.handover.evidence import Evidence, Observer, Step, in_order
 from bench.handover.windows import SERVICE_TIME_S, TAIL_US
@@ -29,7 +29,7 @@ from contracts.rebalance_protocol import PLAN_PROTOCOLS, RebalanceProtocol
 from contracts.topics import Group, Topic, qualified
 from contracts.waiting import WaitTimeoutError, until
 from loadgen.children import Child, collect_stop_signals, python_module
-from loadgen.result import READY_FILE, GeneratorResult, all_exist
+from loadgen.result import READY_FILE, GeneratorResult
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
@@ -43,7 +43,7 @@ STOP_S: Final = 15.0
 WRITE_S: Final = 10.0
 SESSION_S: Final = 6.0
 LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
-"""Limits of the load; it ends at the first one reached."""
+"""Limits of the load, which ends at the first limit reached."""
 
 
 @dataclass(kw_only=True)
@@ -218,7 +218,8 @@ class ServedGroup:
     def finish(self) -> tuple[Evidence, GeneratorResult]:
         """Stop the load, wait for the last events, and return the evidence and the result of the load generator."""
         load = self._load.pop()
-        load.stop(STOP_S)
+        load.terminate()
+        load.wait(STOP_S)
         try:
             sent = GeneratorResult.load(self._folder)
         except (OSError, msgspec.DecodeError) as error:

@@ -133,15 +133,11 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
     def _accept(self, members: Mapping[str, Any], topic: str) -> dict[str, MemberMetadata]:
         """Return the metadata of the members that may get partitions, and note why others may not."""
-        metadata: dict[str, MemberMetadata] = {}
-        for member_id, member in members.items():
-            decoded = decode_metadata(member, topic)
-            if isinstance(decoded, MemberMetadata):
-                metadata[member_id] = decoded
-            else:
-                self.refused[member_id] = decoded
-                log.warning("Member %s of the group gets no partitions: %s", member_id, decoded)
-        return metadata
+        decoded = {member_id: decode_metadata(member, topic) for member_id, member in members.items()}
+        self.refused = {member_id: reason for member_id, reason in decoded.items() if isinstance(reason, str)}
+        for member_id, reason in self.refused.items():
+            log.warning("Member %s of the group gets no partitions: %s", member_id, reason)
+        return {member_id: member for member_id, member in decoded.items() if isinstance(member, MemberMetadata)}
 
     def _note_newer_plans(self, epoch: int, metadata: Mapping[str, MemberMetadata]) -> None:
         """Note whether members know a plan after `epoch` that this leader cannot read. Impossible ones are ignored."""

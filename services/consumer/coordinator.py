@@ -102,8 +102,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         self.is_joining = False  # SyncGroup is answered: commits are legal again
         decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
         self._lookup_assignor(protocol).on_assignment(decoded)
-        own = (of_topic for topic, of_topic in decoded.assignment if topic == self._topic)
-        partitions = frozenset(partition for of_topic in own for partition in of_topic)
+        partitions = frozenset(p for topic, own in decoded.assignment if topic == self._topic for p in own)
         await self.callbacks.apply_assignment(partitions, generation)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
@@ -237,7 +236,6 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         self._client.force_metadata_update()
 
     async def _extended_timeout(self, request: Any) -> AbstractContextManager[None]:
-        """Extend the time-out of a request whose answer waits for the other members of a rebalance."""
         node, group = self.coordinator_id, ConnectionGroup.COORDINATION
         waits = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         if not waits or node is None or not await self._client.ready(node, group=group):

@@ -99,9 +99,9 @@ class Vitals:
             reasons.append(f"the group has not confirmed the membership for {self.lease.age_s:.1f} s: no event starts")
         if owned_partitions and commit_age_s > self.options.session_s + self.options.commit_interval_s:
             reasons.append(f"done events were not committed for {commit_age_s:.1f} s")
-        refused, own_refusal = self.clients.assignor.refused, self.clients.assignor.last_assignment.refused
-        if own_refusal:
-            reasons.append(f"the group's leader gives this replica no partitions: {own_refusal}")
+        refused = self.clients.assignor.refused
+        if reason := self.clients.assignor.last_assignment.refused:
+            reasons.append(f"the group's leader gives this replica no partitions: {reason}")
         longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
         if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:
             reasons.append(f"a handler has been at work for {longest_s:.0f} s and ignores its cancellation")
@@ -124,6 +124,7 @@ class Vitals:
             metrics.IN_SLA: latencies.events_in_time,
             metrics.TARGET: latencies.target.latency_target_s,
             metrics.BUDGET: 1 - latencies.target.percentile,
+            metrics.CLOCK_OFFSET: self.handover.clock_offset_s,
             metrics.EVENTS: server.events_handled,
             metrics.EVENTS_FAILED: server.events_failed,
             metrics.ATTEMPTS_RETRIED: server.attempts_retried,
@@ -236,7 +237,6 @@ def local_address_towards(brokers: str) -> str:
 
 
 def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
-    """Yield the metrics of a histogram without labels, with these labels added."""
     for metric in histogram.collect():
         samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
         metric.samples = [type(s)(s.name, {**labels, **s.labels}, *s[2:]) for s in samples]

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 from kafka_helpers import create_topics, read_all, wait_for
 
+from bench.benchmark import all_exist
 from bench.scenario import load_scenario
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PaymentRequested
 from contracts.topics import Topic
 from loadgen.orders import Orders
-from loadgen.result import READY_FILE, GeneratorResult, all_exist
+from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 from tailpack.local.stack import Stack

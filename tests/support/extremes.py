@@ -19,7 +19,6 @@ REBALANCE = Rebalance(
     taken=1,
     released=1,
     pause_us=9,
-    plan_us=9,
     at_us=9,
 )
 

@@ -6,7 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from loadgen.result import RESULT_FILE, GeneratorResult, all_exist, lateness_percentile_us
+from bench.benchmark import all_exist
+from loadgen.result import RESULT_FILE, GeneratorResult, lateness_percentile_us
 
 RESULT = GeneratorResult(
     scheduled=10,

@@ -146,7 +146,7 @@ class LiveGroup:
         return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
-        """Return the arrivals since the last observation; None where no new ones were sampled."""
+        """Return the arrivals since the last observation; None if no new arrivals were sampled."""
         return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
@@ -156,7 +156,7 @@ class LiveGroup:
         self.advance()
 
     def advance(self) -> None:
-        """Take every step that is due: processes, then the plan, then releases. Called every 20 ms; never waits.
+        """Take every step that is due: of processes, then the plan, then releases. Called every 20 ms; never waits.
 
         Raises FencedError when another autoscaler has taken over.
         """

@@ -89,8 +89,7 @@ class Publisher:
         self._adoption.observe(self.in_force, epochs)
         highest = self.log.epoch + MAX_EPOCH_LEAD
         impossible = ", ".join(f"{one.replica} reports plan {one.epoch}" for one in reports if one.epoch > highest)
-        remedy = f"but the newest is {self.log.epoch}; restart the autoscaler, then these replicas"
-        why = f"{impossible}, {remedy}" if impossible else ""
+        why = f"{impossible}, newer than any plan; restart the autoscaler, then these replicas" if impossible else ""
         self._report_problem(self._unwritten or why or self._adoption.describe_laggards() or self.log.unusable)
         intent, before = self.intent, self.in_force
         if intent is None or self._clock() < self._write_after_s:

@@ -144,8 +144,7 @@ class ReplicaScaler:
         replica = self._replicas.get(report.replica)
         if replica is None or replica.instance is None or report.incarnation == replica.previous_incarnation:
             return False
-        is_known = replica.incarnation in ("", report.incarnation)
-        return is_known and replica.instance.is_source_of(report)
+        return replica.incarnation in ("", report.incarnation) and replica.instance.is_source_of(report)
 
     def adopt(self, reports: Mapping[str, Progress]) -> None:
         """Take over the replicas that an earlier autoscaler left running, and evict those that have died since."""

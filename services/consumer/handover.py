@@ -173,7 +173,7 @@ class Handover:
         whose state no listener has saved.
         """
         stopped_us = now_us()
-        await self.committer.last_commit(self.queues.owned_partitions)  # busy ones too: fewer of their events repeat
+        await self.committer.last_commit()  # busy ones too: fewer of their events repeat
         queues = {p: self.queues[p] for p in idle & self.queues.owned_partitions}
         done = {p for p, queue in queues.items() if queue.committable_offset is None and not queue.cut_off_reason}
         for p in done:

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +32,8 @@ FENCED_ERRORS: Final = (
     errors.CommitFailedError,
 )
 """Errors of a commit under an old generation. aiokafka handles them too, and rejoins."""
+UNANSWERED_ERRORS: Final = (errors.RequestTimedOutError, errors.KafkaConnectionError, errors.CorrelationIdError)
+"""Errors of a request that the broker may have received, and may carry out at any later time."""
 NO_LEADER_ERRORS: Final = (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError)
 """Errors of a producer that has found no buffer space, or no partition, within the request time-out."""
 LAST_COMMIT_TIMEOUT_S: Final = 2.0
@@ -131,72 +135,96 @@ class Committer:
     A member without a generation must not commit either, because an empty group would accept it.
     """
 
-    def __init__(self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float) -> None:
+    def __init__(
+        self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float, max_age_s: float = math.inf
+    ) -> None:
         self._coordinator = coordinator
         self._queues = queues
         self._topic = topic
-        self._interval_s = interval_s
+        self._interval_s, self._max_age_s = interval_s, max_age_s
         self.metadata: Callable[[], str] = str
         """Returns the metadata that is stored with each committed offset."""
         self.last_confirmed_s = monotonic_s()
         """When the group last had the offsets of all done events (by `monotonic_s`)."""
+        self._early_commit = queues.early_commit
         self._lock = asyncio.Lock()
         self._generation = -1
+        self._unanswered: dict[int, int] = {}
+        """Partition → offset of a commit of this generation that was sent and not answered."""
 
     def resume(self, generation: int) -> None:
         """Commit in the name of `generation` from now on."""
         self._generation = generation
+        self._unanswered = {}  # the group refuses what arrives late from an older generation
 
     def suspend(self) -> None:
         """Commit nothing until the next `resume`."""
         self._generation = -1
 
     async def run(self) -> None:
-        """Commit at every interval, until cancelled."""
+        """Commit at every interval, or earlier on request, until cancelled."""
         while True:
-            await asyncio.sleep(self._interval_s)
-            await self.commit()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._early_commit.wait(), self._interval_s)
+            if not await self.commit() and self._early_commit.is_set():
+                await asyncio.sleep(self._interval_s)
 
-    async def last_commit(self, partitions: Collection[int]) -> bool:
-        """Commit `partitions` before a handover, with retries; return whether the group has all their offsets."""
+    async def last_commit(self) -> bool:
+        """Commit before a handover, with retries; return whether the group has the offsets of all done events."""
         timeout_s = LAST_COMMIT_TIMEOUT_S
         try:
             async with asyncio.timeout(timeout_s):
                 # A coordinator that moves or restarts sends no event when it is back.
-                while not (is_committed := await self.commit(partitions)) and self._may_commit():  # noqa: ASYNC110
+                while not (is_committed := await self.commit()) and self._may_commit():  # noqa: ASYNC110
                     await asyncio.sleep(RETRY_INTERVAL_S)
         except TimeoutError:
             log.warning("The last commit was not confirmed within %g s; its events may be served again", timeout_s)
             return False
         return is_committed
 
-    async def commit(self, partitions: Collection[int] | None = None) -> bool:
-        """Commit; return whether the group now has the offsets of all done events of `partitions`.
+    async def commit(self) -> bool:
+        """Commit; return whether the group now has the offsets of all done events. If not, a later commit has them.
 
-        partitions: None for all owned ones. If the group refuses, a later commit includes the same offsets.
+        While that fails for longer than `max_age_s`, no event starts.
         """
         async with self._lock:
-            queues, offsets = self._committable(partitions)
-            if not offsets:
-                self.last_confirmed_s = monotonic_s()
-                return True
-            # Checked and sent without an await in between. aiokafka's own commit() may wait for a coordinator first,
-            # and then sends these offsets under its generation of that time.
-            if not self._may_commit():
-                return False
-            try:
-                await self._write(queues, offsets)
-            except FENCED_ERRORS as error:
-                log.info("Commit refused (%s); its events may be served again", type(error).__name__)
-                return False
-            except errors.KafkaError as error:
-                if not error.retriable:
-                    raise
-                return False
-            for partition, offset in offsets.items():
-                queues[partition].mark_committed(offset)
+            is_committed = await self._commit()
+            self._queues.hold(monotonic_s() - self.last_confirmed_s > self._max_age_s)
+            return is_committed
+
+    async def _commit(self) -> bool:
+        done = {p: offset for p, queue in self._queues.items() if (offset := queue.committable_offset) is not None}
+        if not done:
             self.last_confirmed_s = monotonic_s()
             return True
+        # The broker may carry out an unanswered commit later. Only the same offset is safe until a rebalance voids it.
+        offsets = {p: offset for p, offset in done.items() if self._unanswered.get(p, offset) == offset}
+        # Checked and sent without an await in between. aiokafka's own commit() may wait for a coordinator first,
+        # and then sends these offsets under its generation of that time.
+        if not offsets or not self._may_commit():
+            return False
+        queues = {p: self._queues[p] for p in offsets}
+        events_done = {p: queue.events_done for p, queue in queues.items()}
+        try:
+            await self._write(queues, offsets)
+        except FENCED_ERRORS as error:
+            log.info("Commit refused (%s); its events may be served again", type(error).__name__)
+            return False
+        except (*UNANSWERED_ERRORS, asyncio.CancelledError) as error:
+            self._unanswered |= offsets
+            self._coordinator.request_rejoin()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            return False
+        except errors.KafkaError as error:
+            if not error.retriable:
+                raise
+            return False
+        for partition, offset in offsets.items():
+            self._queues.mark_committed(queues[partition], offset, events_done[partition])
+        if offsets == done:
+            self.last_confirmed_s = monotonic_s()
+        return offsets == done
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
         """Send the offsets to the group. Raises KafkaError if the group did not accept them."""
@@ -205,11 +233,6 @@ class Committer:
     def _with_metadata(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:
         metadata = self.metadata()
         return {TopicPartition(self._topic, p): OffsetAndMetadata(offset, metadata) for p, offset in offsets.items()}
-
-    def _committable(self, partitions: Collection[int] | None) -> tuple[dict[int, PartitionQueue], dict[int, int]]:
-        queues = {p: queue for p, queue in self._queues.items() if partitions is None or p in partitions}
-        offsets = {p: offset for p, queue in queues.items() if (offset := queue.committable_offset) is not None}
-        return queues, offsets
 
     def _may_commit(self) -> bool:
         return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.is_joining)

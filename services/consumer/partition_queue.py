@@ -18,7 +18,7 @@ from contracts.clock import monotonic_s
 class OffsetTracker:
     """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
 
-    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position")
+    __slots__ = ("_begun", "_committed", "_committed_events", "_done", "_first_uncommitted", "in_flight", "position")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
@@ -28,11 +28,13 @@ class OffsetTracker:
         self.in_flight: deque[int] = deque()
         """Offsets that were begun and at which, or before which, an event is not done; ascending."""
         self._done: set[int] = set()
+        self._begun = self._committed_events = 0  # numbers of events
 
     def begin(self, offsets: Sequence[int]) -> None:
         """Note that these events, ascending, are handled from now on."""
         if self._first_uncommitted is None:
             self._first_uncommitted = offsets[0]
+        self._begun += len(offsets)
         self.in_flight.extend(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
@@ -41,6 +43,7 @@ class OffsetTracker:
             return False
         for _ in offsets:
             self.in_flight.pop()
+        self._begun -= len(offsets)
         return True
 
     def end(self, offsets: Iterable[int]) -> None:
@@ -56,9 +59,20 @@ class OffsetTracker:
         """The offset to commit. None: nothing new."""
         return self.position if self.position != self._committed else None
 
-    def mark_committed(self, offset: int) -> None:
-        """Note that the group has `offset`."""
+    @property
+    def events_done(self) -> int:
+        """Number of events that were begun here and lie before `position`."""
+        return self._begun - len(self.in_flight)
+
+    @property
+    def events_uncommitted(self) -> int:
+        """Number of events that were begun here and are not committed."""
+        return self._begun - self._committed_events
+
+    def mark_committed(self, offset: int, events_done: int = 0) -> None:
+        """Note that the group has `offset`, the position when `events_done` events were done."""
         self._committed = self._first_uncommitted = offset
+        self._committed_events = events_done
 
     def clear_committed(self) -> None:
         """Note that the offset that this began at is not the group's."""
@@ -73,6 +87,9 @@ class OffsetTracker:
         return range(self._first_uncommitted, self._first_uncommitted if end is None else end)
 
 
+MAX_UNCOMMITTED: Final = 5000
+"""Events of a partition that are begun beyond the committed offset, at most. Then the next one waits for a commit.
+This bounds the repeats after a crash. At half of it a commit is sent before its interval is over."""
 PAUSE_FETCH_RECORDS: Final = 200
 """Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
@@ -172,6 +189,8 @@ class PartitionQueue(OffsetTracker):
         slots = max_handlers - self.running_handlers - len(self._retried)
         if not self.is_open or self.is_paused or not self.backlog or slots <= 0:
             return False
+        if self._begun - self._committed_events >= MAX_UNCOMMITTED:
+            return False
         return self._is_free(self.backlog[0].record.key)
 
     @property
@@ -266,6 +285,10 @@ class PartitionQueues:
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
         self._startable = asyncio.Event()
+        self.is_held = False
+        """Whether no event may start now, see `hold`."""
+        self.early_commit = asyncio.Event()
+        """Set while a partition has half of MAX_UNCOMMITTED events, or more, uncommitted."""
         self.on_full: Callable[[int, bool], None] = lambda partition, is_full: None
         """Called when fetching a partition should pause (True) and resume (False)."""
         self.full_partitions: set[int] = set()
@@ -349,16 +372,30 @@ class PartitionQueues:
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
         """Start the event, or batch, that arrived first of all that may start now. None: there is none."""
-        while self._ready_queues:
+        while self._ready_queues and not self.is_held:
             queue = heappop(self._ready_queues)[-1]
             queue.is_in_line = False
             if queue.may_start(self._per_partition):
                 batch = queue.start(self._batch_size)
                 self._check_fetch_limits(queue)
                 self._offer(queue)
+                if queue._begun - queue._committed_events >= MAX_UNCOMMITTED // 2:
+                    self.early_commit.set()
                 return queue, batch
         self._startable.clear()
         return None
+
+    def hold(self, is_held: bool) -> None:
+        """Start no further event, because nothing can be committed, until it is called with False."""
+        self.is_held = is_held
+        if not is_held:
+            self._startable.set()
+
+    def mark_committed(self, queue: PartitionQueue, offset: int, events_done: int) -> None:
+        """Note that the group has the offset of a queue, so that its next event may start."""
+        queue.mark_committed(offset, events_done)
+        self.early_commit.clear()
+        self._offer(queue)
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""

@@ -178,7 +178,8 @@ class PlanConsumer:
         self._server = Server(
             queues, self._lease, self._handle, self._on_error, options, latencies=latencies, group=self._topics.group
         )
-        arguments = (clients.coordinator, queues, self._topics.events, options.commit_interval_s)
+        max_age_s = options.commit_interval_s + max(options.session_s, options.rebalance_timeout_s)
+        arguments = (clients.coordinator, queues, self._topics.events, options.commit_interval_s, max_age_s)
         self._committer = Committer(*arguments)
         if self._outbox and clients.transactions:
             self._committer = AtomicCommitter(*arguments, outbox=self._outbox, transactions=clients.transactions)

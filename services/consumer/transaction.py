@@ -6,7 +6,7 @@ generation, so a removed member cannot commit. The partition's next owner waits 
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, Final
@@ -21,7 +21,7 @@ from contracts.plan import Eviction
 from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES
 from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
-from services.consumer.output import Committer, limit_batches
+from services.consumer.output import UNANSWERED_ERRORS, Committer, limit_batches
 from services.consumer.partition_queue import PartitionQueue
 from services.consumer.requests import VersionedRequest, txn_offset_commit
 
@@ -48,19 +48,27 @@ class MemberSender(Sender):  # type: ignore[misc]
     """aiokafka's sender, changed to send offsets in the name of a group member."""
 
     member: MemberIdentity
+    on_unanswered: Callable[[], None]
+    """Called if offsets were sent and not answered: the broker may add them to a later transaction of this member."""
 
     async def _do_txn_offset_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
         node = await self._find_coordinator(CoordinationType.GROUP, group_id)
-        await _MemberOffsets(self, offsets, group_id).do(node)
+        request = _MemberOffsets(self, offsets, group_id)
+        await request.do(node)
+        if not request.is_answered:
+            self.on_unanswered()
 
 
 class _MemberOffsets(TxnOffsetCommitHandler):  # type: ignore[misc]
+    is_answered = False
+
     def create_request(self) -> VersionedRequest:
         manager = self._sender._txn_manager
         producer = (manager.transactional_id, manager.producer_id, manager.producer_epoch)
         return txn_offset_commit(producer, self._group_id, self._sender.member, self._offsets)
 
     def handle_response(self, response: Any) -> float | None:
+        self.is_answered = True
         answers = [(topic, [(p, code) for p, code, _ in partitions]) for topic, partitions, _ in response.topics]
         codes = {code for _, partitions in answers for _, code in partitions}
         for error in REFUSED_ERRORS:
@@ -89,6 +97,8 @@ class Transactions:
         self._timeout_ms = round(timeout_s * 1000)
         self._max_batch_bytes = DEFAULT_MAX_MESSAGE_BYTES
         self._producer: AIOKafkaProducer | None = None
+        self.on_unanswered: Callable[[], None] = lambda: None
+        """Called if no further transaction may be written in the name of this member and generation."""
 
     async def start(self) -> None:
         """Connect, and end an open transaction of this id's last producer. May be called again after an error."""
@@ -129,7 +139,7 @@ class Transactions:
             await self.start()
         assert self._producer is not None
         producer = self._producer
-        producer._sender.member = member
+        producer._sender.member, producer._sender.on_unanswered = member, self.on_unanswered
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._write(producer, records, offsets)
@@ -187,20 +197,14 @@ class AtomicCommitter(Committer):
     def __init__(self, *where: Any, outbox: Outbox, transactions: Transactions) -> None:
         super().__init__(*where)
         self._outbox = outbox
+        self._early_commit = outbox.early_commit
         self._transactions = transactions
         self._consecutive_losses = 0
+        transactions.on_unanswered = self._wait_for_rebalance
 
-    async def run(self) -> None:
-        """Commit at every interval, or earlier if the outbox requests it, until cancelled."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._outbox.early_commit.wait(), self._interval_s)
-            if not await self.commit():
-                await asyncio.sleep(self._interval_s)
-
-    async def commit(self, partitions: Any = None) -> bool:
+    async def commit(self) -> bool:
         """Commit as Committer does. If the caller is cancelled, the transaction still runs to its end."""
-        return await asyncio.shield(asyncio.ensure_future(super().commit(partitions)))
+        return await asyncio.shield(asyncio.ensure_future(super().commit()))
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
         member = (self._generation, str(self._coordinator.member_id))
@@ -213,8 +217,8 @@ class AtomicCommitter(Committer):
             if not isinstance(error, errors.RebalanceInProgressError):
                 self._leave_group(member)
             raise
-        except errors.KafkaTimeoutError as error:
-            raise errors.RequestTimedOutError from error  # retriable: no leader for an output yet
+        except (errors.KafkaTimeoutError, *UNANSWERED_ERRORS) as error:
+            raise errors.LeaderNotAvailableError from error  # retriable: nothing of it is committed
         except TransactionLostError as lost:
             self._consecutive_losses += 1
             if self._consecutive_losses >= MAX_CONSECUTIVE_LOSSES:
@@ -224,6 +228,10 @@ class AtomicCommitter(Committer):
             raise errors.CommitFailedError from lost
         self._consecutive_losses = 0
         self._outbox.discard_before({owned[p]: offset for p, offset in offsets.items()})
+
+    def _wait_for_rebalance(self) -> None:
+        self.suspend()
+        self._coordinator.request_rejoin()
 
     def _leave_group(self, member: MemberIdentity) -> None:
         """Give up all partitions, unless `member` is not the current membership any more."""

@@ -1,4 +1,4 @@
-"""The Kafka clients of a replica (events, outputs, plans), with settings for a quick handover.
+"""The Kafka clients of a replica (events, outputs, plans, progress), with settings for a quick handover.
 
 A replica that leaves waits for Kafka until its deadline, but gives up after SILENCE_S if no broker answers.
 """
@@ -24,6 +24,7 @@ from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
 from services.consumer.poller import BUSY_FETCH_WAIT_MS
+from services.consumer.progress_reporter import ProgressReporter
 from services.consumer.topic_facts import RecordSizes
 from services.consumer.transaction import Transactions
 
@@ -67,6 +68,7 @@ class Clients:
         }
         self.plans = PlanReader(shared, topics.plans)
         self.output = Output(shared, self.failure)
+        self.progress = ProgressReporter(shared, topics.progress)
         self.transactions = (
             Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
             if options.guarantee is Guarantee.EXACTLY_ONCE
@@ -105,7 +107,7 @@ class Clients:
         deadline = time.monotonic() + START_DEADLINE_S
         where = self._bootstrap_servers
         unreachable = f"no Kafka at {where} within {START_DEADLINE_S:.0f} s; start it or set TAILPACK_BOOTSTRAP_SERVERS"
-        starts = [self.consumer.start, self.output.start, self.plans.connect]
+        starts = [self.consumer.start, self.output.start, self.plans.connect, self.progress.start]
         if self.transactions:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
@@ -126,7 +128,7 @@ class Clients:
 
     async def _check_topics(self, deadline: float) -> None:
         topics = self._topics
-        own = filter(None, (topics.events, topics.progress, topics.plans, topics.dead_letters))
+        own = filter(None, (topics.events, topics.plans, topics.dead_letters))
         for name, minimum in (dict.fromkeys(own, 1) | dict(topics.others)).items():
             missing = f"topic {name} does not exist on {self._bootstrap_servers}; create the run's topics first"
             count = await retry_until(partial(self._partitions_of, name), missing, deadline=deadline)
@@ -142,7 +144,7 @@ class Clients:
         """Disconnect, quickly if no broker answers. The consumer leaves the group first, if it is still a member."""
         deadline_s = CLOSE_DEADLINE_S if has_broker else CLOSE_WITHOUT_BROKER_S
         self.failure.cancel()
-        clients = filter(None, (self.consumer, self.plans, self.output, self.transactions))
+        clients = filter(None, (self.consumer, self.plans, self.output, self.progress, self.transactions))
         stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
         # Collected, not raised: aiokafka raises its own CancelledError if the broker is away.
         for error in await asyncio.gather(*stops, return_exceptions=True):

@@ -1,4 +1,4 @@
-"""The records that a replica writes to Kafka: outputs, offsets of events whose outputs are acknowledged, progress."""
+"""The records that a replica writes to Kafka: outputs, and offsets of events whose outputs are acknowledged."""
 
 import asyncio
 import logging
@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import msgspec
 from aiokafka import AIOKafkaProducer, errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import monotonic_s
-from contracts.progress import PROGRESS_INTERVAL_S, Progress
 from services.common import traces
 from services.consumer.connections import Client
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
@@ -236,35 +234,3 @@ class Committer:
 
     def _may_commit(self) -> bool:
         return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.is_joining)
-
-
-class ProgressReporter:
-    """Writes progress reports one at a time. While the broker is away, regular reports are skipped."""
-
-    def __init__(self, output: Output, topic: str, snapshot: Callable[[], Progress]) -> None:
-        self._output = output
-        self._topic = topic
-        self._snapshot = snapshot
-        self._report_requested = asyncio.Event()
-        self._pending_report: asyncio.Future[None] | None = None
-
-    def report_now(self) -> None:
-        """Write a report at once, because the replica's state has changed."""
-        self._report_requested.set()
-
-    async def run(self) -> None:
-        """Write reports until cancelled."""
-        while True:
-            try:
-                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S)
-            except TimeoutError:
-                if self._pending_report is not None and not self._pending_report.done():
-                    continue
-            self._report_requested.clear()
-            await self.report()
-
-    async def report(self) -> None:
-        """Write one report."""
-        progress = self._snapshot()
-        value = msgspec.json.encode(progress)
-        self._pending_report = await self._output.send(self._topic, progress.replica.encode(), value)

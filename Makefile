@@ -1,7 +1,7 @@
 # `make` without a target lists the targets. Targets that need the environment (.venv) create and update it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-long test-cluster test-containers chaos check words env sbom audit pictures clean
+.PHONY: help demo docs test test-long test-cluster test-containers chaos check words env sbom lock audit pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -55,12 +55,12 @@ sbom: ## write out/sbom-IMAGE.json, the contents of each image as CycloneDX (`do
 	@for image in $(IMAGES); do file=out/sbom-$${image%:*}.json; \
 	  python3 infra/docker/sbom.py $$image >$$file.part && mv $$file.part $$file && echo $$file || { rm $$file.part; exit 1; }; done
 
-audit: $(TOOLS)/.ready ## list known vulnerabilities of each image's PyPI packages (queries pypi.org; `docker compose build` first)
+lock: $(VENV)/.ready ## write infra/docker/*.lock, the Python packages of the images with hashes (Linux, amd64, Python 3.11)
+	@$(BIN)/python infra/docker/lock.py
+
+audit: $(TOOLS)/.ready ## list known vulnerabilities of the locked Python packages of the images (queries pypi.org)
 	@# Strict: a package that pypi.org does not know must not count as one without vulnerabilities.
-	@bad=0; for image in $(IMAGES); do echo "$$image:"; \
-	  python3 infra/docker/sbom.py $$image --pins >$(TOOLS)/pins.txt || exit 1; \
-	  $(TOOLS)/bin/pip-audit --strict --no-deps --disable-pip --requirement $(TOOLS)/pins.txt 2>$(TOOLS)/audit.log; \
-	  bad=$$((bad + ($$? != 0))); tail -n 1 $(TOOLS)/audit.log >&2; done; exit $$bad
+	@$(TOOLS)/bin/pip-audit --strict --disable-pip --requirement infra/docker/tailpack.lock --requirement infra/docker/report.lock
 
 $(TOOLS)/.ready:
 	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'pip-audit==2.*' && touch $@

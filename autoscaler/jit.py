@@ -58,8 +58,7 @@ class _Compiled(Generic[P, R]):
     """A function that becomes machine code when it is called, or when a compiled function that calls it is compiled."""
 
     def __init__(self, function: Callable[P, R], calls: Sequence[Callable[..., Any]]) -> None:
-        self._function = function
-        self._calls = calls
+        self._function, self._calls = function, calls
         update_wrapper(self, function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
@@ -87,8 +86,10 @@ class _Compiled(Generic[P, R]):
         own = self._function
         callees = [value for value in own.__globals__.values() if isinstance(value, _Compiled)]
         callees = [callee for callee in callees if callee._function.__code__.co_filename != own.__code__.co_filename]
-        if file := _cache_file(code):  # this code contains its callees: a change of their files makes it stale
-            stamps = {other._source_stamp for callee in callees if (other := _cache_file(callee._machine_code))}
+        if file := getattr(code._cache, "_cache_file", None):
+            # this code contains its callees: a change of their files makes it stale
+            files = (getattr(callee._machine_code._cache, "_cache_file", None) for callee in callees)
+            stamps = {other._source_stamp for other in files if other}
             file._source_stamp = (*file._source_stamp, *sorted(stamps))
             file._load_index = partial(_load_index, file._load_index)
         return code
@@ -99,11 +100,6 @@ def _load_index(load: Callable[[], Any]) -> Any:
         return load()
     except (AttributeError, ImportError):  # written by another version, with a type that does not exist any more
         return {}
-
-
-def _cache_file(code: Any) -> Any:
-    """Return the cache file of machine code; None if it has none."""
-    return getattr(code._cache, "_cache_file", None)
 
 
 def _read_only_cache(function: Callable[..., Any]) -> Any:

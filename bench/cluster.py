@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -137,9 +138,8 @@ class Namespace:
         replicas: Mapping[str, int] | None = None,
         settings: Mapping[str, str] | None = None,
         components: Sequence[str] = (),
-        patches: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Apply the cluster's overlay to this namespace, with replica counts, settings, components and patches."""
+        """Apply the cluster's overlay to this namespace, with replica counts, settings and components."""
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary).resolve()
             merged = {"literals": [f"{key}={value}" for key, value in (settings or {}).items()]}
@@ -150,18 +150,21 @@ class Namespace:
                 "sortOptions": {"order": "legacy"},  # the namespace first
                 "images": [_image(name, target) for name, target in self.cluster.images.items()],
                 "replicas": [{"name": each, "count": count} for each, count in (replicas or {}).items()],
-                "patches": list(patches),
                 "configMapGenerator": [{"name": "settings", "behavior": "merge"} | merged] if settings else [],
             }
             (folder / "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")  # JSON is YAML
             self.cluster.kubectl("apply", "--kustomize", temporary)
 
     def obstacles(self) -> dict[str, str]:
-        """Return object → reason why it is not ready: an image, a node, a quota, or how a container ended."""
-        events = self.get("events", "--field-selector", "reason=FailedCreate")
-        found = {event["involvedObject"]["name"]: event["message"] for event in events}
-        for pod in map(pod_of, self.pods()):
-            if pod.exit and not pod.exit.is_clean and not pod.ready:
+        """Return object → why it is not ready: an image, a node, a quota while pods are missing, or an exit."""
+        events, pods = self.get("events", "--field-selector", "reason=FailedCreate"), self.pods()
+        owners = self.get("replicasets,statefulsets,jobs")
+        missing = Counter({owner["metadata"]["name"]: owner["spec"].get("replicas", 1) for owner in owners})
+        missing -= Counter(owner["name"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ()))
+        found = {name: event["message"] for event in events if (name := event["involvedObject"]["name"]) in missing}
+        for pod, policy in [(pod_of(one), one["spec"].get("restartPolicy")) for one in pods]:
+            serves = pod.ready and policy != "OnFailure"  # the pod of a Job is ready between two failures
+            if pod.exit and not pod.exit.is_clean and not serves:
                 found[pod.name] = f"pod {pod.name} ended with {pod.exit.description}: {pod.last_log_line}"
             elif pod.waiting_reason.startswith(STUCK_REASONS):
                 found[pod.name] = f"pod {pod.name}: {pod.waiting_reason}"
@@ -170,19 +173,22 @@ class Namespace:
     def wait_until_ready(self, replicas: int, announce: Callable[[str], None]) -> None:
         """Wait for Jobs and brokers, then for services with `replicas` of Payment. Raises BenchError."""
         began_s = since_s = monotonic_s()
-        before, obstacles = list[str](), dict[str, str]()
+        before = list[str]()
         while awaited := self._awaited_workloads(replicas):
-            if awaited != before:
-                before, obstacles = awaited, {}
             prefixes = tuple(f"{one}-" for one in awaited)
-            obstacles |= {name: why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)}
-            if not obstacles:
-                since_s = monotonic_s()
-            status = "; ".join([", ".join(awaited), *list(obstacles.values())[:3]])
+            obstacles = [why for name, why in self.obstacles().items() if f"{name}-".startswith(prefixes)]
+            if not obstacles or awaited != before:
+                before, since_s = awaited, monotonic_s()
+            status = "; ".join([", ".join(awaited), *obstacles[:3]])
             announce(f"waiting for {status}")
             if monotonic_s() > min(since_s + STUCK_TIMEOUT_S, began_s + READY_TIMEOUT_S):
                 raise BenchError(f"not ready after {monotonic_s() - began_s:.0f} s: {status}")
             time.sleep(POLL_INTERVAL_S)
+
+    def delete(self) -> None:
+        """Delete it and wait until it is gone: its pods would take CPU and room on the nodes from the next run."""
+        for _ in range(5):  # minutes: pods stop within 30 s, on a busy node later
+            self.cluster.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--timeout=55s", may_fail=True)
 
     def _awaited_workloads(self, replicas: int) -> list[str]:
         """Return the Jobs and brokers that are not done or ready; if all are, the services, which may crash before."""
@@ -205,8 +211,7 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
     try:
         yield created
     finally:
-        # wait: pods that still stop would take CPU and room on the nodes from the next run
-        cluster.kubectl("delete", "namespace", created.name, "--timeout=55s", "--ignore-not-found", may_fail=True)
+        created.delete()
 
 
 def run_on_cluster(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:

@@ -160,7 +160,8 @@ def run(
         for job, row in outcomes:
             rows[job] = row
             if FAILED not in row:
-                _append(folder, keys[job], row)
+                with (folder / FILE).open("ab") as file:
+                    file.write(msgspec.json.encode((keys[job], row)) + b"\n")
             announce(len(rows), len(keys), str(job))
     return rows
 
@@ -178,11 +179,6 @@ def read_rows(folder: Path) -> dict[str, Row]:
         with path.open("ab") as file:
             file.write(b"\n")
     return rows
-
-
-def _append(folder: Path, key: str, row: Row) -> None:
-    with (folder / FILE).open("ab") as file:
-        file.write(msgspec.json.encode((key, row)) + b"\n")
 
 
 def usable_cores() -> int:

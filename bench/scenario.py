@@ -332,10 +332,6 @@ def _enough_partitions(key: str, values: Values) -> str | None:
     return None if fits else f"{replicas} is more than the {partitions} partitions; the others would own none"
 
 
-def _key_order_is_possible(values: Values) -> str | None:
-    return splits_keys(values["payment.key_order"], values["load.partitioner"])
-
-
 def _grace_is_supported(values: Values) -> str | None:
     runtime, grace_s = values["payment.runtime"], values["autoscaler.absence_grace_s"]
     has_no_effect = runtime and grace_s
@@ -371,7 +367,7 @@ def _policy_can_coordinate(values: Values) -> str | None:
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
-    ("load.partitioner", _key_order_is_possible),
+    ("load.partitioner", lambda values: splits_keys(values["payment.key_order"], values["load.partitioner"])),
     ("load.entry", _orders_have_a_service),
     ("autoscaler.absence_grace_s", _grace_is_supported),
     ("autoscaler.policy", _policy_exists),

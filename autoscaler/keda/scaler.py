@@ -78,9 +78,7 @@ class Scaler:
     def __init__(
         self, newest: Callable[[], PlanRecord | None], tolerance: float, on_answer: Callable[[float], None]
     ) -> None:
-        self._newest = newest
-        self._tolerance = tolerance
-        self._on_answer = on_answer
+        self._newest, self._tolerance, self._on_answer = newest, tolerance, on_answer
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
@@ -97,20 +95,16 @@ class Scaler:
             "GetMetricSpec": (unary, self._metric_spec, about),
             "GetMetrics": (unary, self._metrics, MESSAGE["GetMetricsRequest"]),
         }
-        return grpc.method_handlers_generic_handler(
-            f"{PACKAGE}.ExternalScaler",
-            {
-                name: kind(
-                    call, request_deserializer=request.FromString, response_serializer=methodcaller("SerializeToString")
-                )
-                for name, (kind, call, request) in calls.items()
-            },
-        )
+        serialize = methodcaller("SerializeToString")
+        handlers = {
+            name: kind(call, request_deserializer=request.FromString, response_serializer=serialize)
+            for name, (kind, call, request) in calls.items()
+        }
+        return grpc.method_handlers_generic_handler(f"{PACKAGE}.ExternalScaler", handlers)
 
     async def _is_active(self, _request: Any, _context: Any) -> Any:
-        return MESSAGE["IsActiveResponse"](
-            result=True
-        )  # never scale to zero: partitions without traffic need an owner too
+        # never scale to zero: partitions without traffic need an owner too
+        return MESSAGE["IsActiveResponse"](result=True)
 
     async def _stream_is_active(self, _request: Any, _context: Any) -> AsyncIterator[Any]:
         while True:

@@ -65,15 +65,12 @@ def launcher_from(
     """
     if settings.launcher in ("kubernetes", "keda"):
         with of_extra("kubernetes"):
-            from autoscaler.live.launchers.api import api_from  # noqa: PLC0415
+            from autoscaler.live.launchers.api import Api  # noqa: PLC0415
             from autoscaler.live.launchers.kubernetes import KubernetesLauncher  # noqa: PLC0415
-        return KubernetesLauncher(api_from(settings), why_not_leading, by_plan=settings.launcher == "keda")
+        return KubernetesLauncher(Api(settings), why_not_leading, by_plan=settings.launcher == "keda")
     command = shlex.split(settings.replica_command) or python_module(settings.replica_module)
-    environ = {
-        **environ,
-        "TAILPACK_PAYMENT_PARTITIONS": "0",
-        "TAILPACK_HTTP_PORT": ANY_PORT if settings.http_port else "0",
-    }
+    http_port = ANY_PORT if settings.http_port else "0"
+    environ = {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0", "TAILPACK_HTTP_PORT": http_port}
     return ProcessLauncher(Path(settings.state_dir), command, environ)
 
 

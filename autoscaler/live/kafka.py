@@ -36,14 +36,8 @@ def client_config(connection: Connection, **settings: Any) -> dict[str, Any]:
 def reader_config(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return a configuration for reading single partitions without joining a group."""
     unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka requires one
-    return client_config(
-        connection,
-        group_id=unused_group,
-        enable_auto_commit=False,
-        enable_partition_eof=True,
-        auto_offset_reset="earliest",
-        **settings,
-    )
+    reading = {"enable_auto_commit": False, "enable_partition_eof": True, "auto_offset_reset": "earliest"}
+    return client_config(connection, group_id=unused_group, **reading, **settings)
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:

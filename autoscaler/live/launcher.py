@@ -19,6 +19,9 @@ POLL_S: Final = 0.02
 class LauncherError(Exception):
     """The launcher cannot work at all. The message names the place and the remedy."""
 
+    status = 0
+    """HTTP status of a server's refusal; 0: no answer, or no server."""
+
 
 @contextmanager
 def of_extra(extra: str) -> Iterator[None]:

@@ -1,7 +1,8 @@
 """Leader election by a Kubernetes Lease: one autoscaler leads, the others stand by. The plan log fences writes anyway.
 
-No two clocks are compared: a standby takes over once it has seen the Lease unchanged for longer than its duration. A
-leader that cannot reach the API server keeps running, because no standby can take over without it either.
+No two clocks are compared: the leader counts from when it sent its last successful renewal, a standby from the answer
+that first showed that renewal. The standby takes over once it has seen the Lease unchanged for longer than its
+duration. A leader that cannot reach the API server keeps running, because no standby can take over without it either.
 """
 
 import logging
@@ -23,46 +24,51 @@ from contracts.clock import monotonic_s
 
 log = logging.getLogger("autoscaler")
 COMPONENT: Final = "leadership"
-LEASE_DURATION_S: Final = 1.5
-RENEW_INTERVAL_S: Final = 0.4
+RENEWALS_PER_LEASE: Final = 5
+"""A call may take up to half a lease: if it takes longer than the interval, the next one follows at once."""
 POLL_INTERVAL_S: Final = 0.25
-Lease = Callable[..., dict[str, Any]]
-Clock = Callable[[], float]
 
 
 class Leadership:
     """This autoscaler's part in the election.
 
-    lease: returns a Lease by name; with a body, changes it first, unless its version is outdated. Raises
-    LauncherError. on_lost: called from another thread with the reason when another autoscaler leads.
+    lease: returns a Lease by name; with a body, changes it first: a list is a JSON patch, an object is refused if its
+    version is outdated. Raises LauncherError. duration_s: of the Lease. on_lost: called from another thread with the
+    reason when another autoscaler leads.
     """
 
     def __init__(
-        self, lease: Lease, name: str, identity: str, on_lost: Callable[[str], None], clock: Clock = monotonic_s
+        self,
+        lease: Callable[..., dict[str, Any]],
+        name: str,
+        identity: str,
+        duration_s: float,
+        on_lost: Callable[[str], None] = lambda _: None,
+        *,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
-        self._lease, self._name, self._identity = lease, name, identity
+        self._lease, self._name, self._identity, self._duration_s = lease, name, identity, duration_s
         self._on_lost, self._clock = on_lost, clock
-        self._seen: tuple[str, float] = "", clock()
-        """Newest known version of the Lease, and when it was first read."""
-        self._renewed_s = -LEASE_DURATION_S
+        self._version, self._since_s = "", clock()
+        """Newest known version of the Lease, and when an answer first showed it; failed calls shift this time."""
+        self._checked_s = self._since_s
+        """When the last call was sent whose answer showed this version."""
+        self._renewed_s = -duration_s
+        """When the call was sent that took or renewed the Lease."""
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="leadership", daemon=True)
-        self.holder = ""
-        self.problem = ""
+        self._thread = threading.Thread(target=self._keep, name="leadership", daemon=True)
+        self.holder = self.problem = ""
 
     @property
     def is_leader(self) -> bool:
         """Whether no other autoscaler can have taken over: the Lease was renewed within its duration."""
-        return self._clock() - self._renewed_s < LEASE_DURATION_S
+        return self._clock() - self._renewed_s < self._duration_s
 
     @property
     def why_not_leading(self) -> str:
         """Why this autoscaler may not act as the leader; empty: it may."""
-        if self.is_leader:
-            return ""
-        return (
-            self.problem or f"Lease {self._name} was not renewed for {LEASE_DURATION_S:g} s: another process may lead"
-        )
+        expired = f"Lease {self._name} was not renewed for {self._duration_s:g} s: another process may lead"
+        return "" if self.is_leader else self.problem or expired
 
     def acquire(self, stop: threading.Event, report: Callable[[str], None] = lambda _: None) -> bool:
         """Wait until this autoscaler leads (True) or `stop` is set. report: called every 0.25 s with the problem."""
@@ -75,48 +81,65 @@ class Leadership:
 
     def try_acquire(self) -> bool:
         """Take or renew the Lease if it is free, expired or held by this autoscaler. Return whether it is held."""
-        asked_s = self._clock()
+        sent_s = self._clock()
         try:
             found = self._lease(self._name)
             spec, version = found.get("spec") or {}, found["metadata"]["resourceVersion"]
             self.holder = spec.get("holderIdentity") or ""
-            if version != self._seen[0]:
-                self._seen = version, asked_s
-            has_expired = asked_s - self._seen[1] > LEASE_DURATION_S
+            if version != self._version:
+                self._version, self._since_s = version, self._clock()
+            self._checked_s = max(sent_s, self._since_s)
+            has_expired = sent_s - self._since_s > self._duration_s
             if self.holder in ("", self._identity) or has_expired:
-                self._lease(self._name, self._body(spec, version, self._identity))
-                self.holder, self._renewed_s = self._identity, asked_s
+                now, sent_s = _now(), self._clock()
+                taken: dict[str, Any] = {"holderIdentity": self._identity, "acquireTime": now, "renewTime": now}
+                taken["leaseDurationSeconds"] = round(self._duration_s)
+                taken["leaseTransitions"] = spec.get("leaseTransitions", 0) + 1
+                self._lease(self._name, {"metadata": {"resourceVersion": version}, "spec": taken})
+                self.holder, self._renewed_s = self._identity, sent_s
             self.problem = ""
-        except LauncherError as failed:  # start counting again: the leader could not renew either
-            self.problem = str(failed)
-            self._seen = "", asked_s
+        except LauncherError as failed:
+            self.problem, failed_s = str(failed), self._clock()
+            self._since_s += failed_s - self._checked_s  # does not count: the leader could not renew either
+            self._checked_s = failed_s
         return self.holder == self._identity and self.is_leader
+
+    def renew(self) -> float:
+        """Renew the Lease as its holder by one call. Return the seconds until the next call is due."""
+        sent_s = self._clock()
+        try:
+            self._change("renewTime", _now())
+            self._renewed_s, self.problem = sent_s, ""
+        except LauncherError as failed:
+            self.problem = str(failed)
+            if failed.status:  # refused: another autoscaler may hold the Lease, or an operator has emptied it
+                self.try_acquire()
+        return max(0.0, sent_s + self._duration_s / RENEWALS_PER_LEASE - self._clock())
 
     def release(self) -> None:
         """Release the Lease, so that a standby takes over at once."""
         self._ended.set()
         if self._thread.is_alive():
-            self._thread.join(LEASE_DURATION_S)
-        if self.is_leader:
-            with suppress(LauncherError):  # the next leader waits until it expires
-                found = self._lease(self._name)
-                if found["spec"].get("holderIdentity") == self._identity:
-                    self._lease(self._name, self._body(found["spec"], found["metadata"]["resourceVersion"], ""))
+            self._thread.join(self._duration_s)
+        with suppress(LauncherError):  # the next leader waits until it expires
+            self._change("holderIdentity", "")
 
-    def _renew(self) -> None:
-        while not self._ended.wait(RENEW_INTERVAL_S):
-            self.try_acquire()
+    def _keep(self) -> None:
+        pause_s = 0.0
+        while not self._ended.wait(pause_s):
+            pause_s = self.renew()
             if self.holder not in ("", self._identity):
                 self._on_lost(f"Lost leadership to {self.holder} (Lease {self._name})")
                 return
 
-    def _body(self, spec: dict[str, Any], version: str, holder: str) -> dict[str, Any]:
-        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        duration_s = round(LEASE_DURATION_S)
-        changed: dict[str, Any] = {"holderIdentity": holder, "renewTime": now, "leaseDurationSeconds": duration_s}
-        if spec.get("holderIdentity") != holder:
-            changed |= {"acquireTime": now, "leaseTransitions": spec.get("leaseTransitions", 0) + 1}
-        return {"metadata": {"resourceVersion": version}, "spec": changed}
+    def _change(self, field: str, value: str) -> None:
+        """Change one field by one call, which the server refuses if another autoscaler holds the Lease."""
+        held = {"op": "test", "path": "/spec/holderIdentity", "value": self._identity}
+        self._lease(self._name, [held, {"op": "add", "path": f"/spec/{field}", "value": value}])
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: threading.Event) -> bool:

@@ -15,10 +15,7 @@ TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "Latency tar
 BUDGET: Final = gauge("tailpack_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
 LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced and not yet committed", "partition")
 RATE: Final = gauge(
-    "tailpack_partition_arrival_rate_events_per_second",
-    "events/s",
-    "Arrival rate (λ) in the last decision interval",
-    "partition",
+    "tailpack_partition_arrival_rate_events_per_second", "events/s", "Arrival rate (λ), last interval", "partition"
 )
 OWNER: Final = gauge(
     "tailpack_partition_owner", "", "1: owns the partition, or will by the plan", "partition", "replica"

@@ -54,13 +54,15 @@ class KubernetesSettings(Settings):
     """Deployment of the replicas, if they are pods."""
 
     kubernetes_deployment: str = setting("payment")
-    """Deployment of the replicas; infra/k8s/base/payment.yaml is an example."""
+    """Deployment of the replicas."""
     kubernetes_namespace: str = setting("")
-    """Namespace of the Deployment; empty: that of the autoscaler's pod or of the kubeconfig."""
+    """Its namespace; empty: that of the autoscaler's pod or the kubeconfig."""
     kubernetes_context: str = setting("")
     """Context of the kubeconfig; empty: the pod's account, or the current context."""
     kubernetes_lease: str = setting("")
     """Lease that selects the leader of several autoscalers; empty: the newest one leads."""
+    kubernetes_lease_s: float = setting(5.0, "s", least=5.0)
+    """Duration of that Lease: over twice the API server's slowest answer."""
 
 
 def kubeconfig() -> str:
@@ -117,11 +119,8 @@ class AutoscalerSettings(
 
 def _are_equal_in_pods(values: Values) -> str | None:
     pods, differ = values["launcher"] in ("kubernetes", "keda"), len({*values["speeds"]}) > 1
-    return (
-        "must be equal, because pods of one Deployment are equal; or set launcher = processes"
-        if pods and differ
-        else None
-    )
+    problem = "must be equal, because pods of one Deployment are equal; or set launcher = processes"
+    return problem if pods and differ else None
 
 
 def _needs_processes(values: Values) -> str | None:

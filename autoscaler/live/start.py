@@ -148,7 +148,7 @@ def _run(config: StartupConfig, stop: Event, signals: list[int]) -> int:
     if not settings.kubernetes_lease:
         return _lead(config, stop, signals)
     with of_extra("kubernetes"):
-        from autoscaler.live.launchers.api import api_from  # noqa: PLC0415  takes a second and 50 MB
+        from autoscaler.live.launchers.api import Api  # noqa: PLC0415  takes a second and 50 MB
 
     losses: list[str] = []
 
@@ -156,7 +156,8 @@ def _run(config: StartupConfig, stop: Event, signals: list[int]) -> int:
         losses.append(why)
         stop.set()
 
-    leadership = Leadership(api_from(settings).lease, settings.kubernetes_lease, gethostname(), lost)
+    name, duration_s = settings.kubernetes_lease, settings.kubernetes_lease_s
+    leadership = Leadership(Api(settings).lease, name, gethostname(), duration_s, lost)
     if not stand_by(leadership, settings, stop):
         return 0
     try:

@@ -1,4 +1,4 @@
-"""Print the contents of an image as CycloneDX: Python and Debian packages, and jars. `sbom.py IMAGE [--pins]`."""
+"""Print the contents of an image as CycloneDX: Python and Debian packages, and jars. `sbom.py IMAGE`."""
 
 import json
 import subprocess
@@ -71,12 +71,10 @@ def _url(*parts: str) -> str:
     return f"pkg:{'/'.join(part for part in (kind, space, name) if part)}{f'@{version}' if version else ''}"
 
 
-def main(image: str, option: str = "") -> None:
-    """Print the bill of materials, or with --pins the requirements for pip."""
+def main(image: str) -> None:
+    """Print the bill of materials."""
     try:
-        packages = list_packages(image)
-        pins = [f"{name}=={version}" for kind, _, name, version in packages if kind == "pypi" and name != "tailpack"]
-        print("\n".join(pins) if option == "--pins" else json.dumps(bill(image, packages), indent=1))  # noqa: T201
+        print(json.dumps(bill(image, list_packages(image)), indent=1))  # noqa: T201
     except ImageError as failed:
         sys.exit(f"sbom: {failed}")
 

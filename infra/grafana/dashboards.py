@@ -16,6 +16,7 @@ Query = tuple[str, str]
 
 CONSUMED: Final = "tailpack_consumer_latency_seconds"
 TAKEN: Final = "tailpack_consumer_partitions_taken_total"
+OWNERS: Final = "sum by (partition, replica) (tailpack_partition_owner)"
 
 
 def rate(metric: str, by: str = "group", window: str = "1m") -> str:
@@ -47,13 +48,6 @@ IN_SLA: Final = f"{rate('tailpack_consumer_in_sla_total')} / {rate(f'{CONSUMED}_
 def panel(title: str, unit: str, *queries: Query, description: str = "") -> TimeSeries:
     """Return a panel with curves over time."""
     return TimeSeries(title=title, unit=unit, description=description, dataSource=SOURCE, targets=_targets(queries))
-
-
-def table(title: str, *queries: Query, description: str = "") -> Table:
-    """Return a panel with the current values as a table."""
-    return Table(
-        title=title, description=description, dataSource=SOURCE, targets=_targets(queries, format="table", instant=True)
-    )
 
 
 def _targets(queries: tuple[Query, ...], **options: Any) -> list[Target]:
@@ -122,9 +116,10 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
             ),
             panel("Replicas", "short", ("{{state}}", "tailpack_replicas")),
             panel("Partitions served", "short", ("{{replica}}", "tailpack_consumer_partitions")),
-            table(
-                "Owners of partitions",
-                ("", "sum by (partition, replica) (tailpack_partition_owner)"),
+            Table(
+                title="Owners of partitions",
+                dataSource=SOURCE,
+                targets=_targets((("", OWNERS),), format="table", instant=True),
                 description="By the plan. The previous panel shows the partitions that each replica serves",
             ),
             panel(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from own_service import Reader
 from pod_nursery import Pods
-from pods import ROOT, Deployed, kubectl
+from pods import ROOT, Deployed
 
 KAFKA = "apache/kafka:4.3.1"
 REGISTRY = "localhost"
@@ -71,7 +71,7 @@ def deployed(kubernetes: str) -> Iterator[Deployed]:
     try:
         yield place
     finally:
-        kubectl("delete", "namespace", place.name, "--ignore-not-found")
+        place.delete()
 
 
 @pytest.fixture

@@ -1,15 +1,19 @@
 """All of tailpack on a real control plane: a leader, a standby, and replicas as pods."""
 
+import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import psutil
 import pytest
 import yaml
 from kafka_helpers import wait_for
+from kubernetes import client, config
 from pods import Deployed
 from services_stack import order_without_id
 
+from autoscaler.live.launchers.pods import DELETION_COST
 from bench.cluster import MANIFESTS
 from contracts.clock import monotonic_s
 
@@ -56,6 +60,40 @@ def test_a_hung_replica_is_replaced_and_the_role_has_exactly_the_used_verbs(tail
     assert not refused
     logged = {used(one["verb"], one["objectRef"]) for one in requests}
     assert logged | LEASES_USED == granted()
+
+
+IMAGE: dict[str, Any] = {"spec": {"containers": [{"name": "payment", "image": "evil:1"}]}}
+CHANGES: dict[str, tuple[str, dict[str, Any], int]] = {
+    "its annotation of a replica": ("payment", {"metadata": {"annotations": {DELETION_COST: "7"}}}, 200),
+    "another annotation of a replica": ("payment", {"metadata": {"annotations": {"another": "hand"}}}, 422),
+    "the image of a replica": ("payment", IMAGE, 422),
+    "the deadline of a replica": ("payment", {"spec": {"activeDeadlineSeconds": 1}}, 422),
+    "a label of a replica": ("payment", {"metadata": {"labels": {"app": "order"}}}, 422),
+    "a replica's owner": ("payment", {"metadata": {"ownerReferences": None}}, 422),
+    "an annotation of another service": ("order", {"metadata": {"annotations": {DELETION_COST: "7"}}}, 422),
+}
+"""Change → app of the pod, strategic merge patch, status of the answer."""
+
+
+def test_the_autoscaler_may_change_only_its_annotations_of_replicas_and_the_gate(tailpack: Deployed) -> None:
+    """The admission policy limits what the Role, which has no fields, allows."""
+    config.load_kube_config(os.environ["KUBECONFIG"])
+    api = client.ApiClient()
+    api.set_default_header("Impersonate-User", f"system:serviceaccount:{tailpack.name}:autoscaler")
+    core = client.CoreV1Api(api)
+
+    def status(request: Callable[..., Any], app: str, **more: Any) -> int:
+        try:
+            return int(
+                request(tailpack.pods(app)[0]["metadata"]["name"], tailpack.name, _preload_content=False, **more).status
+            )
+        except client.ApiException as refused:
+            return int(refused.status or 0)
+
+    answers = {change: status(core.patch_namespaced_pod, app, body=body) for change, (app, body, _) in CHANGES.items()}
+    assert answers == {change: expected for change, (_, _, expected) in CHANGES.items()}
+    assert status(core.delete_namespaced_pod, "order") == 422
+    assert status(core.delete_namespaced_pod, "payment", dry_run="All") == 200
 
 
 def flows(tailpack: Deployed) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bench import BenchError, cluster
-from bench.cluster import MANIFESTS, Cluster, namespace, run_on_cluster
+from bench.cluster import MANIFESTS, Cluster, run_on_cluster
 from bench.scenario import load_scenario
 from report.result import Result
 
@@ -49,23 +49,24 @@ def script(there: dict[str, str], *words: str) -> str:
     return done.stdout
 
 
+def fails(there: Cluster, folder: Path, match: str) -> None:
+    with pytest.raises(BenchError, match=match):
+        run_on_cluster(load_scenario("w1"), there, folder / "run", lambda _: None)
+
+
 def test_a_missing_image_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 2.0)
-    with pytest.raises(BenchError, match=r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"):
-        run_on_cluster(
-            load_scenario("w1"), Cluster(images={"tailpack": "tailpack:nowhere"}), tmp_path / "run", lambda _: None
-        )
+    named = r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"
+    fails(Cluster(images={"tailpack": "tailpack:nowhere"}), tmp_path, named)
 
 
-def test_a_missing_context_is_named(kubernetes: str) -> None:
-    with pytest.raises(BenchError, match="nowhere"), namespace(Cluster(context="nowhere")) as place:
-        place.apply()
+def test_a_missing_context_is_named(kubernetes: str, tmp_path: Path) -> None:
+    fails(Cluster(context="nowhere"), tmp_path, "nowhere")
 
 
 def test_a_missing_kubeconfig_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    with pytest.raises(BenchError, match=r"^kubeconfig /nowhere/config has no cluster"):
-        run_on_cluster(load_scenario("w1"), Cluster(images={"tailpack": kubernetes}), tmp_path / "run", lambda _: None)
+    fails(Cluster(), tmp_path, r"^kubeconfig /nowhere/config has no cluster")
 
 
 def overlay(folder: Path, *resources: dict, **settings: str) -> Path:
@@ -73,11 +74,9 @@ def overlay(folder: Path, *resources: dict, **settings: str) -> Path:
     for number, one in enumerate(resources):
         (folder / f"{number}.yaml").write_text(yaml.safe_dump(one))
     literals = [f"TAILPACK_{name.upper()}={value}" for name, value in settings.items()]
+    base = os.path.relpath(MANIFESTS / "base", folder.resolve())
     here = {
-        "resources": [
-            os.path.relpath(MANIFESTS / "base", folder.resolve()),
-            *(f"{n}.yaml" for n in range(len(resources))),
-        ],
+        "resources": [base, *(f"{number}.yaml" for number in range(len(resources)))],
         "namespace": "tailpack",
         "configMapGenerator": [{"name": "settings", "behavior": "merge", "literals": literals}] if literals else [],
     }
@@ -87,28 +86,12 @@ def overlay(folder: Path, *resources: dict, **settings: str) -> Path:
 
 def test_unreachable_brokers_are_named(kubernetes: str, tmp_path: Path) -> None:
     silent = overlay(tmp_path, bootstrap_servers="10.255.255.1:9092")
-    text = r"not ready after .*topics.*; pod topics-\S+ ended with exit status 2: .*Kafka at 10.255.255.1:9092 did not"
-    with pytest.raises(BenchError, match=text):
-        run_on_cluster(
-            load_scenario("w1"),
-            Cluster(overlay=silent, images={"tailpack": kubernetes}),
-            tmp_path / "run",
-            lambda _: None,
-        )
+    named = r"not ready after .*topics.*; pod topics-\S+ ended with exit status 2: .*Kafka at 10.255.255.1:9092 did not"
+    fails(Cluster(overlay=silent, images={"tailpack": kubernetes}), tmp_path, named)
 
 
 def test_an_exhausted_quota_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "STUCK_TIMEOUT_S", 1.0)
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "none"},
-        "spec": {"hard": {"pods": "0"}},
-    }
-    with pytest.raises(BenchError, match=r"not ready .*; Error creating: pods .* is forbidden: exceeded quota"):
-        run_on_cluster(
-            load_scenario("w1"),
-            Cluster(overlay=overlay(tmp_path, quota), images={"tailpack": kubernetes}),
-            tmp_path / "run",
-            lambda _: None,
-        )
+    none = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    named = r"not ready .*; Error creating: pods .* is forbidden: exceeded quota"
+    fails(Cluster(overlay=overlay(tmp_path, none), images={"tailpack": kubernetes}), tmp_path, named)

@@ -1,12 +1,38 @@
-"""The how-to guides whose blocks need a cluster, executed from top to bottom in a namespace for the test."""
+"""The how-to guides whose blocks need a cluster, executed from top to bottom. They use the namespace `tailpack`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from follow import follow, pages
-from pods import Deployed
+from pods import Deployed, kubectl
+
+from bench.cluster import MANIFESTS, Cluster, Namespace
+
+SHORT = {"--policy tail-aware --policy keda-hpa --seeds 3": "--policy tail-aware --duration 10s"}
+"""One short run instead of the six of the page."""
+
+
+@pytest.fixture(scope="module")
+def kafka(deployed: Deployed) -> str:
+    """A Kafka for the blocks outside of the cluster."""
+    kubectl("create", "namespace", deployed.name)
+    deployed.kubectl("apply", "--filename", str(MANIFESTS / "overlays" / "kind" / "kafka.yaml"))
+    deployed.wait_ready(kafka=1)
+    return deployed.broker
+
+
+@pytest.fixture(autouse=True)
+def namespace_of_the_pages(kubernetes: str) -> Iterator[None]:
+    """It is deleted after each page."""
+    place = Namespace(Cluster(), "tailpack")
+    if kubectl("get", "namespace", place.name, "--ignore-not-found"):
+        pytest.skip(f"the namespace {place.name} exists and does not belong to this test")
+    yield
+    place.delete()
 
 
 @pytest.mark.parametrize("page", pages("kubernetes"), ids=lambda page: page.stem)
-def test_every_block_of_the_page_runs(page: Path, deployed: Deployed, tmp_path: Path) -> None:
-    follow(page, tmp_path, deployed.broker, "kubernetes", **{"-n tailpack": f"-n {deployed.name}"})
+def test_every_block_of_the_page_runs(page: Path, kafka: str, cluster_tool: Path, tmp_path: Path) -> None:
+    load = {"kind load docker-image": f"{cluster_tool} load"}
+    follow(page, tmp_path, kafka, "kubernetes", **load, **SHORT)

@@ -1,14 +1,12 @@
 """The overlay `keda` under varying load: the autoscaler decides, and KEDA and the HPA create the pods."""
 
-import statistics
 from collections.abc import Iterator
-from itertools import pairwise
 
 import msgspec
 import pytest
 from kafka_helpers import read_all, wait_for
 from payment_load import PaymentLoad, repeats
-from pods import Deployed, kubectl
+from pods import Deployed
 
 from autoscaler.live.launchers.pods import DELETION_COST, LOWEST_COST, REPLICA
 from bench.cluster import MANIFESTS
@@ -36,7 +34,7 @@ def tailpack(kubernetes: str) -> Iterator[Deployed]:
         place.wait_ready(**{"kafka": 1, "tailpack-keda": 1, "autoscaler": 2, "payment": 1})
         yield place
     finally:
-        kubectl("delete", "namespace", place.name, "--ignore-not-found")
+        place.delete()
 
 
 def test_pods_follow_the_plan_and_only_drained_pods_are_deleted(tailpack: Deployed) -> None:
@@ -76,7 +74,6 @@ def test_pods_follow_the_plan_and_only_drained_pods_are_deleted(tailpack: Deploy
     requests = {(one["verb"], one["objectRef"].get("subresource", "")) for one in tailpack.asked_of_api()}
     assert ("patch", "scale") not in requests
     assert "deployments/scale" not in str(tailpack.get("role", "autoscaler"))
-    tell_times(plans(kafka), changes)
 
 
 def plans(kafka: str) -> list[PlanRecord]:
@@ -86,19 +83,3 @@ def plans(kafka: str) -> list[PlanRecord]:
 def journal(kafka: str) -> list[ReplicaChanged]:
     entries = [msgspec.json.decode(one.value(), type=JournalRecord) for one in read_all(kafka, SPACE, Topic.JOURNAL)]
     return [one for one in entries if isinstance(one, ReplicaChanged)]
-
-
-def tell_times(written: list[PlanRecord], changes: list[ReplicaChanged]) -> None:
-    """Print how long pods took, without a limit."""
-    up, down = list[float](), list[float]()
-    for before, plan in pairwise(written):
-        if plan.count > before.count:
-            there = next(
-                (one.at_us for one in written if one.at_us > plan.at_us and len(one.replicas) >= plan.count), 0
-            )
-            up += [(there - plan.at_us) / 1e6] if there else []
-        if plan.count < before.count:
-            gone = [one.at_us for one in changes if one.change is ReplicaChange.LEFT and one.at_us > plan.at_us]
-            down += [(gone[0] - plan.at_us) / 1e6] if gone else []
-    for way, took_s in (("more wanted until they serve", up), ("fewer wanted until one has ended", down)):
-        print(f"{way}: median {statistics.median(took_s):.1f} s of {sorted(round(one, 1) for one in took_s)}")  # noqa: T201

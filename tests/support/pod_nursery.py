@@ -9,6 +9,8 @@ from pods import kubectl
 
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
+from autoscaler.live.settings import KubernetesSettings
+from bench.cluster import Cluster, Namespace
 
 REPLICA_CODE = (Path(__file__).parent / "reporting_replica.py").read_text(encoding="utf-8")
 DEPLOYMENT = "payment"
@@ -33,7 +35,7 @@ class Pods:
     def launcher(self, **environ: str) -> KubernetesLauncher:
         if self._environ is None:
             self.apply(environ)
-        api = Api(namespace=self.namespace, deployment=DEPLOYMENT)
+        api = Api(KubernetesSettings(kubernetes_namespace=self.namespace, kubernetes_deployment=DEPLOYMENT))
         self._launchers.append(KubernetesLauncher(api, by_plan=self.by_plan))
         return self._launchers[-1]
 
@@ -94,4 +96,5 @@ class Pods:
     def close(self) -> None:
         for launcher in self._launchers:
             launcher.close()
-        kubectl("delete", "namespace", self.namespace, "--wait=false")
+        self.kubectl("delete", "deployments,pods", "--all", "--grace-period=1")
+        Namespace(Cluster(), self.namespace).delete()

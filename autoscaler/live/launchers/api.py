@@ -18,6 +18,7 @@ READ_TIMEOUT_S: Final = 3.0
 WATCH_S: Final = 8.0
 """Longest duration of a watch. A frozen server sends no end of file, so only the renewal detects it."""
 MERGE: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -32,21 +33,20 @@ class ApiError(LauncherError):
 class Api:
     """One Deployment in one namespace."""
 
-    def __init__(self, *, namespace: str = "", deployment: str, context: str = "") -> None:
+    def __init__(self, settings: KubernetesSettings) -> None:
         """Use the account of this pod, else a kubeconfig. Raises LauncherError."""
-        configuration = client.Configuration()
+        configuration, context = client.Configuration(), settings.kubernetes_context
         try:
             if not context and IN_CLUSTER.exists():
                 config.load_incluster_config(configuration)
             else:
                 config.load_kube_config(kubeconfig(), context or None, configuration)
         except config.ConfigException as error:
-            raise LauncherError(
-                f"cannot load {kubeconfig()}: {error}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
-            ) from error
+            remedy = "set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
+            raise LauncherError(f"cannot load {kubeconfig()}: {error}; {remedy}") from error
         configuration.retries = False  # the launcher retries
-        self.namespace = namespace or _own_namespace(context)
-        self.deployment = deployment
+        self.namespace = settings.kubernetes_namespace or _own_namespace(context)
+        self.deployment = settings.kubernetes_deployment
         self._host = configuration.host
         api = client.ApiClient(configuration)
         self._core, self._apps = client.CoreV1Api(api), client.AppsV1Api(api)
@@ -108,16 +108,18 @@ class Api:
             if error.status not in (404, 409):
                 raise
 
-    def scale(self, replicas: int) -> None:
-        """Set the pod count of the Deployment."""
-        patch, body = self._apps.patch_namespaced_deployment_scale, {"spec": {"replicas": replicas}}
+    def scale(self, replicas: int, version: str) -> None:
+        """Set the pod count of the Deployment. Raises ApiError 409 if the Deployment has changed."""
+        body = {"metadata": {"resourceVersion": version}, "spec": {"replicas": replicas}}
+        patch = self._apps.patch_namespaced_deployment_scale
         self._request_json(patch, self.deployment, body=body, _content_type=MERGE)
 
-    def lease(self, name: str, body: Raw | None = None) -> Raw:
-        """Return the Lease; with a `body`, change it first. Raises ApiError 409 if its version is outdated."""
+    def lease(self, name: str, body: Raw | list[Raw] | None = None) -> Raw:
+        """Return the Lease; with a `body`, change it first: a list is a JSON patch. Raises ApiError 409 or 422."""
         if body is None:
             return self._request_json(self._leases.read_namespaced_lease, name)
-        return self._request_json(self._leases.patch_namespaced_lease, name, body=body, _content_type=MERGE)
+        kind = MERGE if isinstance(body, dict) else JSON_PATCH
+        return self._request_json(self._leases.patch_namespaced_lease, name, body=body, _content_type=kind)
 
     def _request_json(self, call: Callable[..., Any], *words: str, **more: Any) -> Raw:
         answer = self._request(call, *words, **more)
@@ -161,12 +163,6 @@ class Api:
         retry_after_s = float(wait) if wait.isdigit() else 0.0
         sentence = f"Kubernetes refuses ({status}): {message}{advice.get(status or 0, '')}"
         return ApiError(sentence, status or 0, retry_after_s)
-
-
-def api_from(settings: KubernetesSettings) -> Api:
-    """Return a client for the configured Deployment. Raises LauncherError."""
-    namespace, context = settings.kubernetes_namespace, settings.kubernetes_context
-    return Api(namespace=namespace, deployment=settings.kubernetes_deployment, context=context)
 
 
 def _own_namespace(context: str) -> str:

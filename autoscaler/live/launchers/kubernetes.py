@@ -73,7 +73,8 @@ class KubernetesLauncher:
         with self._lock:
             self._adopted = True
             self._reserved.pop(name, None)
-            existing = next((pod for pod in self._living() if pod.replica == name and not self._is_taken(pod)), None)
+            taken = {instance.pod.uid for instance in self._instances() if instance.pod and not instance.exit()}
+            existing = next((pod for pod in self._living() if pod.replica == name and pod.uid not in taken), None)
             instance = self._wanted[name] = PodInstance(name, self._notify, existing)
             self._notify()
             return instance
@@ -130,9 +131,6 @@ class KubernetesLauncher:
     def _instances(self) -> list[PodInstance]:
         with self._lock:
             return [*self._wanted.values(), *self._leaving]
-
-    def _is_taken(self, pod: Pod) -> bool:
-        return pod.uid in {instance.pod.uid for instance in self._instances() if instance.pod and not instance.exit()}
 
     def _observe_pod(self, pod: Pod, *, is_deleted: bool = False) -> None:
         with self._lock:
@@ -261,13 +259,14 @@ class KubernetesLauncher:
             return  # wait for the deletion: else the leaving pod would count as the new one
         if count != self._requested_count:
             if not self._by_plan:
-                self._api.scale(count)
+                self._api.scale(count, version=self._read())
             self.wanted = count if self._by_plan else 0
             self._requested_count = count
             for instance in excluded:
                 instance.released_s = instance.released_s or monotonic_s()
 
-    def _read(self) -> None:
+    def _read(self) -> str:
+        """Read the Deployment and return its version."""
         found = self._api.read_deployment()
         conditions = found.get("status", {}).get("conditions", [])
         failures = [condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"]
@@ -275,3 +274,4 @@ class KubernetesLauncher:
             instance.no_pod_reason = next(iter(failures), "")
         self._requested_count = self.wanted if self._by_plan else found["spec"]["replicas"]
         self._read_s = monotonic_s()
+        return str(found["metadata"]["resourceVersion"])

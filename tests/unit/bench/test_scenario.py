@@ -6,6 +6,7 @@ import pytest
 
 from bench.scenario import load_scenario, scenario_names
 from contracts.membership import ReplicaSpeeds
+from contracts.rebalance_protocol import RUNTIMES
 from contracts.validation import InvalidSettingsError, from_environment
 from loadgen.schedule import Spacing
 from loadgen.spec import Topology
@@ -47,11 +48,6 @@ def test_what_a_file_leaves_out_follows_from_its_name_and_workload(tmp_path: Pat
     assert (scenario.name, scenario.duration_s, scenario.payment.partitions) == ("own", 600, 9)
     assert (scenario.topology, scenario.autoscaler.policy) == (Topology.PAYMENT_ONLY, "tail-aware")
     assert (scenario.load.spacing, scenario.target.latency_target_s) == (Spacing.BURST, 0.5)
-
-
-def test_names_ignore_case() -> None:
-    assert load_scenario("W1").name == "w1"
-    assert load_scenario("Sawtooth").name == "sawtooth"
 
 
 def test_lengths_of_time_take_a_unit_in_files_and_overrides(tmp_path: Path) -> None:
@@ -113,6 +109,14 @@ def test_a_live_run_rejects_settings_that_only_a_simulation_supports(name: str, 
         load_scenario(name).for_live()
     assert len(wrong.value.problems) == 1
     assert wrong.value.problems[0].startswith(f"{name}: simulation.{settings}: ")
+
+
+def test_live_a_rebalance_protocol_that_names_a_runtime_means_that_runtime() -> None:
+    for runtime in RUNTIMES:
+        live = load_scenario("w1", {"rebalance_protocol": runtime, "policy": "linear"}).for_live().payment
+        assert (live.rebalance_protocol, live.runtime) == ("incremental", runtime)
+    ours = load_scenario("w1", {"rebalance_protocol": "eager"})
+    assert ours.for_live() == ours
 
 
 @pytest.mark.parametrize("name", ["slow-replica", "two-speeds"])

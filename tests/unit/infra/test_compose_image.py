@@ -7,15 +7,19 @@ import sys
 import tomllib
 import zipfile
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from compose_file import ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 DOCKERFILE = (ROOT / "infra" / "docker" / "Dockerfile").read_text(encoding="utf-8")
 IGNORED = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = [name.rstrip("*") for name in PYPROJECT["tool"]["setuptools"]["packages"]["find"]["include"]]
+LOCKED_EXTRAS = "load bench keda kubernetes traces"
 DATA = PYPROJECT["tool"]["setuptools"]["package-data"]["*"]
 
 
@@ -30,6 +34,16 @@ def test_the_build_context_excludes_all_files_that_are_not_listed():
     assert {line[1:] for line in IGNORED if line.startswith("!")} == set(copied_from_the_context())
 
 
+def test_the_locks_have_every_required_package_with_its_hash():
+    locks = [(ROOT / name).read_text(encoding="utf-8") for name in copied_from_the_context() if name.endswith(".lock")]
+    pins = [re.fullmatch(r"(\S+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in "".join(locks).splitlines()]
+    locked = {canonicalize_name(pin[1]): pin[2] for pin in pins if pin}
+    assert len(locked) == len(pins) > 100
+    extras = (PYPROJECT["project"]["optional-dependencies"][name] for name in LOCKED_EXTRAS.split())
+    needed = map(Requirement, chain(PYPROJECT["project"]["dependencies"], *extras))
+    assert [str(one) for one in needed if locked.get(canonicalize_name(one.name), "0") not in one.specifier] == []
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> list[str]:
     """Names of the files in a wheel that is built only from the files that the Dockerfile copies."""
@@ -38,7 +52,7 @@ def wheel(tmp_path_factory) -> list[str]:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            shutil.copy(ROOT / name, source / name)
+            shutil.copy(ROOT / name, source)
     build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", build, str(out)], cwd=source, capture_output=True, text=True, timeout=120, check=False

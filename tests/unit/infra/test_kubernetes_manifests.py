@@ -1,6 +1,5 @@
 """infra/k8s: valid, restricted, with limits, and consistent with the declared settings."""
 
-import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -103,36 +102,6 @@ def test_a_pod_is_restricted_and_has_limits(app):
     assert pod.get("automountServiceAccountToken", False) is (pod.get("serviceAccountName") in ASK_API)
     assert set(container["resources"]) == {"requests", "limits"}
     assert container["resources"]["requests"].keys() == {"cpu", "memory"}
-
-
-@pytest.mark.parametrize("component", ["secrets", "login"])
-def test_a_component_adds_valid_fields_and_mounts_files_where_processes_expect_them(component):
-    """Workloads without a patch of the component are skipped."""
-    kustomization = documents(BASE.parent / "components" / component / "kustomization.yaml")[0]
-    variables = [one.split("=") for each in kustomization.get("configMapGenerator", []) for one in each["literals"]]
-    touched = set()
-    for document in (one for one in all_of() if one["kind"] in KINDS):
-        name, kind = document["metadata"]["name"], document["kind"]
-        for patch in kustomization["patches"]:
-            target = patch["target"]
-            if re.fullmatch(target["kind"], kind) and target.get("name", name) == name:
-                changed(document, yaml.safe_load(patch["patch"]))
-                touched.add(name)
-        kubernetes_validate.validate(document, "1.34", strict=True)
-        pod = document["spec"]["template"]["spec"]
-        for container in [*pod.get("initContainers", []), *pod["containers"]] if name in touched else []:
-            mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
-            assert mounts.keys() <= {one["name"] for one in pod["volumes"]}
-            names = {
-                f"TAILPACK_{one.name.upper()}"
-                for kind in (READ_BY.get(name, Connection), Connection)
-                for one in fields(kind)
-            }
-            files = [(one["name"], one["value"]) for one in container.get("env", []) if one["name"].endswith("_FILE")]
-            for variable, path in [*variables, *files]:
-                assert variable in names
-                assert str(Path(path).parent) in mounts.values()
-    assert touched == ({"order"} if component == "secrets" else WORKLOADS.keys())
 
 
 def test_accounts_get_an_api_token_only_if_their_pod_requests_it():

@@ -1,7 +1,5 @@
 """Workloads have the exact counts of workloads.md, and our own shapes have their documented properties."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,13 +33,6 @@ def test_taxi_has_the_counts_of_the_fitted_curve() -> None:
     assert (skewed[:, 8] == np.ceil(counts / 14)).all()
 
 
-def test_without_a_rule_other_rates_are_spread_by_the_repeated_table() -> None:
-    w3 = WORKLOADS["w3"]
-    longer = w3.spread(np.full(601, 255))
-    assert longer[420].tolist() == w3.counts()[420].tolist()
-    assert longer[600].tolist() == longer[0].tolist() == [51] * 5
-
-
 @given(
     st.lists(st.integers(0, 10_000), min_size=1, max_size=5),
     st.lists(st.integers(0, 50), min_size=1, max_size=6),
@@ -69,21 +60,3 @@ def test_a_workload_can_be_shortened_but_not_extended() -> None:
     for duration_s in (0, 601):
         with pytest.raises(ValueError, match=f"w1 lasts 600 s; {duration_s} s"):
             WORKLOADS["w1"].events(duration_s)
-
-
-def test_the_hot_key_moves_every_minute_without_losing_events() -> None:
-    table = WORKLOADS["hot-key"].counts()
-    assert (table.sum(axis=1) == 9 * 18 + 70).all()
-    owners = [int(np.argmax(table[second])) for second in range(10, len(table), 60)]
-    assert all(before != after for before, after in pairwise(owners))
-    assert len(set(owners)) > 3
-
-
-@pytest.mark.parametrize("delta", [5, 25])
-def test_landau_partitions_change_independently_within_their_limits(delta: int) -> None:
-    counts = WORKLOADS[f"landau-{delta}"].counts()
-    assert counts.shape == (100, 32)
-    assert 0 <= counts.min() < counts.max() <= 100
-    steps = np.abs(np.diff(counts, axis=0))
-    assert steps.max() == delta
-    assert len({tuple(column) for column in counts.T.tolist()}) == 32

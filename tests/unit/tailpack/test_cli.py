@@ -18,7 +18,6 @@ import typer
 from example_report import example
 from generators.commands import leaves
 
-from autoscaler.policies import baselines
 from autoscaler.policies.registry import POLICIES
 from bench.scenario import scenario_names
 from report.result import Effects, Result
@@ -27,8 +26,6 @@ from tailpack import reporting
 from tailpack.cli import main as cli
 from tailpack.cli.progress import next_step
 from tailpack.local.jars import java
-
-REACH = ("--bootstrap-servers", "127.0.0.1:1", "--namespace", "demo")
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
     ("words", "line"),
     [
         (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\?"),
-        (("run", "w1", "--duration", "601s"), r"--set duration_s: 601 is too long: .* 600 s"),
         (
             ("run", "w1", "--set", "payment.rebalance_protocol=lazy", "--set", "startup_s=soon"),
             r"--set payment\.rebalance_protocol = 'lazy': .*, eager, .*\n"
@@ -121,8 +117,6 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             r"Invalid value for '--duration': 'soon': must be whole seconds, .*90s.*",
         ),
         (("run", "W1", "--policy", "fixed-5"), r"--policy 'fixed-5' is unknown; did you mean static-5\?"),
-        (("run", "w1", "--set", "startup=10"), r"--set startup: .*did you mean .*\? `tailpack show setting .*"),
-        (("simulate", "w1", "--policy", f"{baselines.__file__}:Nope"), r"--policy .*: has no class Nope; it has .*"),
         (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
@@ -130,13 +124,10 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("report", "out/nothing"), r"out/nothing: .*tailpack demo"),
         (("report",), r"out .*RUN_DIR.*tailpack demo"),
         (("kafka", "groups"), r".*--bootstrap-servers.*tailpack kafka start"),
-        (("compare", "w1", "--axis", "burst-phse"), r"axis 'burst-phse' is unknown; did you mean burst-phase\?"),
-        (("topics", "create", "nonesuch", *REACH), r"scenario 'nonesuch' is unknown.*"),
         (
-            ("dev", "load", "demo", *REACH[2:]),
+            ("dev", "load", "demo", "--namespace", "demo"),
             r"Missing option '--bootstrap-servers' .*: 'TAILPACK_BOOTSTRAP_SERVERS'.*",
         ),
-        (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
         (("simulate", "--from", "nowhere"), r".*nowhere: run\.json .*"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -12,8 +12,9 @@ from autoscaler.live.plan_log import FencedError
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems
 from autoscaler.policies.guards import add_guards
 from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from contracts.journal import JournalEntry
+from contracts.journal import JournalEntry, TickRecord
 
 LIVE = Path(__file__).parents[4] / "autoscaler" / "live"
 
@@ -78,6 +79,16 @@ def test_a_policy_that_fails_three_times_is_unhealthy_while_the_fallback_decides
     observation = seen([10, 10], replicas=2, at_s=PERSISTENT_TICKS)
     journal.record(observation, policy.decide(observation))
     assert not problems.current
+
+
+def test_a_tick_without_data_records_what_was_missing_and_no_loads(problems: Problems) -> None:
+    ticks: list[JournalEntry] = []
+    journal = LiveJournal(ticks.append, lambda: GroupStatus(2, 1, 2, 4, 180.0), "wants", problems)
+    journal.record_not_ready(NotReadyError("end offset of payments.requested/1"))
+    (tick,) = ticks
+    assert isinstance(tick, TickRecord)
+    assert (tick.tick, tick.action, tick.missing) == (1, "no-change", "end offset of payments.requested/1")
+    assert (tick.partitions, tick.requested_replicas, tick.ready_replicas) == ((), 2, 1)
 
 
 def test_a_failed_step_ends_the_autoscaler_only_if_another_controller_has_taken_over(

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.live.composition import policy_from
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.start import StartupConfig, lock_state_dir, read
 from contracts.connection import Connection
@@ -23,19 +22,6 @@ GOOD = {"TAILPACK_POLICY": "algorithm-2", "TAILPACK_PAYMENT_PARTITIONS": "5", "T
 def test_values_out_of_range_are_named(name: str, value: str) -> None:
     with pytest.raises(InvalidSettingsError, match=f"(?i){name}"):
         from_environment(GOOD | {f"TAILPACK_{name}": value}, AutoscalerSettings)
-
-
-def test_policy_options_are_a_json_object_that_the_policy_checks() -> None:
-    tail_aware = GOOD | {"TAILPACK_POLICY": "tail-aware"}
-    settings = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": '{"patience_s": 5}'}, AutoscalerSettings)
-    assert policy_from(settings).name == "tail-aware"
-    for options, message in (
-        ("{", "must be a JSON object"),
-        ('{"patience": 5}', "patience: unknown; did you mean patience_s"),
-    ):
-        wrong = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": options}, AutoscalerSettings)
-        with pytest.raises(ValueError, match=message):
-            policy_from(wrong)
 
 
 def test_only_one_autoscaler_uses_a_state_folder(tmp_path: Path) -> None:

@@ -43,14 +43,6 @@ def test_an_overloaded_replica_reassigns_if_the_count_suffices(policy):
     assert "payment-0 has 190 events/s, 180 allowed (μ·0.9): reassign 2 of 4 partitions" in decision.reason
 
 
-@both
-def test_a_replica_with_one_active_partition_is_no_reason_to_reassign(policy):
-    """Partition 0 alone exceeds any replica's capacity, so a reassignment would not help."""
-    decision = policy.decide(seen([250, 0, 60, 60], [400, 0, 0, 0], replicas=2, owned=[0, 0, 1, 1]))
-
-    assert decision.action is Action.NO_CHANGE
-
-
 def test_algorithm_2_plans_for_arrivals_during_the_rebalance():
     """91 events need 2 replicas. After a pause of 2 s at 60 events/s they are 211, which need 3."""
     observation = seen([20, 20, 20], [31, 30, 30], replicas=1, rebalance_time_s=2.0)

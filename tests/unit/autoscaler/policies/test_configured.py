@@ -64,5 +64,7 @@ def test_wrong_settings_are_named_in_both() -> None:
         live("tail-aware", '{"patience": 5}')
     with pytest.raises(InvalidSettingsError, match="w1: policy tail-aware: patience: unknown; did you mean patience_s"):
         simulated("tail-aware", **{"policy.patience": 5})
+    with pytest.raises(ValueError, match="must be a JSON object"):
+        live("tail-aware", "{")
     with pytest.raises(ValueError, match=r"f_down = 0\.4: is more than f_up"):
         live("linear", f_up=0.2)

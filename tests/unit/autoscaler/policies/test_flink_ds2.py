@@ -36,13 +36,6 @@ def test_no_decision_before_the_window_is_full():
     assert "400 events/s and 0 events of lag need 671 events/s, 1 serve 200" in decision.reason
 
 
-def test_the_target_is_the_sum_of_catch_up_restart_and_utilization():
-    """A lag of 100 in 5 s, 60 events/s during 1 s of restart, 60 events/s at 60 %: 20 + 12 + 100."""
-    decision = decide_on_full_window(group(), [60], [100], rebalance_time_s=1.0)
-
-    assert "need 132 events/s" in decision.reason
-
-
 @pytest.mark.parametrize(("rate", "planned"), [(160, 1), (161, 2)])
 def test_no_scale_up_within_the_utilization_bounds(rate, planned):
     """160/0.6 > 200, but a replica that is busy 80 % of its time is within the bounds."""

@@ -1,4 +1,4 @@
-"""Tests of all guards together: their order, and a sequence of faults."""
+"""Tests of all guards together: a sequence of faults, and groups without owners."""
 
 import pytest
 from unit.autoscaler.builders import Wants, seen
@@ -9,34 +9,8 @@ from autoscaler.policies.guards import add_guards
 from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 
-ALL_GUARDS = GuardSettings(counts_only=True, cool_down_up_s=1, stabilisation_down_s=1)
 COUNTS_ONLY = GuardSettings(counts_only=True)
 FEWEST_GUARDS = GuardSettings(stuck_after_s=0, fallback=False)
-
-
-def chain(guards):
-    """Return the names of the guards, from the inside out."""
-    policy, names = add_guards(Wants(1), PolicySettings(), guards), []
-    while not isinstance(policy, Wants):
-        names.insert(0, type(policy).__name__)
-        policy = policy.policy
-    return names
-
-
-def test_guards_are_applied_in_their_order():
-    always = ["Bounds", "WaitForReplicas"]
-
-    assert chain(FEWEST_GUARDS) == always
-    assert chain(GuardSettings()) == [*always, "IgnoreStuckPartitions", "Fallback"]
-    assert chain(ALL_GUARDS) == [
-        "CountsOnly",
-        "Bounds",
-        "StabiliseDown",
-        "WaitForReplicas",
-        "CoolDown",
-        "IgnoreStuckPartitions",
-        "Fallback",
-    ]
 
 
 def test_guards_handle_a_surge_a_cool_down_and_a_failing_policy():

@@ -1,12 +1,15 @@
-"""Tests of the guards that limit counts and times of changes, as timelines."""
+"""Tests of the guards that limit counts and times of changes, and of plans that they resize."""
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.autoscaler.builders import Wants, seen
+from unit.autoscaler.policies.timelines import GroupTimeline
 
-from autoscaler.model import Action
-from autoscaler.policies.guards.limits import Bounds, CoolDown, StabiliseDown, WaitForReplicas
+from autoscaler.model import Action, Plan
+from autoscaler.policies.guards.limits import Bounds, CoolDown, StabiliseDown, WaitForReplicas, resize_plan
 from autoscaler.policies.registry import make_policy
 
 
@@ -64,32 +67,54 @@ def test_only_up_passes_while_a_replica_is_not_ready(wanted):
     assert at(32, ["payment-1"]).action is Action.NO_CHANGE, "it was ready in between: the wait restarts"
 
 
-class ObedientGroup:
-    """A group that carries out decisions at once."""
-
-    def __init__(self, guard, *, replicas, partitions=12):
-        self.guard = guard
-        self.replicas = replicas
-        self.partitions = partitions
-        self.reason = ""
-
-    def at(self, at_s, wanted, *, counts_only=True):
-        """Return the count after the decision at `at_s`, when the inner policy wants `wanted`."""
-        self.guard.policy = Wants(wanted, counts_only=counts_only)
-        decision = self.guard.decide(seen([1] * self.partitions, replicas=self.replicas, at_s=at_s))
-        self.reason = decision.reason
-        if decision.action is not Action.NO_CHANGE:
-            self.replicas = decision.plan.count
-        return self.replicas
-
-
 def test_scale_down_uses_the_maximum_count_wanted_within_the_window():
-    group = ObedientGroup(StabiliseDown(Wants(1), window_s=10), replicas=6)
+    guard = StabiliseDown(Wants(1), window_s=10)
+    group = GroupTimeline(guard, replicas=6)
 
-    assert group.at(0, 3) == 6, "the count at the start counts as wanted"
-    assert "the maximum wanted within 10 s is 6" in group.reason
-    assert group.at(4, 5) == 6
-    assert group.at(9, 2) == 6
-    assert group.at(10, 2) == 5, "at 10 s the count of 4 s is the maximum"
-    assert "the maximum wanted within 10 s is 5: down 6 → 5" in group.reason
-    assert group.at(14, 2) == 2, "the rest of the window has 2"
+    def at(at_s, wanted):
+        guard.policy = Wants(wanted, counts_only=True)
+        group.at(at_s, [1] * 12)
+        return group.count
+
+    assert at(0, 3) == 6, "the count at the start counts as wanted"
+    assert at(4, 5) == 6
+    assert at(9, 2) == 6
+    assert at(10, 2) == 5, "at 10 s the count of 4 s is the maximum"
+    assert "the maximum wanted within 10 s is 5: down 6 → 5" in group.decision.reason
+    assert at(14, 2) == 2, "the rest of the window has 2"
+
+
+WITH_OWNERS = Plan((), {})
+
+
+def with_rates(observation, rates):
+    """Set μ of each replica; None: the typical rate (200 events/s)."""
+    replicas = zip(observation.replicas, rates, strict=True)
+    return replace(observation, replicas=tuple(replace(one, service_rate=rate) for one, rate in replicas))
+
+
+def load_of(observation, plan):
+    """Return the total λ of each replica."""
+    load = dict.fromkeys(plan.replicas, 0.0)
+    for one in observation.partitions:
+        load[plan.assignment[one.partition]] += one.arrival_rate
+    return load
+
+
+def test_a_replica_at_half_the_speed_gets_half_the_load():
+    observation = with_rates(seen([20.0] * 20, replicas=3), [None, 100.0, None])
+    plan = resize_plan(observation, WITH_OWNERS, 3, "payment")
+    assert load_of(observation, plan) == {"payment-0": 160, "payment-1": 80, "payment-2": 160}
+
+
+@given(
+    rates=st.lists(st.floats(0, 300), min_size=1, max_size=12),
+    speeds=st.lists(st.none() | st.floats(1, 1000), min_size=1, max_size=6),
+    count=st.integers(1, 8),
+)
+def test_a_resized_plan_is_complete_and_has_the_requested_count(rates, speeds, count):
+    observation = with_rates(seen(rates, replicas=len(speeds)), speeds)
+    plan = resize_plan(observation, WITH_OWNERS, count, "payment")
+    assert plan.count == len(set(plan.replicas)) == count
+    assert sorted(plan.assignment) == list(range(len(rates)))
+    assert set(plan.assignment.values()) <= set(plan.replicas)

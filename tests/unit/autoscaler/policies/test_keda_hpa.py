@@ -54,10 +54,3 @@ def test_scale_up_is_limited_to_double_or_four_more():
     assert timeline.at(14, SILENT, spread_out(1900)).plan.count == 12
     assert timeline.at(15, SILENT, spread_out(1900)).plan.count == 19
     assert timeline.decision.reason.endswith("1.58 of the target for 12: up 12 → 19")
-
-
-def test_lag_is_limited_to_one_threshold_for_each_partition():
-    five = [0] * 5
-
-    assert group().at(0, five, [200] * 5).plan.count == 5
-    assert group(replicas=2).at(0, five, [118] * 5).plan.count == 6, "KEDA divides integers: 5.9 thresholds count as 5"

@@ -3,7 +3,7 @@
 Each replica is a small state machine. `reconcile` advances all of them and never waits.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -139,8 +139,16 @@ class ReplicaScaler:
         replica = self._replicas.get(name)
         return replica.died_s if replica is not None and replica.is_absent else None
 
-    def adopt(self, reports: Mapping[str, Progress]) -> None:
-        """Take over the replicas that an earlier autoscaler left running, and evict those that have died since."""
+    @property
+    def overdue(self) -> list[str]:
+        """Replicas that run, and have not reported in their time to start."""
+        return [replica.name for replica in self._replicas.values() if self._is_overdue(replica)]
+
+    def adopt(self, reports: Mapping[str, Progress], named: Collection[str] = ()) -> None:
+        """Take over the replicas that an earlier autoscaler left running, and evict those that have died since.
+
+        named: replicas of the plan in force. They count as ready, also without a report.
+        """
         for orphan in self.launcher.find_orphans():
             name, instance = orphan.name, orphan.instance
             report, ended = reports.get(name), instance.exit()
@@ -148,6 +156,9 @@ class ReplicaScaler:
                 due_s, known = self._clock() + self._timeouts.start_s, orphan.incarnation
                 self._replicas[name] = RequestedReplica(name, Phase.STARTING, due_s, instance, incarnation=known)
                 self._record_change(name, ReplicaChange.ADOPTED, instance.description)
+                is_heard = report is not None and instance.is_source_of(report)
+                if name in named and not is_heard and not instance.pending_reason:
+                    self._mark_ready(self._replicas[name], "the plan in force names it; it has not reported yet")
                 continue
             reason = f"{instance.description} exited while no autoscaler ran: {ended.description}"
             left_cleanly = ended.is_clean and ended.is_status_known
@@ -220,6 +231,10 @@ class ReplicaScaler:
                 self._mark_ready(replica, f"runs for {presumed_warm_s:g} s; its reports cannot be read")
             elif now_s >= replica.due_s:
                 self._handle_timeout(replica)
+
+    def _is_overdue(self, replica: RequestedReplica) -> bool:
+        is_running = replica.instance is not None and not replica.instance.pending_reason
+        return replica.phase is Phase.STARTING and is_running and self._clock() >= replica.due_s
 
     def _observe_report(self, replica: RequestedReplica, report: Progress | None) -> None:
         instance = replica.instance

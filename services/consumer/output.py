@@ -13,7 +13,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from contracts.clock import monotonic_s
 from services.common import traces
 from services.consumer.connections import Client
-from services.consumer.partition_queue import PartitionQueue, PartitionQueues
+from services.consumer.partition_queue import MAX_UNCOMMITTED, PartitionQueue, PartitionQueues
 
 log = logging.getLogger(__name__)
 
@@ -186,8 +186,12 @@ class Committer:
         While that fails for longer than `max_age_s`, no event starts.
         """
         async with self._lock:
-            is_committed = await self._commit()
-            self._queues.hold(monotonic_s() - self.last_confirmed_s > self._max_age_s)
+            in_flight = sum(len(queue.in_flight) for _, queue in self._queues.items())
+            done = self._queues.events_begun - in_flight
+            if is_committed := await self._commit():
+                self._queues.limit_begins(done + MAX_UNCOMMITTED)
+            elif monotonic_s() - self.last_confirmed_s > self._max_age_s:
+                self._queues.limit_begins(0)
             return is_committed
 
     async def _commit(self) -> bool:
@@ -202,7 +206,6 @@ class Committer:
         if not offsets or not self._may_commit():
             return False
         queues = {p: self._queues[p] for p in offsets}
-        events_done = {p: queue.events_done for p, queue in queues.items()}
         try:
             await self._write(queues, offsets)
         except FENCED_ERRORS as error:
@@ -219,7 +222,7 @@ class Committer:
                 raise
             return False
         for partition, offset in offsets.items():
-            self._queues.mark_committed(queues[partition], offset, events_done[partition])
+            queues[partition].mark_committed(offset)
         if offsets == done:
             self.last_confirmed_s = monotonic_s()
         return offsets == done

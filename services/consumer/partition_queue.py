@@ -5,6 +5,7 @@ if the replica takes the same partition again. `OffsetTracker` has the offset of
 """
 
 import asyncio
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,13 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from contracts.clock import monotonic_s
+from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 
 
 class OffsetTracker:
     """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
 
-    __slots__ = ("_begun", "_committed", "_committed_events", "_done", "_first_uncommitted", "in_flight", "position")
+    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
@@ -28,13 +30,11 @@ class OffsetTracker:
         self.in_flight: deque[int] = deque()
         """Offsets that were begun and at which, or before which, an event is not done; ascending."""
         self._done: set[int] = set()
-        self._begun = self._committed_events = 0  # numbers of events
 
     def begin(self, offsets: Sequence[int]) -> None:
         """Note that these events, ascending, are handled from now on."""
         if self._first_uncommitted is None:
             self._first_uncommitted = offsets[0]
-        self._begun += len(offsets)
         self.in_flight.extend(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
@@ -43,7 +43,6 @@ class OffsetTracker:
             return False
         for _ in offsets:
             self.in_flight.pop()
-        self._begun -= len(offsets)
         return True
 
     def end(self, offsets: Iterable[int]) -> None:
@@ -59,20 +58,9 @@ class OffsetTracker:
         """The offset to commit. None: nothing new."""
         return self.position if self.position != self._committed else None
 
-    @property
-    def events_done(self) -> int:
-        """Number of events that were begun here and lie before `position`."""
-        return self._begun - len(self.in_flight)
-
-    @property
-    def events_uncommitted(self) -> int:
-        """Number of events that were begun here and are not committed."""
-        return self._begun - self._committed_events
-
-    def mark_committed(self, offset: int, events_done: int = 0) -> None:
-        """Note that the group has `offset`, the position when `events_done` events were done."""
+    def mark_committed(self, offset: int) -> None:
+        """Note that the group has `offset`."""
         self._committed = self._first_uncommitted = offset
-        self._committed_events = events_done
 
     def clear_committed(self) -> None:
         """Note that the offset that this began at is not the group's."""
@@ -88,11 +76,14 @@ class OffsetTracker:
 
 
 MAX_UNCOMMITTED: Final = 5000
-"""Events of a partition that are begun beyond the committed offset, at most. Then the next one waits for a commit.
-This bounds the repeats after a crash. At half of it a commit is sent before its interval is over."""
+"""Events that a replica begins beyond its last commit, at most, as the other stages. This bounds the repeats after a
+crash. At half of it a commit is sent before its interval is over."""
 PAUSE_FETCH_RECORDS: Final = 200
 """Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
+MAX_WAITING_BYTES: Final = MAX_POLL_BYTES
+"""Backlog of all partitions, in bytes, at which nothing is polled while an event may start. Each partition's fetching
+pauses at its equal share."""
 MAX_HEAD_START_S: Final = 1.0
 """How much earlier than its poll an event may count as arrived, by its timestamp. So an old backlog is served before
 new events, and a producer whose clock is wrong gains at most this."""
@@ -124,20 +115,31 @@ class Batch:
     span_context: Any = None
     """Context of the last attempt's tracing span."""
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it is the single record that replaces a batch that cannot be read."""
+        return self.records[0].record.value.__class__ is Unreadable
+
+
+def _size(record: Any) -> int:
+    return len(record.key or b"") + len(record.value or b"")
+
 
 class PartitionQueue(OffsetTracker):
     """One partition while this replica owns it."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_keys", "_retried", "backlog", "cut_off_reason", "epoch", "generation",
-        "is_cut_off_for_good", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset", "partition",
-        "running_handlers",
+        "__weakref__", "_due", "_idle", "_keys", "_retried", "backlog", "backlog_bytes", "cut_off_reason", "epoch",
+        "generation", "is_dropped", "is_in_line", "is_open", "is_paused", "next_fetch_offset",
+        "partition", "running_handlers",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
         super().__init__(offset)
         self.partition = partition
         self.backlog: deque[PolledRecord] = deque()
+        self.backlog_bytes = 0
+        """Size of the backlog's keys and values."""
         self.next_fetch_offset = offset
         """Offset after the last record fetched. None: unknown."""
         self.epoch = epoch
@@ -145,8 +147,6 @@ class PartitionQueue(OffsetTracker):
         self.cut_off_reason = ""
         """Why records fetched from now on would not continue the log that was read. Empty: they do. The backlog is
         still served, but nothing is committed, because the offsets belong to another log."""
-        self.is_cut_off_for_good = False
-        """Whether starting over would not help."""
         self.is_open = True
         self.is_dropped = False
         self.is_in_line = False
@@ -167,10 +167,10 @@ class PartitionQueue(OffsetTracker):
         if self.cut_off_reason:
             return
         first_new = -1 if self.next_fetch_offset is None else self.next_fetch_offset
+        new = [record for record in records if record.offset >= first_new]
+        self.backlog_bytes += sum(map(_size, new))
         self.backlog.extend(
-            PolledRecord(record, received_us, arrived_s(record.timestamp, received_us, now_s))
-            for record in records
-            if record.offset >= first_new
+            PolledRecord(record, received_us, arrived_s(record.timestamp, received_us, now_s)) for record in new
         )
         if records:
             self.next_fetch_offset = max(first_new, records[-1].offset + 1)
@@ -180,16 +180,14 @@ class PartitionQueue(OffsetTracker):
         """The offset to commit. None: nothing new, or the partition is cut off."""
         return None if self.cut_off_reason else super().committable_offset
 
-    def may_start(self, max_handlers: int) -> bool:
+    def may_start(self, max_handlers: int, *, only_retries: bool = False) -> bool:
         """Return whether its next event may start now, with at most `max_handlers` running."""
         if self.running_handlers >= max_handlers or self.is_dropped:
             return False
         if self._due:
             return not any(polled.record.key in self._keys for polled in self._due[0].records)
         slots = max_handlers - self.running_handlers - len(self._retried)
-        if not self.is_open or self.is_paused or not self.backlog or slots <= 0:
-            return False
-        if self._begun - self._committed_events >= MAX_UNCOMMITTED:
+        if only_retries or not self.is_open or self.is_paused or not self.backlog or slots <= 0:
             return False
         return self._is_free(self.backlog[0].record.key)
 
@@ -206,7 +204,10 @@ class PartitionQueue(OffsetTracker):
         else:
             batch = Batch([])
             while self.backlog and len(batch.records) < max_events and self._is_free(self.backlog[0].record.key):
+                if batch.records and (batch.is_unreadable or self.backlog[0].record.value.__class__ is Unreadable):
+                    break
                 batch.records.append(self.backlog.popleft())
+                self.backlog_bytes -= _size(batch.records[-1].record)
             self.begin([polled.record.offset for polled in batch.records])
         self._keys.update(polled.record.key for polled in batch.records if polled.record.key is not None)
         self.running_handlers += 1
@@ -248,6 +249,7 @@ class PartitionQueue(OffsetTracker):
             if self.undo_begin([polled.record.offset for polled in batch.records]):
                 self._retried.remove(batch)
                 self.backlog.extendleft(reversed(batch.records))
+                self.backlog_bytes += sum(_size(polled.record) for polled in batch.records)
                 if batch in self._due:
                     self._due.remove(batch)
         self._mark_idle()
@@ -285,10 +287,10 @@ class PartitionQueues:
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
         self._startable = asyncio.Event()
-        self.is_held = False
-        """Whether no event may start now, see `hold`."""
+        self.events_begun = 0
+        self._begin_limit = sys.maxsize
         self.early_commit = asyncio.Event()
-        """Set while a partition has half of MAX_UNCOMMITTED events, or more, uncommitted."""
+        """Set while half of MAX_UNCOMMITTED events, or more, are uncommitted."""
         self.on_full: Callable[[int, bool], None] = lambda partition, is_full: None
         """Called when fetching a partition should pause (True) and resume (False)."""
         self.full_partitions: set[int] = set()
@@ -331,6 +333,12 @@ class PartitionQueues:
             self._queues[partition].is_open = False
             self._queues[partition].give_back()
 
+    @property
+    def free_bytes(self) -> int:
+        """Return how much may be polled. 0: an event that may start must start first."""
+        left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
+        return max(left, 0 if self._startable.is_set() else 1)
+
     def pause(self, partition: int) -> None:
         """Start no further event of the partition until `resume`."""
         self[partition].is_paused = True
@@ -357,9 +365,9 @@ class PartitionQueues:
             queue.is_open, queue.is_dropped = False, True
             self.full_partitions.discard(partition)
 
-    def cut_off(self, partition: int, reason: str, *, for_good: bool = False) -> None:
-        """Accept no more records: they would not continue the log, or (for good) the client cannot read them."""
-        self[partition].cut_off_reason, self[partition].is_cut_off_for_good = reason, for_good
+    def cut_off(self, partition: int, reason: str) -> None:
+        """Accept no more records: they would not continue the log."""
+        self[partition].cut_off_reason = reason
         self.full_partitions.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
@@ -372,30 +380,31 @@ class PartitionQueues:
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
         """Start the event, or batch, that arrived first of all that may start now. None: there is none."""
-        while self._ready_queues and not self.is_held:
+        while self._ready_queues:
             queue = heappop(self._ready_queues)[-1]
             queue.is_in_line = False
-            if queue.may_start(self._per_partition):
+            if queue.may_start(self._per_partition, only_retries=self.is_held):
                 batch = queue.start(self._batch_size)
+                self.events_begun += len(batch.records)
+                if self._begin_limit - self.events_begun <= MAX_UNCOMMITTED // 2:
+                    self.early_commit.set()
                 self._check_fetch_limits(queue)
                 self._offer(queue)
-                if queue._begun - queue._committed_events >= MAX_UNCOMMITTED // 2:
-                    self.early_commit.set()
                 return queue, batch
         self._startable.clear()
         return None
 
-    def hold(self, is_held: bool) -> None:
-        """Start no further event, because nothing can be committed, until it is called with False."""
-        self.is_held = is_held
-        if not is_held:
-            self._startable.set()
+    @property
+    def is_held(self) -> bool:
+        """Whether no event may be begun until a commit succeeds; retries may start."""
+        return self.events_begun >= self._begin_limit
 
-    def mark_committed(self, queue: PartitionQueue, offset: int, events_done: int) -> None:
-        """Note that the group has the offset of a queue, so that its next event may start."""
-        queue.mark_committed(offset, events_done)
+    def limit_begins(self, begin_limit: int) -> None:
+        """Begin no event while `events_begun` is `begin_limit` or more."""
+        self._begin_limit = begin_limit
         self.early_commit.clear()
-        self._offer(queue)
+        for queue in self._queues.values():
+            self._offer(queue)
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""
@@ -417,16 +426,17 @@ class PartitionQueues:
 
     def _offer(self, queue: PartitionQueue) -> None:
         """Add a queue that has changed to the ready queues, if an event of it may start."""
-        if not queue.is_in_line and queue.may_start(self._per_partition):
+        if not queue.is_in_line and queue.may_start(self._per_partition, only_retries=self.is_held):
             queue.is_in_line = True
             heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
             self._startable.set()
 
     def _check_fetch_limits(self, queue: PartitionQueue) -> None:
-        partition, backlog = queue.partition, len(queue.backlog)
-        if backlog >= PAUSE_FETCH_RECORDS and partition not in self.full_partitions:
-            self.full_partitions.add(partition)
-            self.on_full(partition, True)
-        elif backlog <= RESUME_FETCH_RECORDS and partition in self.full_partitions:
+        partition, backlog, share = queue.partition, len(queue.backlog), MAX_WAITING_BYTES // len(self._queues)
+        if partition not in self.full_partitions:
+            if backlog >= PAUSE_FETCH_RECORDS or queue.backlog_bytes >= share:
+                self.full_partitions.add(partition)
+                self.on_full(partition, True)
+        elif backlog <= RESUME_FETCH_RECORDS and queue.backlog_bytes <= share // 2:
             self.full_partitions.discard(partition)
             self.on_full(partition, False)

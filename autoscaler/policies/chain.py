@@ -8,7 +8,6 @@ the late events that it has caused. No information flows upstream.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
 from math import ceil
 from typing import Final
 
@@ -131,28 +130,21 @@ def _join(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
     return RecentArrivals(known[-1].slot_s, counts, min(part.begin_s for part in known))
 
 
-def cumulative_targets(targets: Sequence[Target]) -> list[Target]:
-    """Return for each stage the common target up to this stage: the sums of W and of the shares of late events.
-
-    targets: each stage's own target.
-    """
-    within_s = accumulate(target.latency_target_s for target in targets)
-    late = accumulate(1 - target.percentile for target in targets)
-    return [Target(latency_target_s=w_s, percentile=1 - share) for w_s, share in zip(within_s, late, strict=True)]
-
-
 def chained_policies(configs: Sequence[PolicyConfig]) -> list[Policy]:
     """Return the linked policies of a chain's stages, first to last, inside their guards.
 
-    The targets of the stages add up to one SLO. Raises ValueError naming the wrong setting.
+    The targets of the stages add up to one SLO: W, and the share of late events, count up to and including each stage.
+    Raises ValueError naming the wrong setting.
     """
     policies: list[Policy] = []
     before: Link | None = None
-    before_s = 0.0
-    for config, target in zip(configs, cumulative_targets([config.target for config in configs]), strict=True):
+    before_s = late = 0.0
+    for config in configs:
+        within_s, late = before_s + config.target.latency_target_s, late + (1 - config.target.percentile)
+        target = Target(latency_target_s=within_s, percentile=1 - late)
         settings, limits = replace(config, target=target).settings()
         inner = make_policy(config.scaling.policy, settings, options=config.options)
-        link, within_s = Link(), target.latency_target_s
+        link = Link()
         chained = None if before is None else ChainedPolicy(inner, before, within_s=within_s, before_s=before_s)
         policies.append(ReportingPolicy(add_guards(chained or inner, settings, limits), link, inner, chained))
         before, before_s = link, within_s

@@ -183,7 +183,7 @@ def simulate(
     settings: SimulationSettings,
     *,
     keep_events: bool = True,
-    clock: Callable[[], float] | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> Run:
     """Run `workload` with `policy` until its last event is finished.
 
@@ -265,14 +265,12 @@ def _replace_the_dead(simulation: Simulation, controller: Controller, settings: 
 
 
 class _TimedPolicy(PolicyWrapper):
-    def __init__(self, policy: Policy, clock: Callable[[], float] | None) -> None:
+    def __init__(self, policy: Policy, clock: Callable[[], float]) -> None:
         super().__init__(policy)
         self._clock = clock
         self.spent_s = 0.0
 
     def decide(self, observation: GroupObservation) -> Decision:
-        if self._clock is None:
-            return self.policy.decide(observation)
         began_s = self._clock()
         decision = self.policy.decide(observation)
         self.spent_s += self._clock() - began_s

@@ -159,7 +159,7 @@ class ServedGroup:
         session_s = max(SESSION_S, 2 * setup.heartbeat)
         settings = {"service_time_s": SERVICE_TIME_S, "heartbeat_s": setup.heartbeat, "session_s": session_s}
         mode = {"rebalance_protocol" if setup.takes_plan else "runtime": setup.runtime, "replica": name}
-        module = "services.payment" if setup.takes_plan else "services.comparators"
+        module = "services.payment" if setup.takes_plan else "tailpack.comparators"
         environ = environ_of(self.connection, **settings, **mode)
         child = Child(name, python_module(module), environ, self._folder / f"{name}.log")
         child.start()

@@ -1,5 +1,6 @@
 """Faust as our services use it: settings, the app factory and the Kafka driver. Importing has no effect."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +18,14 @@ from contracts.clock import monotonic_s
 from contracts.connection import Connection
 from contracts.settings import setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
-from services.common.header_names import read_any_header_name
+from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking, poll_limit
 
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
 PRODUCER_TIMEOUT_S: Final = 60.0
 """Longest wait of a record for the broker. A killed broker needs tens of seconds to recover its logs."""
 LINGER_S: Final = 0.002
+FULL_PAUSE_S: Final = 0.02  # between two checks whether enough records were acknowledged
 FETCH_WAIT_MS: Final = 50
 """Longest wait of one fetch, ms. A partition that was just read waits until the fetch of the others returns, so Faust's
 1500 ms would add up to 1.5 s of latency at low rates. 50 ms costs twenty small requests a second."""
@@ -69,6 +71,7 @@ def make_app(
         broker_rebalance_timeout=15.0,
         broker_request_timeout=15.0,
         broker_commit_interval=settings.commit_interval_s,
+        broker_max_poll_records=MAX_POLL_RECORDS,
         consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         producer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         producer_linger=LINGER_S,
@@ -114,7 +117,7 @@ def faust_options(connection: Connection) -> dict[str, Any]:
 
 def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: None) -> None:
     """Finish the app's configuration with short fetches and an idempotent producer. Faust has no settings for them."""
-    read_any_header_name()
+    limit_unpacking()
     app.finalize()
     app.transport = _Transport(app.conf.broker_consumer, app)
     app.producer_transport = _Transport(app.conf.broker_producer, app)
@@ -126,13 +129,25 @@ class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer = super()._create_worker_consumer(transport)
         # The consumer reads these when it starts, which is later.
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._fetch_max_bytes = MAX_POLL_BYTES
         consumer._isolation_level = "read_committed"  # skip output of aborted transactions of Payment
         return consumer
+
+    async def _fetch_records(self, *arguments: Any, **options: Any) -> Any:
+        with poll_limit(MAX_POLL_BYTES):
+            return await super()._fetch_records(*arguments, **options)
 
 
 class _Consumer(Consumer):  # type: ignore[misc]
     def _new_consumer_thread(self) -> _ConsumerThread:
         return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def _getmany(self, *arguments: Any, **options: Any) -> Any:
+        """Return polled records; none while those that are not acknowledged have MAX_POLL_BYTES."""
+        if sum(len(each.value or b"") for each in self.unacked) < MAX_POLL_BYTES:
+            return await super()._getmany(*arguments, **options)
+        await asyncio.sleep(FULL_PAUSE_S)
+        return {}
 
 
 class _Producer(Producer):  # type: ignore[misc]

@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError
 from contracts.connection import Connection
 from contracts.validation import DECODE_ERRORS
 from services.common.records import ServiceError
+from services.common.unpacking import MAX_POLL_BYTES, poll_limit
 
 READ_DEADLINE_S: Final = 60.0
 FETCH_BYTES: Final = 524_288  # limit for each partition: fetched records stay in memory until they are processed
@@ -82,7 +83,10 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
     try:
         ends = await _seek_tails(consumer, tails)
         while ends:
-            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(*ends, timeout_ms=200, max_records=BATCH)
+            with poll_limit(MAX_POLL_BYTES):
+                batch: dict[TopicPartition, list[Any]] = await consumer.getmany(
+                    *ends, timeout_ms=200, max_records=BATCH
+                )
             for partition, records in batch.items():
                 for record in records:
                     try:

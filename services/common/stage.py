@@ -22,6 +22,7 @@ from services.common.records import (
     encode,
     letter_key,
 )
+from services.common.unpacking import Unreadable
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Pass a record to the client. The future is done when the broker has the record. Waiting here is the back-pressure."""
@@ -177,7 +178,8 @@ class Stage:
         self.last_record_s = monotonic_s()
         slot = self.acknowledgements.open((record.topic, record.partition), release)
         try:
-            effects = tuple(decide(record))
+            value = record.value
+            effects = (Refusal((value.reason,)),) if isinstance(value, Unreadable) else tuple(decide(record))
         except Exception as error:  # an unexpected record must not stop the records behind it
             reason = f"{self.name} cannot process it: {type(error).__name__}: {error}"
             effects = (Refusal((reason,)),)

@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError
 from contracts.connection import Connection
 from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
 from contracts.topics import AUTO_OFFSET_RESET
-from services.common.header_names import read_any_header_name
+from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, limit_unpacking
 from services.consumer.assignor import PlanAssignor
 from services.consumer.connections import RecallingClient
 from services.consumer.coordinator import PlanCoordinator
@@ -54,7 +54,7 @@ class Clients:
     def __init__(
         self, replica: str, incarnation: str, connection: Connection, topics: Topics, options: Options
     ) -> None:
-        read_any_header_name()
+        limit_unpacking(options.max_batch_mb)
         self._bootstrap_servers = connection.bootstrap_servers
         self._topics = topics
         self._options = options
@@ -97,6 +97,8 @@ class Clients:
             max_poll_interval_ms=POLL_INTERVAL_MS,
             fetch_max_wait_ms=BUSY_FETCH_WAIT_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
+            fetch_max_bytes=MAX_POLL_BYTES,
+            max_poll_records=MAX_POLL_RECORDS,
         )
         RecallingClient.adopt(consumer._client)
         consumer._client.set_topics([self._topics.events])  # without this it would get the metadata of all topics

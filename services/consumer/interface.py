@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from contracts.membership import PLAN_PROTOCOL_ONLY, Membership
 from contracts.progress import ReplicaState
 from contracts.settings import Rules, Target, Values, setting
+from services.common.unpacking import MAX_BATCH_MB
 
 
 class ReplicaError(Exception):
@@ -74,13 +75,14 @@ class Options(Membership, Target):
     retry_backoff_max_s: float = setting(5.0, "s", above=0)
     """Longest pause between two attempts."""
     handler_timeout_s: float = setting(300.0, "s", least=0)
-    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit. By default
-    longer than an output waits for its broker."""
+    """Time after which a handler and its awaitable are cancelled and the attempt has failed; 0: no limit."""
 
     http_port: int = setting(0, least=-1, most=65535)
     """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""
     http_host: str = setting("127.0.0.1")
     """Address of these pages."""
+    max_batch_mb: int = setting(MAX_BATCH_MB, "MB", least=1)
+    """Largest unpacked batch. A larger one becomes one failed event."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """Handling of a partition whose log was re-created, truncated, or deleted before it was served."""
 

@@ -125,7 +125,7 @@ class LogWatch:
     async def _handle_cut_off(self, partition: int, queue: PartitionQueue) -> None:
         """Log it once; if the partition starts over, do so as soon as its backlog is served."""
         at = TopicPartition(self._topic, partition)
-        starts_over = self._on_reset is OnLogReset.START_OVER and not queue.is_cut_off_for_good
+        starts_over = self._on_reset is OnLogReset.START_OVER
         if queue not in self._reported_queues:
             self._reported_queues.add(queue)
             then = "starts over" if starts_over else "is served no more (on_log_reset)"

@@ -12,6 +12,7 @@ from aiokafka.structs import TopicPartition
 
 from contracts.plan import PLAN_VERSION, PlanRecord
 from contracts.validation import DECODE_ERRORS
+from services.common.unpacking import MAX_POLL_BYTES, MAX_POLL_RECORDS, poll_limit
 from services.consumer.connections import Client
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class PlanReader:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             fetch_max_wait_ms=FETCH_WAIT_MS,
+            max_poll_records=MAX_POLL_RECORDS,
         )
         Client.adopt(self._consumer._client)
         self.newest_plan: PlanRecord | None = None
@@ -83,7 +85,8 @@ class PlanReader:
         await self._consumer.stop()
 
     async def _poll(self) -> None:
-        batches = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
+        with poll_limit(MAX_POLL_BYTES):
+            batches = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
         for record in batches.get(self._partition, ()):
             if record.value is not None:  # a tombstone withdraws nothing: the last plan stays in force
                 self._read_record(record.offset, record.value)

@@ -5,7 +5,6 @@ decides which Kafka errors a replica retries and which end it.
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Final
@@ -14,6 +13,7 @@ from aiokafka import errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import monotonic_s, now_us
+from services.common.unpacking import poll_limit
 from services.consumer.interface import ReplicaError
 from services.consumer.log_watch import Position
 from services.consumer.partition_queue import PartitionQueues
@@ -23,6 +23,7 @@ from services.consumer.server import describe_error
 log = logging.getLogger(__name__)
 
 POLL_MS: Final = 1000  # a poll ends as soon as a record has arrived
+FULL_PAUSE_S: Final = 0.01  # between two checks whether enough of the backlog was served
 RETRY_PAUSE_S: Final = 0.2
 """Pause after an error, on top of aiokafka's own retries, so that a lasting error does not cause a busy loop."""
 MAX_PROBLEM_S: Final = 30.0
@@ -55,19 +56,20 @@ class Poller:
         """Poll until cancelled. Raises KafkaError or ReplicaError for an error that retries do not fix."""
         while True:
             try:
-                batches = await self._consumer.getmany(timeout_ms=POLL_MS)
-            except errors.KafkaError as error:
-                if isinstance(error, errors.UnsupportedCodecError) and self._cut_off_unreadable(error):
+                if not (free_bytes := self._queues.free_bytes):
+                    await asyncio.sleep(FULL_PAUSE_S)
                     continue
+                with poll_limit(free_bytes):
+                    batches = await self._consumer.getmany(timeout_ms=POLL_MS)
+            except errors.KafkaError as error:
                 if self._is_fatal(error):
                     raise
                 log.warning("Poll failed, retrying: %r", error)
+                self._fetch_again()
                 await asyncio.sleep(RETRY_PAUSE_S)
                 continue
-            except Exception as error:
-                if not self._cut_off_unreadable(error):  # then one of aiokafka's own tasks has failed
-                    raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
-                continue
+            except Exception as error:  # of one of aiokafka's own tasks
+                raise ReplicaError(f"Kafka client failed ({describe_error(error)}); restart the replica") from error
             self._problem_since_s = None
             set_fetch_wait(self._consumer, is_idle=not batches and not self._queues.full_partitions)
             received_us = now_us()
@@ -84,28 +86,12 @@ class Poller:
             self._problem_since_s = self._clock()
         return self._clock() - self._problem_since_s > MAX_PROBLEM_S
 
-    def _cut_off_unreadable(self, error: Exception) -> bool:
-        """Cut off partitions with a record that the client cannot parse; return whether there are any.
-
-        The failed poll has lost records of other partitions, so those are fetched again.
-        """
-        fetched = self._consumer._fetcher._records
-        unreadable = {at: f._partition_records.next_fetch_offset for at, f in fetched.items() if _has_failed(f)}
-        for at, offset in unreadable.items():
-            del fetched[at]
-            self._consumer.pause(at)
-            if at.partition in self._queues.owned_partitions:
-                reason = f"the client cannot read a record from offset {offset} on ({describe_error(error)})"
-                self._queues.cut_off(at.partition, reason, for_good=True)
-        if unreadable:
-            for at in self._consumer.assignment() - unreadable.keys():
-                queue = self._queues[at.partition] if at.partition in self._queues.owned_partitions else None
-                if queue is not None and queue.next_fetch_offset is not None and not queue.cut_off_reason:
-                    self._consumer.seek(at, queue.next_fetch_offset)
-                elif queue is not None and not queue.cut_off_reason:  # not polled yet: start from the committed offset
-                    self._consumer.pause(at)
-                    self._consumer._coordinator.on_out_of_range(at.partition)
-        return bool(unreadable)
+    def _fetch_again(self) -> None:
+        """Continue each partition behind its last polled record: a failed poll may have lost others."""
+        for partition, queue in self._queues.items():
+            at = TopicPartition(self._topic, partition)
+            if queue.next_fetch_offset is not None and not queue.cut_off_reason and at in self._consumer.assignment():
+                self._consumer.seek(at, queue.next_fetch_offset)
 
     def _pause_or_resume(self, partition: int, is_full: bool) -> None:
         at = TopicPartition(self._topic, partition)
@@ -115,12 +101,6 @@ class Poller:
             self._consumer.pause(at)
         else:
             self._consumer.resume(at)
-
-
-def _has_failed(fetched: Any) -> bool:
-    records = getattr(fetched, "_partition_records", None)
-    iterator = records._records_iterator if records is not None else None
-    return iterator is not None and inspect.getgeneratorstate(iterator) == inspect.GEN_CLOSED
 
 
 BUSY_FETCH_WAIT_MS: Final = 25

@@ -97,6 +97,8 @@ class Server:
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
                 with traces.work(self._group, events, batch.span_context) as batch.span_context:
+                    if batch.is_unreadable:
+                        raise Refused(batch.records[0].record.value.reason)
                     completion = await self._handle(events)
         except TimeoutError as late:
             error = self._timeout_error("the handler") if limit.expired() else late

@@ -193,7 +193,7 @@ class Stack:
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
             "START_FILE": str(self.start_file),
-            "REPLICA_MODULE": "services.comparators" if self.scenario.payment.runtime else "services.payment",
+            "REPLICA_MODULE": "tailpack.comparators" if self.scenario.payment.runtime else "services.payment",
         }
 
 

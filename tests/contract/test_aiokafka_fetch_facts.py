@@ -1,21 +1,21 @@
 """Facts of aiokafka's fetcher that services/consumer relies on. After an upgrade the broken fact is named."""
 
 import asyncio
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 import pytest
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
 from odd_headers import odd_batch
 
-from services.common.header_names import Records, read_any_header_name
-from services.consumer.partition_queue import PartitionQueues
-from services.consumer.poller import Poller
+from services.common.unpacking import Records, limit_unpacking, poll_limit
 
 CHECKS = Checks()
 
@@ -136,35 +136,54 @@ async def out_of_range() -> None:
 @CHECKS.of("a header may have any name")
 async def any_name() -> None:
     raw = bytes(odd_batch(b"a", b"b", b"c").build())
-    records = list(PartitionRecords(ZERO, Records(raw), None, 0, None, None, True, 0))
+    records = unpacked(raw)
     odd = ((r"\xff\xfe\xe4", b"1"),)
     assert [(one.value, one.headers) for one in records] == [(b"a", ()), (b"b", odd), (b"c", ())]
-    read_any_header_name()
+    limit_unpacking()
     assert fetcher.MemoryRecords is Records
 
 
-@CHECKS.of("an unreadable record is found by the closed iterator")
-async def unparsable() -> None:
+def unpacked(raw: bytes, check_crcs: bool = True) -> list[Any]:
+    return list(PartitionRecords(ZERO, Records(raw), None, 0, None, None, check_crcs, 0))
+
+
+@CHECKS.of("what follows an unreadable record in its batch is replaced by one record at the last offset")
+async def unreadable() -> None:
+    raw = bytes(odd_batch(b"a", b"b").build())
+    first, last = unpacked(raw.replace(b"b\x02\x06", b"b\x02\x7f"), check_crcs=False)
+    assert (first.value, last.offset, last.value) == (b"a", 1, b"")
+    assert "CorruptRecord" in last.value.reason
+
+
+@CHECKS.of("a batch that unpacks to more than the limit is replaced by one record at its last offset")
+async def too_large() -> None:
+    limit_unpacking(0.1)
+    v2 = [partial(DefaultRecordBatchBuilder, 2, codec, 0, -1, -1, -1) for codec in range(1, 5)]
+    v1 = [partial(LegacyRecordBatchBuilder, 1, codec) for codec in range(1, 4)]  # its last offset is set by brokers
+    for make, last in (*((make, 1) for make in v2), *((make, 0) for make in v1)):
+        for size, offsets in ((40_000, [0, 1]), (60_000, [last])):
+            builder = make(10**9)
+            for offset in range(2):
+                builder.append(offset, 5, b"key", bytes(size), [])
+            records = unpacked(bytes(builder.build()))
+            assert [one.offset for one in records] == offsets, make
+            if size == 60_000:
+                assert "0.1 MB" in records[0].value.reason, make
+    limit_unpacking()
+
+
+@CHECKS.of("a poll leaves packed what is beyond its limit, and fetches it again")
+async def poll_is_limited() -> None:
     async with Fetching() as f:
         f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
-        for at, raw in ((ONE, batch()), (ZERO, bytes(odd_batch(b"a", b"b", b"c").build()))):
-            found = PartitionRecords(at, MemoryRecords(raw), None, 0, None, None, True, 0)
+        for at in (ZERO, ONE):
+            found = PartitionRecords(at, Records(batch() + batch()), None, 0, None, None, True, 0)
             f.fetcher._records[at] = FetchResult(at, assignment=f.assignment, partition_records=found, backoff=0.0)
-
-        queues = PartitionQueues(per_partition=1, batch_size=1)
-        queues.open({0: 0, 1: 0}, epoch=1)
-        sought: dict[Any, int] = {}
-        paused: list[Any] = []
-        consumer = SimpleNamespace(
-            _fetcher=f.fetcher, assignment=lambda: {ZERO, ONE}, seek=sought.__setitem__, pause=paused.append
-        )
-        with pytest.raises(UnicodeDecodeError) as raised:
-            await f.fetcher.fetched_records(set(), timeout=0)
-        assert Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(raised.value)
-        assert "offset 1" in queues[0].cut_off_reason
-        assert paused == [ZERO]
-        assert sought == {ONE: 0}, "what was polled together with it is fetched again"
-        assert not Poller(consumer, queues, ZERO.topic)._cut_off_unreadable(raised.value)
+        with poll_limit(1):
+            polled = await f.fetcher.fetched_records(set(), timeout=0)
+        assert list(polled) == [ZERO]
+        assert not f.fetcher._records
+        assert [f.assignment.state_value(at).position for at in (ZERO, ONE)] == [polled[ZERO][-1].offset + 1, 0]
 
 
 @pytest.mark.parametrize("name", CHECKS)

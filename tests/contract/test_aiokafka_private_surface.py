@@ -16,7 +16,7 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
 import services.consumer
-from services.common import header_names
+from services.common import unpacking
 
 VERSION = "0.14."
 """Series of aiokafka that the lists were made for; pyproject.toml pins it."""
@@ -59,8 +59,6 @@ consumer.consumer.AIOKafkaConsumer: _client _coordinator _subscription _fetcher
 producer.producer.AIOKafkaProducer: client _sender _txn_manager _message_accumulator
 producer.message_accumulator.MessageAccumulator: _batch_ttl _batch_size
 consumer.subscription_state.Subscription: active assignment _reassignment_in_progress
-consumer.fetcher.FetchResult: _partition_records
-consumer.fetcher.PartitionRecords: _records_iterator
 """
 """Class: methods that are overridden or called, with their parameters, and attributes that are read or set."""
 IMPORTED = """
@@ -89,7 +87,7 @@ OVERRIDDEN = {"_on_join_prepare", "reset_generation", "create_request", "handle_
     "assign", "on_assignment"
 }  # fmt: skip
 EXTENDED = (AIOKafkaClient, GroupCoordinator, Sender, TxnOffsetCommitHandler)
-FILES = [*sorted(Path(services.consumer.__file__).parent.glob("*.py")), Path(header_names.__file__)]
+FILES = [*sorted(Path(services.consumer.__file__).parent.glob("*.py")), Path(unpacking.__file__)]
 DOCUMENTED = {"aiokafka", "aiokafka.abc", "aiokafka.errors", "aiokafka.helpers", "aiokafka.structs"}
 
 

@@ -90,7 +90,7 @@ def shares(autoscaler: Autoscaler) -> dict[str, int]:
 def test_replicas_that_do_not_follow_plans_are_scaled_by_count(kafka: str, namespace: str, tmp_path: Path) -> None:
     create_topics(kafka, namespace, 4)
     more = {"TAILPACK_RUNTIME": "kip848", "TAILPACK_SERVICE_TIME_S": "0.005"}
-    module, state = "services.comparators", tmp_path / "state"
+    module, state = "tailpack.comparators", tmp_path / "state"
     with Autoscaler(
         kafka, namespace, state, policy="algorithm-2", initial_replicas=1, replica_module=module, more=more
     ) as autoscaler:

@@ -31,7 +31,7 @@ class ComparatorGroup(PaymentGroup):
 def group(request, kafka, namespace, tmp_path):
     create_topics(kafka, namespace, PARTITIONS)
     settings = {"TAILPACK_RUNTIME": request.param, "TAILPACK_HEARTBEAT_S": "0.2"}
-    module = "services.comparators"
+    module = "tailpack.comparators"
     with ComparatorGroup(kafka, namespace, PARTITIONS, tmp_path, settings=settings, module=module) as comparators:
         yield comparators
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from kafka_helpers import create_topics, read_all, wait_for
-from odd_headers import produce_odd
+from odd_headers import produce_bomb, produce_odd
 from payment_group import PaymentGroup, assert_effects
 
 from contracts.events import DeadLetter
@@ -144,6 +144,7 @@ def test_no_record_crashes_a_replica_and_each_invalid_record_becomes_a_dead_lett
             group.write(Topic.PAYMENTS_REQUESTED, value, key=key, partition=2)
     for topic, partition in ((Topic.PAYMENTS_REQUESTED, 2), (Topic.PLANS, 0), (Topic.PROGRESS, 0)):
         produce_odd(group.kafka, group.namespace, topic, b"{", b"}", partition=partition)
+        produce_bomb(group.kafka, group.namespace, topic, partition)
     group.ask(30)
 
     assert assert_effects(group.wait_until_served(), 30) == 0
@@ -151,5 +152,5 @@ def test_no_record_crashes_a_replica_and_each_invalid_record_becomes_a_dead_lett
         msgspec.json.decode(record.value(), type=DeadLetter)
         for record in read_all(group.kafka, group.namespace, Topic.DEAD_LETTERS)
     ]
-    assert sorted(letter.offset for letter in letters) == list(range(3 * len(HOSTILE) + 2))
+    assert sorted(letter.offset for letter in letters) == list(range(3 * len(HOSTILE) + 3))
     assert all(letter.reasons and letter.stage == "payment" for letter in letters)

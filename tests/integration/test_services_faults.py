@@ -14,7 +14,7 @@ from aiokafka.partitioner import murmur2
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka_helpers import admin, end_offsets, produce, read_all, wait_for
-from odd_headers import produce_odd
+from odd_headers import produce_bomb, produce_odd
 from services_stack import Stack, a_stack, order, order_without_id, settled, shipment
 
 from contracts.events import DeadLetter
@@ -182,6 +182,7 @@ def test_no_record_can_crash_a_service(stack: Stack, service: str, source: Topic
     process = stack.processes[service]
     produce(stack.kafka, stack.namespace, source, bad, partition=0, headers={"partition": b"\xff", "a": b""})
     produce(stack.kafka, stack.namespace, source, [b"no record"], key=huge.encode(), partition=0)
+    produce_bomb(stack.kafka, stack.namespace, source, 0)
     produce_odd(stack.kafka, stack.namespace, source, b"no record", good, b"nor this")
     wait_for(
         lambda: b"o-last" in {record.key() for record in read_all(stack.kafka, stack.namespace, target)},
@@ -189,6 +190,7 @@ def test_no_record_can_crash_a_service(stack: Stack, service: str, source: Topic
     )
     letters = read_all(stack.kafka, stack.namespace, Topic.DEAD_LETTERS)
     assert len(letters) > 100
+    assert any(b"max_batch_mb" in letter.value() for letter in letters)
     assert max(len(letter.value() or b"") for letter in letters) <= LETTER_LIMIT
     assert max(len(letter.key() or b"") for letter in letters) == KEY_LIMIT
     assert process.poll() is None

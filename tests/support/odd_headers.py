@@ -1,4 +1,4 @@
-"""Records with a header whose name is not UTF-8: Kafka takes them, and no client of ours would write one."""
+"""Batches that Kafka takes and no client of ours writes: header names that are not UTF-8, and 8 MiB in 8 kB."""
 
 import asyncio
 import time
@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
+from confluent_kafka import Producer
 
 from contracts.topics import Topic, qualified
 
 NAME: Final = b"\xff\xfe\xe4"
+BOMB: Final = bytes(8 * 2**20)
 
 
 class NoText(str):
@@ -25,6 +27,13 @@ def odd_batch(*values: bytes) -> _DefaultRecordBatchBuilderPy:
     for number, value in enumerate(values):
         builder.append(number, int(time.time() * 1000), b"odd", value, [(NoText(), b"1")] if number % 2 else [])
     return builder
+
+
+def produce_bomb(kafka: str, namespace: str, topic: Topic, partition: int) -> None:
+    """Write one record that unpacks to more than a client of ours reads, and wait until the broker has it."""
+    producer = Producer({"bootstrap.servers": kafka, "compression.type": "gzip", "message.max.bytes": 2 * len(BOMB)})
+    producer.produce(qualified(namespace, topic), BOMB, partition=partition)
+    assert producer.flush(60) == 0, "the broker did not acknowledge"
 
 
 def produce_odd(kafka: str, namespace: str, topic: Topic, *values: bytes, partition: int = 0) -> None:

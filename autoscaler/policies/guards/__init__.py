@@ -27,14 +27,5 @@ def add_guards(policy: Policy, settings: PolicySettings, guards: GuardSettings) 
     if guards.stuck_after_s:
         policy = IgnoreStuckPartitions(policy, after_s=guards.stuck_after_s)
     if guards.fallback:
-        stand_in = CountByLoad(
-            latency_target_s=settings.latency_target_s,
-            share=settings.f_up,
-            minimum=max(guards.min_replicas, guards.safe_replicas),
-            maximum=guards.max_replicas,
-            down_s=guards.fallback_down_s,
-            counts_only=guards.counts_only,
-            replica_prefix=prefix,
-        )
-        policy = Fallback(policy, stand_in)
+        policy = Fallback(policy, CountByLoad(settings, guards))
     return policy

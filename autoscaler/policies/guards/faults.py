@@ -7,7 +7,7 @@ from typing import NamedTuple
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import WantedCounts, change, describe_unowned, no_change, number, replicas_for
-from autoscaler.policies.settings import REPLICA_PREFIX
+from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy, PolicyWrapper
 
 
@@ -63,42 +63,34 @@ class _Progress(NamedTuple):
     """Time of its last progress."""
 
 
-@dataclass(eq=False, kw_only=True)
 class CountByLoad:
     """Computes a plan while the policy fails. It is plain Python, because the compiler may be the cause.
 
     Replicas = the larger of ⌈Σλ/(μ·f)⌉ and ⌈Σlag/(μ·W·f)⌉, within the limits of the count. Other guards do not apply.
-    down_s: time for which fewer replicas must have sufficed before one is stopped, seconds.
     """
 
-    latency_target_s: float
-    share: float
-    minimum: int = 1
-    maximum: int = 0
-    down_s: float = 60.0
-    counts_only: bool = False
-    replica_prefix: str = REPLICA_PREFIX
-
-    def __post_init__(self) -> None:
-        self._needed = WantedCounts(self.down_s)
+    def __init__(self, settings: PolicySettings, guards: GuardSettings) -> None:
+        self._settings = settings
+        self._guards = guards
+        self._needed = WantedCounts(guards.fallback_down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
         """Return the plan, and why. Nothing changes if the count is the same and every partition has an owner."""
-        rate = observation.service_rate * self.share
+        settings, guards = self._settings, self._guards
+        rate = observation.service_rate * settings.f_up
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
-        needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * self.latency_target_s))
+        needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * settings.latency_target_s))
         _, most_needed = self._needed.note(observation, needed)
         partitions = len(observation.partitions)
-        count = max(1, min(max(most_needed, self.minimum), self.maximum or partitions, partitions))
+        least = max(most_needed, guards.min_replicas, guards.safe_replicas)
+        count = max(1, min(least, guards.max_replicas or partitions, partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag need {needed} replicas"
         names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
         staying = [name for name in observation.replica_names if name in names]
-        new = islice(
-            fresh_names(self.replica_prefix, {*staying, *observation.assignment.values()}), count - len(staying)
-        )
-        replicas = (*staying, *new)
-        return Plan(replicas, None if self.counts_only else _place(observation, replicas)), why
+        fresh = fresh_names(settings.replica_prefix, {*staying, *observation.assignment.values()})
+        replicas = (*staying, *islice(fresh, count - len(staying)))
+        return Plan(replicas, None if guards.counts_only else _place(observation, replicas)), why
 
     def reset(self) -> None:
         """Forget the needed counts: the policy works again."""
@@ -172,13 +164,11 @@ def plan_problem(observation: GroupObservation, plan: Plan) -> str:
     if plan.assignment is None:
         return ""
     known, assigned = {load.partition for load in observation.partitions}, set(plan.assignment)
+    strangers = set(plan.assignment.values()) - set(plan.replicas)
     for wrong, why in (
         (assigned - known, "it names a partition that does not exist, {}"),
         (known - assigned, "partition {} is missing"),
-        (
-            set(plan.assignment.values()) - set(plan.replicas),
-            "it assigns partitions to {}, which is none of its replicas",
-        ),
+        (strangers, "it assigns partitions to {}, which is none of its replicas"),
     ):
         if wrong:
             return why.format(min(wrong))

@@ -39,9 +39,8 @@ class CountsOnly(PolicyWrapper):
         """Return the inner decision without owners. A reassignment becomes no change."""
         wanted = self.policy.decide(observation)
         if wanted.action is Action.REASSIGN:
-            return no_change(
-                observation, f"{wanted.reason}; vetoed: the group places its partitions itself", counts_only=True
-            )
+            why = f"{wanted.reason}; vetoed: the group places its partitions itself"
+            return no_change(observation, why, counts_only=True)
         return replace(wanted, plan=Plan(wanted.plan.replicas, None))
 
 
@@ -62,17 +61,14 @@ class Bounds(PolicyWrapper):
             return wanted
         why = f"{wanted.reason}; {limit}"
         plan = resize_plan(observation, wanted.plan, count, self.replica_prefix)
-        if (
-            plan.assignment is not None
-            and count == observation.requested_replicas
-            and not describe_unowned(observation)
-        ):
+        is_same_count = count == observation.requested_replicas and not describe_unowned(observation)
+        if plan.assignment is not None and is_same_count:
             if wanted.action is Action.DOWN:
                 return no_change(observation, f"{why}: no change at {count}")
-            if not _relieves(observation, plan):
-                return no_change(
-                    observation, f"{why}: no change at {count}, no placement relieves the busiest replica enough"
-                )
+            busy, relieved = (busiest(observation, owners) for owners in (observation.assignment, plan.assignment))
+            if relieved >= busy * (1 - WORTH_MOVING):
+                why = f"{why}: no change at {count}, no placement relieves the busiest replica enough"
+                return no_change(observation, why)
         return change(observation, plan, why)
 
     def _limit(self, count: int, partitions: int) -> tuple[int, str]:
@@ -160,11 +156,6 @@ class CoolDown(PolicyWrapper):
         return wanted
 
 
-def _relieves(observation: GroupObservation, plan: Plan) -> bool:
-    assert plan.assignment is not None, "only plans with an assignment are compared"
-    return busiest(observation, plan.assignment) < busiest(observation, observation.assignment) * (1 - WORTH_MOVING)
-
-
 def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
     """Return the decision to keep the plan in force instead of `wanted`, with both reasons."""
     kept = no_change(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
@@ -199,9 +190,8 @@ def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> P
         rates
     ):  # equally fast replicas are interchangeable: each keeps its partitions if possible
         alike = [bin_ for bin_, its_rate in zip(bins, rates, strict=True) if its_rate == rate]
-        names = name_bins(
-            alike, observation.assignment, [one.name for one in best_first if rate_of[one.name] == rate], prefix
-        )
+        equally_fast = [one.name for one in best_first if rate_of[one.name] == rate]
+        names = name_bins(alike, observation.assignment, equally_fast, prefix)
         staying.update(names)
         owners |= {item.partition: name for bin_, name in zip(alike, names, strict=True) for item in bin_.items}
     return Plan(tuple(one.name for one in replicas if one.name in staying), dict(sorted(owners.items())))

@@ -11,7 +11,7 @@ import pytest
 from contracts.logs import JsonLines, suppress_repeats
 
 PROCESSES = (
-    *("autoscaler.live", "autoscaler.keda", "autoscaler.shadow", "loadgen.drivers", "services.comparators"),
+    *("autoscaler.live", "autoscaler.keda", "autoscaler.shadow", "loadgen.drivers", "tailpack.comparators"),
     *("services.notification", "services.order", "services.payment", "services.shipment"),
 )
 

@@ -99,7 +99,7 @@ def test_a_comparator_takes_the_place_of_our_own_replicas(runtime: str, tmp_path
     changes = {"runtime": runtime, "policy": "linear"} if runtime else {"rebalance_protocol": "eager", "heartbeat_s": 3}
     environ = told(load_scenario("w1", changes), tmp_path)[1]["autoscaler"].environ
     autoscaler = from_environment(environ, AutoscalerSettings)
-    module = "services.comparators" if runtime else "services.payment"
+    module = "tailpack.comparators" if runtime else "services.payment"
     assert (autoscaler.replica_module, autoscaler.runtime, environ["TAILPACK_RUNTIME"]) == (module, runtime, runtime)
     if not runtime:
         replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)

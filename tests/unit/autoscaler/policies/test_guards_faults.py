@@ -8,6 +8,7 @@ from unit.autoscaler.builders import Wants, seen
 from autoscaler import jit
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.policies.guards.faults import CountByLoad, Fallback, IgnoreStuckPartitions, plan_problem
+from autoscaler.policies.settings import GuardSettings, PolicySettings
 
 
 class FunctionPolicy:
@@ -83,8 +84,8 @@ def test_an_invalid_plan_is_reported_as_a_fault(problem):
     assert decision.reason.startswith(decision.fault)
 
 
-def stand_in(**more):
-    return CountByLoad(**({"latency_target_s": 0.5, "share": 0.9} | more))
+def stand_in(down_s=60.0):
+    return CountByLoad(PolicySettings(), GuardSettings(fallback_down_s=down_s))
 
 
 def test_a_count_by_rate_and_lag_replaces_a_policy_while_it_fails():

@@ -25,6 +25,12 @@ class Consumer:
         self._client = SimpleNamespace(recalled_s=0.0)
         self._coordinator = SimpleNamespace(_coordination_task=task)
 
+        self.sought: dict[TopicPartition, int] = {}
+        self.seek = self.sought.__setitem__
+
+    def assignment(self) -> set[TopicPartition]:
+        return {TopicPartition(TOPIC, 0)}
+
     async def getmany(self, *, timeout_ms: int) -> Any:
         await asyncio.sleep(0)
         self.polls += 1
@@ -62,10 +68,12 @@ async def test_a_retriable_error_is_retried_without_limit():
         return now_s
 
     away = [errors.KafkaConnectionError() for _ in range(50)]
-    tested, queues = polling(Consumer(*away, {TopicPartition(TOPIC, 0): records(0, 2)}, {}), clock)
+    consumer = Consumer(*away, {TopicPartition(TOPIC, 0): records(0, 2)}, {})
+    tested, queues = polling(consumer, clock)
     running = asyncio.ensure_future(tested.run())
     await eventually(lambda: len(queues[0].backlog) == 2)
     running.cancel()
+    assert consumer.sought == {TopicPartition(TOPIC, 0): 0}, "what a failed poll had read is fetched again"
 
 
 async def test_a_non_retriable_error_that_lasts_ends_the_replica():

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from consumer_fakes import ServerHarness, eventually, records
+from consumer_fakes import Record, ServerHarness, eventually, records
 
+from services.common.unpacking import Unreadable
 from services.consumer.interface import Event, Refused
 from services.consumer.server import encode_dead_letter
 
@@ -99,6 +100,22 @@ async def test_a_failed_awaitable_reaches_the_error_callback_like_a_failed_handl
     await serving
     assert errors == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
     assert harness.queues[0].is_idle
+
+
+async def test_what_was_not_unpacked_goes_to_the_error_callback_alone_and_never_to_the_handler():
+    handled: list[list[int]] = []
+    errors: list[tuple[int, type[Exception]]] = []
+
+    async def handle(events: Sequence[Event]) -> Any:
+        handled.append([event.offset for event in events])
+
+    async def on_error(event: Event, error: Exception) -> None:
+        errors.append((event.offset, type(error)))
+
+    harness = ServerHarness(handle, on_error=on_error, batch_size=9, attempts=5)
+    harness.queues.put(0, [*records(0, 2), Record(2, value=Unreadable()), *records(3, 2)], 1)
+    await harness.serve(lambda: harness.queues[0].committable_offset == 5)
+    assert (handled, errors) == ([[0, 1], [3, 4]], [(2, Refused)])
 
 
 @pytest.mark.parametrize("forgiving", [True, False])

@@ -199,6 +199,22 @@ def test_fetching_pauses_at_a_long_backlog_and_resumes_at_a_short_one():
     assert calls == [(0, True), (0, False)]
 
 
+def test_large_records_pause_their_partition_at_its_share_and_all_polls_until_some_are_served():
+    large = partition_queue.MAX_WAITING_BYTES // 8
+    queues = new_queues(0, 1)
+    calls: list[tuple[int, bool]] = []
+    queues.on_full = lambda partition, full: calls.append((partition, full))
+    for partition in (0, 1):
+        queues.put(partition, [Record(offset, key=None, value=bytes(large)) for offset in range(4)], 1)
+    assert calls == [(0, True), (1, True)]
+    assert queues.free_bytes == 0
+    for _ in range(2):
+        queue, batch = queues.take()
+        queues.handler_returned(queue, batch)
+    assert queues.free_bytes == 2 * large
+    assert (queue.partition, calls[2:]) == (0, [(0, False)])
+
+
 moves = st.one_of(
     st.tuples(st.just("put"), st.integers(0, 2), st.integers(1, 3)),
     st.tuples(st.just("take"), st.just(0), st.just(0)),

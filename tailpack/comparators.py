@@ -1,94 +1,56 @@
-"""One member of the Payment group on librdkafka: events, callbacks, commits and reports in one thread."""
+"""`python -m tailpack.comparators`: one Payment replica on librdkafka's consumer, until SIGTERM or SIGINT.
+
+The handover benchmark compares `services.consumer` with it; TAILPACK_RUNTIME chooses the rebalance protocol. Events,
+callbacks, commits and reports are in one thread.
+"""
 
 import logging
+import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.preflight import PreflightError, TopicNeed, check_topics
 from contracts.progress import PROGRESS_INTERVAL_S
-from contracts.rebalance_protocol import RebalanceProtocol
-from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
+from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
+from contracts.settings import Rules, Values
+from contracts.topics import Topic, qualified
 from services.common.records import ServiceError
-from services.comparators.replica import NO_PLAN, Replica
 from services.consumer import Event
 from services.consumer.partition_queue import OffsetTracker
+from services.payment.comparator import NO_PLAN, OUTPUT, SHARED, Replica, configure_group, consumer_options
 from services.payment.replica import ReplicaSettings
+from services.plan_stage import run_replica
 
 log = logging.getLogger(__name__)
 
 DRAIN_S: Final = 2.0  # longest wait for outputs before partitions are revoked
 IDLE_WAIT_S: Final = 0.05  # longest poll; it ends at once with an event, but not with a signal
-ANSWER_S: Final = 10.0
-SHARED: Final = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 1000}
-OUTPUT: Final = {
-    "enable.idempotence": True,
-    "linger.ms": 0,
-    "message.timeout.ms": 120_000,  # longest wait of an output for a leader; its input is not committed
-}
-INPUT: Final = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "auto.offset.reset": AUTO_OFFSET_RESET,
-    "fetch.wait.max.ms": 50,  # a pending fetch at a handover delays the first fetch of the new owner this long
-    "max.poll.interval.ms": 24 * 3600 * 1000,  # a slow event must not end the membership
-    # 2.5 s of work at 5 ms. With the default, 100,000, a replica fetches events that another replica will serve.
-    "queued.min.messages": 500,
-    # Pause before the next fetch when the queue is full. The default, 1000, would empty such a short queue.
-    "fetch.queue.backoff.ms": 10,
-    "fetch.error.backoff.ms": 20,
-    # librdkafka's threads sleep up to a second: after an incremental rebalance they do not fetch the partitions
-    # that did not move (0.9 s measured). A metadata refresh wakes them.
-    "topic.metadata.refresh.interval.ms": 100,
-}
+START_DEADLINE_S: Final = 30.0
+"""Longest wait for the broker: a restart takes less. After it a missing broker is an error."""
+NEEDED: Final = dict.fromkeys((Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS), 0)
 
 
-def consumer_options(connection: Connection, settings: ReplicaSettings, runtime: RebalanceProtocol) -> dict[str, Any]:
-    """Return the options of the consumer, chosen for low latency."""
-    options = connection.librdkafka() | SHARED | INPUT
-    options |= {"client.id": settings.replica, "group.id": qualified(connection.namespace, Group.PAYMENT)}
-    if runtime is RebalanceProtocol.KIP848:
-        return options | {"group.protocol": "consumer"}
-    return options | {
-        "partition.assignment.strategy": "cooperative-sticky",
-        "heartbeat.interval.ms": round(settings.heartbeat_s * 1000),
-        "session.timeout.ms": round(settings.session_s * 1000),
-    }
+def _unknown_runtime(values: Values) -> str | None:
+    return None if values["runtime"] in RUNTIMES else f"must be one of {', '.join(RUNTIMES)}"
 
 
-def configure_group(connection: Connection, heartbeat_s: float, session_s: float) -> None:
-    """Set the broker's KIP-848 options of the Payment group (idempotent). Options unknown to the broker are left out.
+@dataclass(frozen=True, kw_only=True)
+class ComparatorSettings(ReplicaSettings):
+    """As for `services.payment`, and TAILPACK_RUNTIME."""
 
-    Raises ServiceError if the broker rejects one (below its minimum, such as
-    group.consumer.min.heartbeat.interval.ms) or does not answer.
-    """
-    options = {
-        "consumer.heartbeat.interval.ms": round(heartbeat_s * 1000),
-        "consumer.session.timeout.ms": round(session_s * 1000),
-        "consumer.assignment.interval.ms": 0,  # since Kafka 4.3 the default is a second between two assignments
-    }
-    admin = AdminClient(connection.librdkafka(), logger=log)
-    group = qualified(connection.namespace, Group.PAYMENT)
-    resource = ConfigResource(ConfigResource.Type.GROUP, group)
-    try:
-        (described,) = admin.describe_configs([resource], request_timeout=ANSWER_S).values()
-        for name in options.keys() & described.result(ANSWER_S).keys():
-            entry = ConfigEntry(name, str(options[name]), incremental_operation=AlterConfigOpType.SET)
-            resource.add_incremental_config(entry)
-        for answer in admin.incremental_alter_configs([resource], request_timeout=ANSWER_S).values():
-            answer.result(ANSWER_S)
-    except (KafkaException, TimeoutError) as error:
-        why = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
-        raise ServiceError(
-            f"group {group} on {connection.bootstrap_servers} cannot be set up for KIP-848 ({why}); raise the setting "
-            "or lower the broker's minimum"
-        ) from error
+    runtime: RebalanceProtocol
+    """The rebalance protocol of the group."""
+
+    RULES: ClassVar[Rules] = (("runtime", _unknown_runtime),)
 
 
 class Client:
@@ -221,3 +183,24 @@ def _raise_if_final(error: KafkaError) -> None:
     if error.fatal() or error.code() in {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
         raise ServiceError(f"the consumer cannot go on ({error.str()}); correct the group's rights or settings")
     log.warning("Consuming is interrupted: %s", error.str())
+
+
+def run(settings: ComparatorSettings, connection: Connection) -> None:
+    """Serve until a signal arrives; the event being served is finished first. Raises ServiceError."""
+    signals: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: signals.append(received))
+    topics = NEEDED | {Topic.PAYMENTS_REQUESTED: settings.payment_partitions}
+    needed = {qualified(connection.namespace, topic): TopicNeed(count) for topic, count in topics.items()}
+    try:
+        check_topics(connection, needed, START_DEADLINE_S, lambda: bool(signals))
+        if not signals:
+            Client(settings, connection, settings.runtime).run(lambda: bool(signals))
+    except PreflightError as error:
+        raise ServiceError(str(error)) from error
+    except KafkaException as error:
+        raise ServiceError(f"{settings.runtime} cannot run here ({error.args[0].str()})") from error
+
+
+if __name__ == "__main__":
+    sys.exit(run_replica(ComparatorSettings, run, "payment"))

@@ -5,10 +5,9 @@ import pytest
 from contracts.connection import Connection
 from contracts.progress import ReplicaState
 from contracts.rebalance_protocol import RebalanceProtocol
-from services.comparators.__main__ import ComparatorSettings
-from services.comparators.client import consumer_options
-from services.comparators.replica import Replica
+from services.payment.comparator import Replica, consumer_options
 from services.payment.replica import ReplicaSettings
+from tailpack.comparators import ComparatorSettings
 
 SETTINGS = ReplicaSettings(replica="payment-0", service_time_s=0.0)
 CONNECTION = Connection(bootstrap_servers="127.0.0.1:1", namespace="run-1")

@@ -1,0 +1,183 @@
+"""Unpacks fetched batches within limits. No batch ends a consumer: one that cannot be read becomes one refused record.
+
+Brokers limit packed batches only: 16 kB may unpack to 500 MB, which aiokafka would do at once. Brokers also accept
+header names that are no text, on which aiokafka raises.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from typing import Any, Final
+
+import cramjam
+from aiokafka import codec
+from aiokafka.consumer import fetcher
+from aiokafka.record.default_records import _DefaultRecordBatchPy
+from aiokafka.record.memory_records import _MemoryRecordsPy
+
+log = logging.getLogger(__name__)
+
+MAX_BATCH_MB: Final = 4
+"""Default of the largest size of an unpacked batch. While its records are copied, a process needs twice as much."""
+MAX_POLL_BYTES: Final = 8_000_000
+"""Records that one poll returns, and that wait in a consumer: bytes, beside the batch that reaches this limit."""
+MAX_POLL_RECORDS: Final = 5_000
+_FIRST_BUFFER_BYTES: Final = 4096
+_BUFFER_GROWTH: Final = 8
+_BUFFER_IS_FULL: Final = "failed to write whole buffer"  # in cramjam's error
+_SNAPPY_JAVA: Final = b"\x82SNAPPY\0"  # begins a sequence of blocks, each after its length
+_MODULES: Final = ("default_records", "legacy_records", "_crecords.default_records", "_crecords.legacy_records")
+"""Modules below aiokafka.record that unpack: in Python and in C, of today's format and older ones."""
+_max_batch_bytes = MAX_BATCH_MB * 1_000_000
+_poll_bytes_left: ContextVar[int | None] = ContextVar("_poll_bytes_left", default=None)
+
+
+class Unreadable(bytes):
+    """The value, empty, of the record that replaces those of a batch that cannot be read."""
+
+    reason: str = ""
+
+
+def limit_unpacking(max_batch_mb: float = MAX_BATCH_MB) -> None:
+    """Patch aiokafka in this process. Bytes of a header name that are not UTF-8 appear as `\\xe4`."""
+    global _max_batch_bytes  # noqa: PLW0603  # aiokafka's decoders have no other argument
+    _max_batch_bytes = round(max_batch_mb * 1e6)
+    fetcher.MemoryRecords = Records
+    for module in (import_module(f"aiokafka.record.{name}") for name in _MODULES):
+        for name, decode in LIMITED_DECODERS.items():
+            if hasattr(module, name):
+                setattr(module, name, decode)
+
+
+@contextmanager
+def poll_limit(max_bytes: int) -> Iterator[None]:
+    """Leave fetched batches packed once a poll in this block has returned `max_bytes`; they are fetched again."""
+    token = _poll_bytes_left.set(max_bytes)
+    try:
+        yield
+    finally:
+        _poll_bytes_left.reset(token)
+
+
+def _count(size: int) -> None:
+    if (left := _poll_bytes_left.get()) is not None:
+        _poll_bytes_left.set(left - size)
+
+
+class Records(_MemoryRecordsPy):  # type: ignore[misc]  # aiokafka ships no types
+    """The records fetched from a partition, batch by batch."""
+
+    def has_next(self) -> bool:
+        """Return whether there is a batch, and this poll may return more."""
+        left = _poll_bytes_left.get()
+        return self._next_slice is not None and (left is None or left > 0)
+
+    def next_batch(self) -> Any:
+        """Return the next batch, or None at the end."""
+        raw = self._next_slice
+        batch = super().next_batch()
+        _count(len(raw or b""))
+        return None if raw is None else _Batch(batch, raw)
+
+
+class _Batch:
+    """A batch that aiokafka unpacks, and unpacks again leniently if a header name is not UTF-8."""
+
+    def __init__(self, batch: Any, raw: memoryview) -> None:
+        self._batch = batch
+        self._raw = raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+    def __next__(self) -> Any:
+        return next(self._batch)
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            try:
+                yield from self._batch
+            except UnicodeDecodeError:
+                again = _DefaultRecordBatchPy(self._raw)
+                again._maybe_uncompress()
+                again._buffer = _Lenient(again._buffer)
+                yield from again  # from the first record; the fetcher skips offsets that it already has
+        except Exception as error:
+            yield _Replacement(self._batch, error)
+
+
+class _Replacement:
+    """One record, at the last offset of a batch, in place of all that cannot be read."""
+
+    key = checksum = None
+    headers = ()
+    timestamp_type = 0
+
+    def __init__(self, batch: Any, error: Exception) -> None:
+        self.offset = batch.next_offset - 1
+        self.timestamp = max(0, getattr(batch, "max_timestamp", 0))
+        self.value = Unreadable()
+        first = getattr(batch, "base_offset", self.offset)
+        self.value.reason = f"the batch of offsets {first} to {self.offset} cannot be read: {error!r}"
+        log.warning("Refused records: %s", self.value.reason)
+
+
+class _Lenient(bytearray):
+    """Bytes that always decode."""
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return _Lenient(found) if isinstance(index, slice) else found
+
+    def decode(self, encoding: str = "utf-8", errors: str = "") -> str:
+        return super().decode(encoding, "backslashreplace")
+
+
+def _check(size: int) -> None:
+    if size > _max_batch_bytes:
+        raise OverflowError(f"it unpacks to more than max_batch_mb = {_max_batch_bytes / 1e6:g} MB")
+
+
+def _unpack_snappy(packed: Any) -> Any:
+    view, blocks, at = memoryview(packed), [], 16
+    if bytes(view[: len(_SNAPPY_JAVA)]) != _SNAPPY_JAVA:
+        blocks, at = [view], len(view)
+    while at < len(view):
+        end = at + 4 + int.from_bytes(view[at : at + 4])
+        blocks.append(view[at + 4 : end])
+        at = end
+    if at != len(view):
+        raise ValueError("the snappy data is not complete")
+    _check(sum(map(cramjam.snappy.decompress_raw_len, blocks)))
+    return codec.snappy_decode(packed)
+
+
+def _unpack_into(decompress_into: Callable[[Any, Any], int], packed: Any) -> Any:
+    """Unpack into a buffer, which grows up to the limit while it is too small."""
+    size = max(_FIRST_BUFFER_BYTES, 4 * len(packed))
+    while True:
+        buffer = bytearray(min(size, _max_batch_bytes))
+        try:
+            return memoryview(buffer)[: decompress_into(packed, buffer)]
+        except cramjam.DecompressionError as error:
+            if _BUFFER_IS_FULL not in str(error):
+                raise
+        _check(size)
+        size *= _BUFFER_GROWTH
+
+
+def _counted(unpack: Callable[..., Any], *arguments: Any) -> Callable[[Any], Any]:
+    def unpack_and_count(packed: Any) -> Any:
+        unpacked = unpack(*arguments, packed)
+        _count(len(unpacked))
+        return unpacked
+
+    return unpack_and_count
+
+
+LIMITED_DECODERS: Final = {"snappy_decode": _counted(_unpack_snappy)} | {
+    f"{name}_decode": _counted(_unpack_into, getattr(cramjam, name).decompress_into) for name in ("gzip", "lz4", "zstd")
+}
+"""Replacements of aiokafka's decoders."""

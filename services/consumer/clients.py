@@ -69,6 +69,7 @@ class Clients:
         self.plans = PlanReader(shared, topics.plans)
         self.output = Output(shared, self.failure)
         self.progress = ProgressReporter(shared, topics.progress)
+        self._producers = (self.output.producer, self.progress.producer)
         self.transactions = (
             Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
             if options.guarantee is Guarantee.EXACTLY_ONCE
@@ -109,14 +110,14 @@ class Clients:
         deadline = time.monotonic() + START_DEADLINE_S
         where = self._bootstrap_servers
         unreachable = f"no Kafka at {where} within {START_DEADLINE_S:.0f} s; start it or set TAILPACK_BOOTSTRAP_SERVERS"
-        starts = [self.consumer.start, self.output.start, self.plans.connect, self.progress.start]
+        starts = [self.plans.connect, *(client.start for client in (self.consumer, *self._producers))]
         if self.transactions:
             starts.append(self.transactions.start)
         await run_all(*(retry_until(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
         self.assignor.group_generation = lambda: int(self.coordinator.generation)
-        self.assignor.on_unknown_partitions = self.coordinator.refresh_partitions
+        self.assignor.on_unknown_partitions = self.consumer._client.force_metadata_update
         await run_all(
             retry_until(self.plans.read_to_end, f"the plan topic on {where} cannot be read", deadline=deadline),
             retry_until(self.coordinator.ensure_coordinator_known, f"no coordinator on {where}", deadline=deadline),
@@ -146,7 +147,7 @@ class Clients:
         """Disconnect, quickly if no broker answers. The consumer leaves the group first, if it is still a member."""
         deadline_s = CLOSE_DEADLINE_S if has_broker else CLOSE_WITHOUT_BROKER_S
         self.failure.cancel()
-        clients = filter(None, (self.consumer, self.plans, self.output, self.progress, self.transactions))
+        clients = filter(None, (self.consumer, self.plans, *self._producers, self.transactions))
         stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
         # Collected, not raised: aiokafka raises its own CancelledError if the broker is away.
         for error in await asyncio.gather(*stops, return_exceptions=True):

@@ -43,9 +43,9 @@ class Output:
     """A producer that tracks unacknowledged outputs. The first output that fails for good sets `failure`."""
 
     def __init__(self, connection: Mapping[str, Any], failure: "asyncio.Future[None]") -> None:
-        self._producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
-        Client.adopt(self._producer.client)
-        self._producer._message_accumulator._batch_ttl = ACK_TIMEOUT_S  # aiokafka's default is the request time-out
+        self.producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
+        Client.adopt(self.producer.client)
+        self.producer._message_accumulator._batch_ttl = ACK_TIMEOUT_S  # aiokafka's default is the request time-out
         self._failure = failure
         self._checks = 0
         self._unacknowledged: dict[asyncio.Future[None], int] = {}
@@ -53,13 +53,9 @@ class Output:
         self._all_acknowledged = asyncio.Event()
         self._all_acknowledged.set()
 
-    async def start(self) -> None:
-        """Connect. May be called again after an error."""
-        await self._producer.start()
-
     async def partitions_of(self, topic: str) -> int:
         """Return the number of partitions of `topic`. Raises KafkaError if it does not exist."""
-        return len(await self._producer.partitions_for(topic))
+        return len(await self.producer.partitions_for(topic))
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Send one record. The future is done once the broker has acknowledged it."""
@@ -74,7 +70,7 @@ class Output:
         give_up_s = clock() + ACK_TIMEOUT_S
         while True:
             try:
-                future: asyncio.Future[None] = await self._producer.send(
+                future: asyncio.Future[None] = await self.producer.send(
                     topic, value=value, key=key, headers=traces.headers()
                 )
             except errors.MessageSizeTooLargeError:
@@ -88,7 +84,7 @@ class Output:
 
     def limit_batches(self, max_bytes: int) -> None:
         """Limit batches to `max_bytes`."""
-        limit_batches(self._producer, max_bytes)
+        limit_batches(self.producer, max_bytes)
 
     async def wait_until_acknowledged(self) -> None:
         """Wait until all outputs sent so far are acknowledged."""
@@ -102,10 +98,6 @@ class Output:
             oldest = next(iter(self._unacknowledged.values()), self._checks)
             if (self._checks - oldest) * CHECK_INTERVAL_S > ACK_TIMEOUT_S:
                 raise errors.KafkaTimeoutError(f"an output was not acknowledged within {ACK_TIMEOUT_S:g} s")
-
-    async def stop(self) -> None:
-        """Send the buffered outputs and disconnect."""
-        await self._producer.stop()
 
     def _on_acknowledged(self, sent: "asyncio.Future[None]") -> None:
         del self._unacknowledged[sent]
@@ -175,16 +167,13 @@ class Committer:
                 # A coordinator that moves or restarts sends no event when it is back.
                 while not (is_committed := await self.commit()) and self._may_commit():  # noqa: ASYNC110
                     await asyncio.sleep(RETRY_INTERVAL_S)
+                return is_committed
         except TimeoutError:
             log.warning("The last commit was not confirmed within %g s; its events may be served again", timeout_s)
             return False
-        return is_committed
 
     async def commit(self) -> bool:
-        """Commit; return whether the group now has the offsets of all done events. If not, a later commit has them.
-
-        While that fails for longer than `max_age_s`, no event starts.
-        """
+        """Commit; return whether the group has the offsets of all done events. If not for `max_age_s`, none starts."""
         async with self._lock:
             in_flight = sum(len(queue.in_flight) for _, queue in self._queues.items())
             done = self._queues.events_begun - in_flight

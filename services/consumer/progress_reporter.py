@@ -26,22 +26,14 @@ class ProgressReporter:
     """Returns the report to write."""
 
     def __init__(self, connection: Mapping[str, Any], topic: str) -> None:
-        self._producer = AIOKafkaProducer(**{**connection, "retry_backoff_ms": RETRY_BACKOFF_MS})
-        Client.adopt(self._producer.client)
+        self.producer = AIOKafkaProducer(**{**connection, "retry_backoff_ms": RETRY_BACKOFF_MS})
+        Client.adopt(self.producer.client)
         self._topic = topic
         self._report_requested = asyncio.Event()
         self.lost = 0
         """Number of reports that could not be written."""
         self.problem = ""
         """Why the newest report could not be written. Empty: it was."""
-
-    async def start(self) -> None:
-        """Connect. May be called again after an error."""
-        await self._producer.start()
-
-    async def stop(self) -> None:
-        """Disconnect."""
-        await self._producer.stop()
 
     def report_now(self) -> None:
         """Write a report at once, because the replica's state has changed."""
@@ -59,7 +51,7 @@ class ProgressReporter:
         """Write one report, and return when the broker has it or it is lost."""
         progress = self.snapshot()
         try:
-            await self._producer.send_and_wait(self._topic, msgspec.json.encode(progress), progress.replica.encode())
+            await self.producer.send_and_wait(self._topic, msgspec.json.encode(progress), progress.replica.encode())
         except KafkaError as error:
             self.lost += 1
             if not self.problem:

@@ -49,7 +49,6 @@ class MemberSender(Sender):  # type: ignore[misc]
 
     member: MemberIdentity
     on_unanswered: Callable[[], None]
-    """Called if offsets were sent and not answered: the broker may add them to a later transaction of this member."""
 
     async def _do_txn_offset_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
         node = await self._find_coordinator(CoordinationType.GROUP, group_id)
@@ -98,7 +97,7 @@ class Transactions:
         self._max_batch_bytes = DEFAULT_MAX_MESSAGE_BYTES
         self._producer: AIOKafkaProducer | None = None
         self.on_unanswered: Callable[[], None] = lambda: None
-        """Called if no further transaction may be written in the name of this member and generation."""
+        """Called if offsets were not answered: the broker may add them to a later transaction of this generation."""
 
     async def start(self) -> None:
         """Connect, and end an open transaction of this id's last producer. May be called again after an error."""

@@ -94,8 +94,8 @@ class Vitals:
         reasons = [f"partition {p} is not served any further: {why}" for p, why in cut_off]
         if (owned_partitions or self.membership.state is ReplicaState.MEMBER) and self.lease.is_expired:
             reasons.append(f"the group has not confirmed the membership for {self.lease.age_s:.1f} s: no event starts")
-        if owned_partitions and commit_age_s > self.options.session_s + self.options.commit_interval_s:
-            held = ": no event starts" if self.queues.is_held else ""
+        held = ": no event starts" if self.queues.is_held else ""
+        if owned_partitions and (held or commit_age_s > self.options.session_s + self.options.commit_interval_s):
             reasons.append(f"done events were not committed for {commit_age_s:.1f} s{held}")
         longest_s, limit_s = self.server.longest_handler_s(), self.options.handler_timeout_s
         if limit_s and longest_s > limit_s + CANCELLATION_GRACE_S:

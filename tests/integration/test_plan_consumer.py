@@ -96,6 +96,26 @@ def test_a_commit_that_arrives_late_does_not_set_the_offset_back(ground: Playgro
     assert handled == [0, 1, 2]
 
 
+def test_a_replica_serves_without_the_progress_topic_and_counts_the_lost_reports(ground: Playground) -> None:
+    ground.admin.delete_topics([ground.topics.progress])[ground.topics.progress].result(DEADLINE_S)
+    handled: list[str] = []
+
+    async def handle(event: Event) -> None:
+        handled.append(text(event))
+
+    async def story() -> None:
+        consumer = new_consumer(ground, handle)
+        async with running(consumer):
+            ground.put(0, "a")
+            await until(lambda: handled and consumer.health().reports_lost > 1, "it serves, and reports are lost")
+            ground.put(0, "b")
+            await until(lambda: len(handled) == 2 and ground.committed(0) == 2, "it serves on")
+            assert consumer.health().ok
+            assert ground.topics.progress in consumer.health().reports_problem
+
+    asyncio.run(story())
+
+
 def test_an_event_that_always_fails_becomes_a_dead_letter_while_other_partitions_are_served(
     ground: Playground,
 ) -> None:

@@ -64,7 +64,7 @@ class Benchmark:
 
 @dataclass(kw_only=True)
 class QuickBenchmark(Benchmark):
-    """Base class of benchmarks that can also measure less."""
+    """Base class of benchmarks with a `quick` option, which measures less and ends within 50 s."""
 
     quick: Annotated[bool, Option("Measure less, so that it ends within 50 s.")] = False
 

@@ -217,7 +217,7 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
 def run_on_cluster(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
     """Run a built-in scenario on the cluster, and write the files of the run into `folder`. Raises BenchError."""
     if scenario.name not in scenario_names():
-        raise BenchError(f"{scenario.name}: pods only have the built-in scenarios; see tailpack list scenarios")
+        raise BenchError(f"{scenario.name}: a cluster runs only the built-in scenarios; see tailpack list scenarios")
     if scenario.payment.runtime:
         raise BenchError(f"{scenario.name}: runtime {scenario.payment.runtime!r} is not supported on a cluster")
     with namespace(cluster) as target:

@@ -30,6 +30,7 @@ from contracts.settings import unknown_name
 from contracts.validation import InvalidSettingsError, text_in
 from loadgen.schedule import Spacing, Split
 from partitioners import Partitioner
+from report.run_info import flat
 
 if TYPE_CHECKING:
     from bench.scenario import Scenario
@@ -92,11 +93,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def code_version(root: Path = ROOT) -> str:
+def code_version() -> str:
     """Return a fingerprint of the code that determines the rows."""
     digest = sha256()
-    for path in sorted({path for pattern in ROW_SOURCES for path in root.glob(pattern)}):
-        name = path.relative_to(root).as_posix()
+    for path in sorted({path for pattern in ROW_SOURCES for path in ROOT.glob(pattern)}):
+        name = path.relative_to(ROOT).as_posix()
         if not name.startswith(EXCLUDED_SOURCES):
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
@@ -256,15 +257,6 @@ def sorted_changes(*tables: Mapping[str, Any]) -> Changes:
     """Merge tables of changes into the sorted form of a job; the last value of a key wins."""
     merged = {key: value for table in tables for key, value in flat(table)}
     return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(merged.items()))
-
-
-def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (dotted key, value) of nested tables."""
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 class Contender(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from bench import BenchError
-from bench.matrix import flat
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, STAGES
 from bench.simulation.run import RANKS, SimulationResult, analyse, percentile_s, policy_of, run_scenario
@@ -28,7 +27,7 @@ from report import ReportError
 from report.history import Journal, startup_times_us
 from report.measures import replica_minutes
 from report.result import RESULT_FILE, OtherPolicy, Result
-from report.run_info import EVENTS, RUN_FILE, RunInfo
+from report.run_info import EVENTS, RUN_FILE, RunInfo, flat
 from report.stored import load_events, load_journal
 from report.table import NONE, Table, coalesce
 
@@ -152,7 +151,7 @@ def simulate_other_policies(folder: Path) -> tuple[OtherPolicy, ...]:
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MAX_EVENTS:
-            raise BenchError(f"{info.events_scheduled:,} events would take too long (maximum {MAX_EVENTS:,})")
+            raise BenchError(f"{info.events_scheduled:,} events take too long to simulate (maximum {MAX_EVENTS:,})")
         return tuple(_simulate_under(policy, folder, info) for policy in OTHER_POLICIES if policy != info.policy)
     except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as error:
         raise BenchError(str(error)) from error

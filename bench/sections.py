@@ -8,7 +8,7 @@ from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import ObservationSettings, ServiceShape
 from contracts.membership import MIN_SERVICE_TIME, EventCost, Membership
 from contracts.rebalance_protocol import RUNTIMES, RebalanceProtocol
-from contracts.settings import DAY_S, Rules, Settings, Target, Values, required, setting
+from contracts.settings import DAY_S, Rules, Settings, Target, Values, must, required, setting
 from contracts.topics import KeyedTopics
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
@@ -17,20 +17,21 @@ from partitioners import Partitioner
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
 
 
-def _name_is_valid(values: Values) -> str | None:
-    valid = NAME.fullmatch(values["name"])
-    return None if valid else "must be at most 41 lower-case letters, digits and dashes, and not begin with a dash"
-
-
-def _has_enough_partitions(values: Values) -> str | None:
-    fits = values["initial_replicas"] <= values["partitions"]
-    return None if fits else f"is more than the {values['partitions']} partitions; the others would own none"
-
-
-def _protocol_fits_runtime(values: Values) -> str | None:
-    runtime = values["runtime"]
-    has_no_effect = runtime and values["rebalance_protocol"] not in (RebalanceProtocol.INCREMENTAL, runtime)
-    return f"has no effect with runtime = {runtime!r}, which has its own rebalance protocol" if has_no_effect else None
+VALID_NAME: Final = must(
+    "name",
+    lambda of: NAME.fullmatch(of["name"]),
+    "must be at most 41 lower-case letters, digits and dashes, and not begin with a dash",
+)
+ENOUGH_PARTITIONS: Final = must(
+    "initial_replicas",
+    lambda of: of["initial_replicas"] <= of["partitions"],
+    "is more than the {partitions} partitions; the others would own none",
+)
+PROTOCOL_FITS_RUNTIME: Final = must(
+    "rebalance_protocol",
+    lambda of: not of["runtime"] or of["rebalance_protocol"] in (RebalanceProtocol.INCREMENTAL, of["runtime"]),
+    "has no effect with runtime = {runtime!r}, which has its own rebalance protocol",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Heading(KeyedTopics):
     """Duration of the load. Default in a file: that of the workload."""
     seed: int = setting(1, least=0, most=2**31 - 1)
     """Seed of the load and of everything random in a simulated run."""
-    RULES: ClassVar[Rules] = (("name", _name_is_valid),)
+    RULES: ClassVar[Rules] = (VALID_NAME,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,7 @@ class Payment(Membership, EventCost):
     key_order: bool = setting(False)
     """Require order per customer; partitioners that split keys are then rejected."""
     REMOVED: ClassVar[Values] = {"classes": "", "rates_alike": False}
-    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, ("rebalance_protocol", _protocol_fits_runtime))
+    RULES: ClassVar[Rules] = (MIN_SERVICE_TIME, PROTOCOL_FITS_RUNTIME)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,11 +133,7 @@ class Stage(EventCost):
     """Replicas at the start."""
     share: float | None = setting(None, "share", above=0, below=1)
     """Share of the latency target (W) reserved for this stage; none: equal shares."""
-    RULES: ClassVar[Rules] = (
-        ("name", _name_is_valid),
-        MIN_SERVICE_TIME,
-        ("initial_replicas", _has_enough_partitions),
-    )
+    RULES: ClassVar[Rules] = (VALID_NAME, MIN_SERVICE_TIME, ENOUGH_PARTITIONS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,15 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import psutil
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_DEADLINE_S: Final = 10.0
 LOG_TAIL_BYTES: Final = 4096
+MAX_LOG_BYTES: Final = 10_000_000
 
 
 def python_module(module: str) -> list[str]:
@@ -24,31 +23,15 @@ def python_module(module: str) -> list[str]:
 
 
 def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    """Start a command that appends to `log`. Ctrl-C in the terminal does not reach it. Raises OSError."""
+    """Start a command that appends to `log`. Ctrl-C in the terminal does not reach it. Raises OSError.
+
+    A log of more than MAX_LOG_BYTES is renamed first, in place of the one renamed before it.
+    """
+    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
+        log.replace(f"{log}.1")
     with log.open("ab") as out:
         streams: Any = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         return subprocess.Popen(command, env=dict(environ), start_new_session=True, **streams)
-
-
-def process_identity(pid: int) -> str:
-    """Return an id that no other process has (boot and start tick); empty if there is none, or it has ended."""
-    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
-        process = psutil.Process(pid)
-        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-            return ""
-        if not psutil.LINUX:
-            return f"{process.create_time():.6f}"
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-        return f"{_boot()}/{stat.rpartition(')')[2].split()[19]}"  # the name before it may contain spaces
-    return ""
-
-
-@cache
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
 
 
 def describe_exit(status: int) -> str:
@@ -111,18 +94,18 @@ class Child:
         return self._process.poll() if self._process else None
 
     def ending(self) -> str:
-        """Return how it ended, and the last line of its log."""
+        """Return how the process ended, and the last line of its log."""
         status = self.exit_status
         how = "running" if status is None else describe_exit(status)
         return f"{how}: {last_log_line(self.log) or 'its log is empty'}"
 
     def terminate(self) -> None:
-        """Send its stop signal."""
+        """Send the process its stop signal."""
         if self._process:
             self._process.send_signal(self.stop_signal)
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Wait until it has ended; kill it after `deadline_s` seconds."""
+        """Wait until the process has ended, and kill it after `deadline_s` seconds."""
         if self._process:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline_s))
@@ -130,6 +113,6 @@ class Child:
             self._process.wait()
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Send its stop signal, and kill it after `deadline_s` seconds."""
+        """Send the process its stop signal, and kill it after `deadline_s` seconds."""
         self.terminate()
         self.wait(deadline_s)

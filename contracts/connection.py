@@ -17,6 +17,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Mechanisms that librdkafka, aiokafka, Faust and the Java clients share, by the same names."""
 SECRETS: Final = ("ssl.key.password", "sasl.password")
 """Secrets. NAME.file gives the path of a file that has only the secret."""
+PLAIN_ADDRESS: Final = "must be HOST:PORT; leave out the protocol, which security.protocol sets in client_properties"
 _SECRET: Final = re.compile("password|secret|token", re.IGNORECASE)
 NO_SECRET: Final = (
     f"secrets do not belong in this file; put each into its own file, see {'.file and '.join(SECRETS)}.file"
@@ -59,6 +60,10 @@ class Connection(Settings):
     """File with the client's TLS and SASL properties; empty: none."""
     namespace: str = setting("")
     """Prefix of every topic, group and transactional id."""
+
+    RULES: ClassVar[Rules] = (
+        must("bootstrap_servers", lambda of: "://" not in of["bootstrap_servers"], PLAIN_ADDRESS),
+    )
 
     def security(self) -> Security:
         """Read the properties file (KEY=VALUE lines, # comments). Raises InvalidSettingsError with every problem."""

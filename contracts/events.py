@@ -18,7 +18,7 @@ Amount = Annotated[int, msgspec.Meta(ge=-(10**16), le=10**16)]
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Time of an event at each stage. Every stage adds its own and passes the rest on."""
+    """Time of an event at each stage. Every stage adds its own times and passes on the others."""
 
     intended_us: Moment
     placed_us: Moment

@@ -85,7 +85,7 @@ class ReplicaChange(StrEnum):
 
 
 class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", tag_field="kind"):
-    """A replica was requested, became ready, left, died … It has a cost from REQUESTED to LEFT or DIED."""
+    """A replica was requested, became ready, left, died … A replica has a cost from REQUESTED to LEFT or DIED."""
 
     at_us: int
     replica: str
@@ -118,7 +118,7 @@ class JournalEncoder:
 
     def __init__(self) -> None:
         self._last: TickRecord | None = None
-        """The last tick with partitions; None: the next one must be whole."""
+        """The last tick with partitions; None: the next one must be written in full."""
         self._whole = 0
         self._changes = 0
 
@@ -133,7 +133,7 @@ class JournalEncoder:
         return [msgspec.json.encode(part) for part in parts]
 
     def lost(self) -> None:
-        """Make the next tick whole, because a record did not reach the journal."""
+        """A record did not reach the journal: write the next tick in full, not as changes to the previous one."""
         self._last = None
 
     def _tick(self, tick: TickRecord) -> bytes:
@@ -167,7 +167,7 @@ class JournalDecoder:
             problems = msgspec.convert(msgspec.json.decode(text).get("troubles", ()), tuple[str, ...])
             record = msgspec.structs.replace(record, action=action, problems=problems, v=JOURNAL_VERSION)
         elif not 1 <= record.v <= JOURNAL_VERSION:
-            raise msgspec.ValidationError(f"version {record.v} is not supported; this release reads {JOURNAL_VERSION}")
+            raise msgspec.ValidationError(f"record of version {record.v}; this release reads 1 to {JOURNAL_VERSION}")
         if isinstance(record, RecordPart):
             return self._join(record)
         record = self._whole(record) if isinstance(record, TickChanges) else record

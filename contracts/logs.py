@@ -17,7 +17,7 @@ from contracts.settings import Settings, setting
 from contracts.validation import from_environment
 
 REPEAT_S: Final = 10.0
-"""Seconds until a repeated message is shown again. Without a broker, aiokafka logs the same one 50 times a second."""
+"""Seconds until a repeated message is shown again. Without a broker, aiokafka repeats its message 50 times a second."""
 LEVELS: Final = {
     "aiokafka": logging.WARNING,
     "faust": logging.WARNING,
@@ -27,6 +27,8 @@ LEVELS: Final = {
     "aiokafka.consumer.group_coordinator": logging.ERROR,  # it warns at every rebalance
 }
 """Logger → lowest level; others: WARNING. Debug records of aiokafka and Faust would take an eighth of the CPU."""
+_CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+"""Control characters, which may be in text of other programs, as they are shown."""
 TRACEBACK_PREFIX: Final = "autoscaler."
 """Loggers whose text lines include tracebacks: their failures are bugs, not outages."""
 
@@ -47,18 +49,18 @@ class TextLines(logging.Formatter):
         self.process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, for loggers of TRACEBACK_PREFIX with the traceback."""
+        """Return the record as one line; for loggers named TRACEBACK_PREFIX…, a traceback follows."""
         if record.name == self.process:
             warning = "warning: " if record.levelno == logging.WARNING else ""
-            return f"{self.process}: {warning}{record.getMessage()}"
-        message = " ".join(record.getMessage().split())
+            return f"{self.process}: {warning}{record.getMessage().translate(_CONTROL)}"
+        message = " ".join(record.getMessage().split()).translate(_CONTROL)
         failure = record.exc_info[1] if record.exc_info else None
         line = f"{self.formatTime(record)} {record.levelname} {record.name}: {message}"
         if failure is None:
             return line
         if record.name.startswith(TRACEBACK_PREFIX):
             return f"{line}\n{''.join(traceback.format_exception(failure)).rstrip()}"
-        return line + " ".join(f" ({type(failure).__name__}: {failure})".splitlines())
+        return line + " ".join(f" ({type(failure).__name__}: {failure})".splitlines()).translate(_CONTROL)
 
 
 class JsonLines(TextLines):

@@ -45,7 +45,7 @@ class EventCost(Settings):
 
     @property
     def service_rate(self) -> float:
-        """μ, events/s."""
+        """Service rate (μ), events/s."""
         return 1 / self.service_time_s
 
 
@@ -62,7 +62,7 @@ class ReplicaSpeeds(Settings):
     slow_factor: float = setting(1.0, above=0)
     """Factor of the service time in the slow period."""
     slow_replicas: tuple[int, ...] = setting((), least=0)
-    """Numbers of the slow replicas; empty: all. Policies see it in the reported service times."""
+    """Numbers of the slow replicas; empty: all. Policies see their speed in the reported service times."""
 
     RULES: ClassVar[Rules] = (
         must("speeds", lambda of: of["speeds"], "must have at least one item"),

@@ -24,19 +24,18 @@ class MetricSpec:
     """Upper bounds of a histogram, without the infinite one."""
 
     def create(self, registry: CollectorRegistry | None, *bounds: float) -> Any:
-        """Return the client object that a process updates. bounds: of a histogram, in addition to the declared ones."""
+        """Return the client object that a process updates. bounds: of a histogram, in addition to those declared."""
         if self.kind == "histogram":
             every = sorted({*self.bounds, *bounds})
             return Histogram(self.name, self.meaning, self.labels, buckets=every, registry=registry)
         return (Counter if self.kind == "counter" else Gauge)(self.name, self.meaning, self.labels, registry=registry)
 
     def of(self, value: float | Mapping[tuple[str, ...], float], labels: Mapping[str, str] | None = None) -> Metric:
-        """Return a sample: a value, or values by the metric's labels. labels: common ones, put before its own."""
+        """Return a metric: one value, or one for each combination of its labels. labels: of all samples, put first."""
         common = labels or {}
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.meaning, labels=[*common, *self.labels])
-        values = value if isinstance(value, Mapping) else {(): value}
-        for own, number in values.items():
+        for own, number in (value if isinstance(value, Mapping) else {(): value}).items():
             metric.add_metric([*common.values(), *own], float(number))
         return metric
 

@@ -6,6 +6,7 @@ import socketserver
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
@@ -13,6 +14,12 @@ from urllib.parse import unquote
 
 import msgspec
 
+from contracts.clock import monotonic_s
+
+REQUEST_DEADLINE_S: Final = 10.0
+"""How long a connection may last, its request included, so that no client holds a thread for ever."""
+MAX_CONNECTIONS: Final = 64
+"""Beyond them the oldest is closed, so that a new client, such as a health probe, is answered."""
 MAX_SHOWN_PATH: Final = 80  # characters of an unknown path in the answer
 POLL_S: Final = 0.1  # longest wait of `close` for the listening thread, s
 
@@ -44,9 +51,9 @@ def not_found(path: str, pages: Any) -> Answer:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Logs no requests, and closes idle connections after `timeout` seconds."""
+    """Logs no requests."""
 
-    timeout = 10
+    timeout = REQUEST_DEADLINE_S
 
     def __init__(self, respond: Respond, *connection: Any) -> None:
         self._respond = respond
@@ -78,7 +85,7 @@ class WebServer(socketserver.ThreadingTCPServer):
     allow_reuse_address = daemon_threads = True
 
     def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1") -> None:
-        """Bind. port: 0 takes any free one. Raises PortTakenError."""
+        """Bind the port; 0 takes any free port. Raises PortTakenError."""
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), partial(_Handler, respond))
@@ -87,6 +94,8 @@ class WebServer(socketserver.ThreadingTCPServer):
             other = f"cannot listen on {host}:{port} ({why.strerror}); set TAILPACK_HTTP_HOST and TAILPACK_HTTP_PORT"
             raise PortTakenError(taken if why.errno == errno.EADDRINUSE else other) from why
         self.port = self.server_address[1]
+        self._opened_s: dict[Any, float] = {}
+        """Open connection → its start, oldest first."""
         self._thread = threading.Thread(target=self.serve_forever, args=(POLL_S,), name="web", daemon=True)
 
     def start(self) -> None:
@@ -98,6 +107,20 @@ class WebServer(socketserver.ThreadingTCPServer):
         if self._thread.is_alive():
             self.shutdown()
         self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in its own thread."""
+        self._opened_s[request] = monotonic_s()
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Close connections that have lasted too long, and the oldest of too many."""
+        self._opened_s = {request: at_s for request, at_s in self._opened_s.items() if request.fileno() >= 0}
+        surplus = len(self._opened_s) - MAX_CONNECTIONS
+        for number, (request, at_s) in enumerate(self._opened_s.items()):
+            if number < surplus or monotonic_s() - at_s > REQUEST_DEADLINE_S:
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)  # its thread ends
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print the failure, except that of a client that closed the connection."""

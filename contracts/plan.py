@@ -31,5 +31,5 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """Number of replicas that the plan asks for."""
+        """Number of replicas in the plan."""
         return max(self.wanted, len(self.replicas))

@@ -1,14 +1,12 @@
 """Checks before a process starts to work: Kafka answers and has the topics. They write nothing and fence nothing."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from contracts.connection import Connection
-from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from contracts.waiting import WaitTimeoutError, until
 
 ANSWER_S: Final = 2.0
@@ -23,9 +21,9 @@ class PreflightError(Exception):
 
 
 class TopicNeed(NamedTuple):
-    """A topic that a process needs, with its number of partitions (0: any). may_grow: more are accepted.
+    """A topic that a process needs, with its number of partitions (0: any). may_grow: more partitions are accepted.
 
-    remedy: what to do if the topic is missing or has another number.
+    remedy: what to do if the topic is missing or has another number of partitions.
     """
 
     partitions: int = 0
@@ -38,7 +36,7 @@ def check_topics(
 ) -> None:
     """Wait until every topic exists as needed, or until `stopped`. Raises PreflightError after `within_s` seconds."""
     errors: list[KafkaError] = []
-    consumer = Consumer(_client(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
+    consumer = Consumer(client_config(connection) | {"group.id": "tailpack.preflight", "error_cb": errors.append})
     problems: list[str] = []
 
     def is_done() -> bool:
@@ -53,18 +51,8 @@ def check_topics(
         consumer.close()
 
 
-def max_record_bytes(connection: Connection, topics: Iterable[str]) -> int:
-    """Return the smallest `max.message.bytes` of `topics`; Kafka's default if the broker does not answer."""
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    client = AdminClient(_client(connection))  # must outlive its answers
-    try:
-        answers = client.describe_configs(resources, request_timeout=ANSWER_S)
-        return min(int(answer.result(2 * ANSWER_S)[MAX_MESSAGE_BYTES].value) for answer in answers.values())
-    except (KafkaException, TimeoutError):
-        return DEFAULT_MAX_MESSAGE_BYTES
-
-
-def _client(connection: Connection) -> dict[str, Any]:
+def client_config(connection: Connection) -> dict[str, Any]:
+    """Return the configuration of a client that logs nothing."""
     return connection.librdkafka() | {"logger": _log}
 
 

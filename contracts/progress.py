@@ -65,6 +65,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     state: ReplicaState
     partitions: tuple[int, ...]
     positions: dict[int, int]
+    skipped: dict[int, int] = {}
     processed: int
     busy_us: int
     late: int | None = None

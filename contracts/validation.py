@@ -142,9 +142,9 @@ def variable(name: str) -> str:
 
 
 def text_in(path: Path) -> str:
-    """Return the text of a file. Raises InvalidSettingsError."""
+    """Return the text of a file, without a byte order mark. Raises InvalidSettingsError."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as wrong:
         why = getattr(wrong, "strerror", "it is not UTF-8 text")
         raise InvalidSettingsError([f"{path}: cannot be read ({why})"]) from wrong
@@ -155,7 +155,7 @@ def table_in(path: Path) -> dict[str, Any]:
     text = text_in(path)
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as wrong:
+    except (tomllib.TOMLDecodeError, RecursionError) as wrong:
         raise InvalidSettingsError([f"{path}: is not valid TOML ({wrong})"]) from wrong
 
 

@@ -43,7 +43,7 @@ ANY_PARTITION = -1
 
 
 class Flaw(StrEnum):
-    """The reason why Order must refuse an order."""
+    """The reason why the Order service must refuse an order."""
 
     AMOUNT = "amount"
     CARD = "card"
@@ -67,7 +67,10 @@ class Orders:
         return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
-        """Return order `number`, with the flaw of `flaw(number)`. key: number of its customer; None: drawn."""
+        """Return order `number`, with the flaw of `flaw(number)`.
+
+        key: number of the customer; if None, a customer is chosen pseudo-randomly from the seed.
+        """
         chance = self._random_bytes(number)
         customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key
         valid = OrderPlaced(

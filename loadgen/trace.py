@@ -229,15 +229,18 @@ def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Sched
 
 
 def _hash_keys(column: Any) -> IntArray:
-    """Return a number for each key: integers unchanged, text hashed, NO_KEY for a missing key."""
-    from pyarrow import ArrowException, compute, int64, types  # noqa: PLC0415
+    """Return a number for each key: integers unchanged, others hashed, NO_KEY for a missing key and for NaN."""
+    from pyarrow import ArrowException, array, compute, int64, string, types  # noqa: PLC0415
 
     with suppress(ArrowException):  # larger than 63 bits: hashed
         if types.is_integer(column.type):
             return np.asarray(compute.fill_null(column.cast(int64()), NO_KEY).to_numpy(zero_copy_only=False))
+    if types.is_nested(column.type):  # Arrow cannot encode structs and lists
+        column = array([None if key is None else repr(key) for key in column.to_pylist()], string())
     coded = compute.dictionary_encode(column, null_encoding="encode")
     coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
-    values = [NO_KEY if key in (None, "", b"") else key_hash(_as_bytes(key)) for key in coded.dictionary.to_pylist()]
+    keys = coded.dictionary.to_pylist()
+    values = [NO_KEY if key in (None, "", b"") or key != key else key_hash(_as_bytes(key)) for key in keys]  # noqa: PLR0124  NaN
     hashes: IntArray = np.array(values, dtype=np.int64)
     return hashes.take(np.asarray(coded.indices))
 

@@ -15,6 +15,14 @@ from contracts.validation import InvalidSettingsError
 BLOCK_BYTES: Final = 1 << 22
 BATCH_ROWS: Final = 1 << 18
 HEADER_BYTES: Final = 1 << 17
+PACKED: Final = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+}
+"""First bytes of a compressed file → its format."""
 Part = tuple[int, dict[str, Any]]
 """Number of the first row, and the columns (Arrow arrays) by lower-case name."""
 Check = tuple[str, npt.NDArray[np.float64], npt.NDArray[np.bool_], str]
@@ -41,6 +49,8 @@ class TraceFile:
             if begin.startswith(b"PAR1"):
                 schema = _parquet(path).schema_arrow
                 return cls(path, True, tuple(name.lower() for name in schema.names), schema.metadata or {})
+            if packer := next((name for start, name in PACKED.items() if begin.startswith(start)), None):
+                raise InvalidSettingsError([f"{path}: is compressed with {packer}; unpack it"])
             header = begin.decode("utf-8-sig")  # files of spreadsheets begin with a byte order mark
         except OSError as error:
             raise InvalidSettingsError([f"{path}: cannot be read ({error.strerror})"]) from error
@@ -75,7 +85,7 @@ class TraceFile:
         parts = csv.open_csv(
             self.path,
             csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False, column_names=self.names, skip_rows=1),
-            csv.ParseOptions(ignore_empty_lines=False),
+            csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
             csv.ConvertOptions(
                 column_types=dict.fromkeys(self.names, pyarrow.string()),
                 strings_can_be_null=False,
@@ -142,8 +152,6 @@ def _parquet(path: Path) -> Any:
 
 
 def _not_text(begin: bytes) -> str:
-    if begin.startswith(b"\x1f\x8b"):
-        return "is compressed with gzip; unpack it"
     what = "UTF-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
     return f"is {what} text; save it as UTF-8, or as Parquet"
 

@@ -1,6 +1,6 @@
 """Compare runs under one load: means, and differences from the first, with confidence intervals over seeds."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import msgspec
 from contracts.validation import InvalidSettingsError
 from report.measures import Interval, PairedDifference, bootstrap_interval, paired_difference
 from report.result import RESULT_FILE, Result
-from report.run_info import RUN_FILE, RunInfo
+from report.run_info import RUN_FILE, RunInfo, flat
 from report.wording import UNKNOWN, cost_difference, duration, duration_difference, minutes, share, share_difference
 
 COMPARED_FIGURES: Final[dict[str, tuple[str, Callable[[float], str], Callable[[float], str]]]] = {
@@ -74,7 +74,7 @@ def read_run(folder: Path) -> ComparedRun:
     if result.replica_minutes is None:
         raise InvalidSettingsError([f"{folder}: no journal, so there is no cost to compare"])
     used = {key: value for key, value in info.scenario.items() if info.world != "live" or key != "simulation"}
-    return ComparedRun(folder, info, result, dict(_flatten(used)))
+    return ComparedRun(folder, info, result, dict(flat(used)))
 
 
 def compare(folders: Sequence[Path]) -> Comparison:
@@ -163,11 +163,3 @@ def _pairs(runs: Sequence[ComparedRun], reference: Sequence[ComparedRun]) -> lis
             unpaired.remove(partner)
             found.append((run, partner))
     return found
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value

@@ -1,6 +1,7 @@
 """The description of a run: run.json, written at its start, completed at its end, and read by the report."""
 
 import math
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -124,3 +125,12 @@ def _ends(events: "Table", now_us: int) -> tuple[int, int] | None:
     intended_us = events["intended_us"]
     plausible = intended_us[(intended_us >= MIN_INTENDED_US) & (intended_us <= now_us)]
     return (int(plausible.min()), int(plausible.max())) if len(plausible) else None
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (dotted key, value) of nested tables."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

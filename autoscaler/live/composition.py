@@ -168,7 +168,7 @@ class LiveAutoscaler:
         )
 
     def run(self) -> None:
-        """Decide and act until `stop` is set. Raises FencedError when another controller has taken over."""
+        """Decide and act until `stop` is set. Raises FencedError when another autoscaler has taken over."""
         self._metrics[LEADING].set(1)
         self._show()  # everything that the pages need exists now
         prefix = self._settings.replica_prefix

@@ -159,7 +159,7 @@ class LiveGroup:
     def advance(self) -> None:
         """Take every step that is due: processes, then the plan, then releases. Called every 20 ms; never waits.
 
-        Raises FencedError when another controller has taken over.
+        Raises FencedError when another autoscaler has taken over.
         """
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), reports_unavailable=self._too_many_are_silent())

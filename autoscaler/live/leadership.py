@@ -71,7 +71,11 @@ class Leadership:
         return "" if self.is_leader else self.problem or expired
 
     def acquire(self, stop: threading.Event, report: Callable[[str], None] = lambda _: None) -> bool:
-        """Wait until this autoscaler leads (True) or `stop` is set. report: called every 0.25 s with the problem."""
+        """Wait until this autoscaler leads (True) or `stop` is set.
+
+        report: called after each failed attempt (every 0.25 s) with the reason why the Lease could not be used; empty
+        if another autoscaler holds it.
+        """
         while not self.try_acquire():
             report(self.problem)
             if stop.wait(POLL_INTERVAL_S):

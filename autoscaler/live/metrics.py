@@ -103,6 +103,14 @@ class Metrics(MetricSet):
             case ReplicaChanged():
                 self[CHANGES].labels(entry.change.value).inc()
 
+    def _remove_partitions(self, gone: Iterable[int]) -> None:
+        for partition in gone:
+            _, _, owner = self._partition_values.pop(partition)
+            self[LAG].remove(str(partition))
+            self[RATE].remove(str(partition))
+            if owner is not None:
+                self[OWNER].remove(str(partition), owner)
+
     def _tick(self, tick: TickRecord) -> None:
         self[DECISIONS].labels(tick.action).inc()
         if tick.missing is not None:
@@ -118,6 +126,8 @@ class Metrics(MetricSet):
                     self[OWNER].remove(name, before[2])
                 if state.owner not in (None, before[2]):
                     self[OWNER].labels(name, state.owner).set(1)
+        if tick.missing is None and len(self._partition_values) > len(tick.partitions):
+            self._remove_partitions(self._partition_values.keys() - {state.partition for state in tick.partitions})
         self[SERVICE_RATE].set(tick.service_rate)
         self[PREDICTED].set(tick.alternatives[0].in_sla if tick.alternatives else float("nan"))
         for phase in ("requested", "ready", "planned"):

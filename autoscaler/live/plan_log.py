@@ -50,7 +50,6 @@ class _Unfinished:
     requested, and only the abort may be repeated."""
 
     def delivered(self, error: KafkaError | None, _message: object) -> None:
-        """Receive the delivery report of the record."""
         self.stored = error is None
 
 
@@ -145,7 +144,7 @@ class PlanLog:
 
     def _settle(self, transaction: _Unfinished) -> None:
         """End a transaction that an earlier write left open. A commit that timed out may only be repeated."""
-        action = f"settle plan {transaction.record.epoch}"
+        action = f"finish the write of plan {transaction.record.epoch}"
         if transaction.committing:
             try:
                 self._commit(transaction, action)
@@ -168,7 +167,7 @@ class PlanLog:
             error: KafkaError = failed.args[0]
             if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
                 expired = ", or our transaction has timed out" if self._unfinished else ""
-                raise FencedError(f"cannot {action}: another controller writes {self._topic} now{expired}") from failed
+                raise FencedError(f"cannot {action}: another autoscaler writes {self._topic} now{expired}") from failed
             raise PlanNotWrittenError(f"cannot {action}: {error.str()}") from failed
 
 

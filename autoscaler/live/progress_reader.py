@@ -215,7 +215,10 @@ class PlanAdoption:
         return bool(self.laggards) and self._clock() >= self._repeat_at_s
 
     def on_written(self, plan: PlanRecord) -> None:
-        """Start measuring a new plan. While a member lags behind, each repetition waits twice as long as the last."""
+        """Start to measure how long the members take to adopt a new plan.
+
+        While a member keeps an older plan, the pause before the plan is written again doubles, up to a maximum.
+        """
         self._epoch, self._since_s = plan.epoch, self._clock()
         if self.laggards:
             self._repeat_at_s = self._clock() + self._pause_s

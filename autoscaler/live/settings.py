@@ -13,7 +13,7 @@ from contracts.membership import MIN_SERVICE_TIME, PLAN_PROTOCOL_ONLY, EventCost
 from contracts.rebalance_protocol import RUNTIMES
 from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
-from contracts.validation import InvalidSettingsError
+from contracts.validation import DECODE_ERRORS, InvalidSettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class PolicyOptions(Settings):
         """Return the decoded options. Raises ValueError."""
         try:
             return msgspec.json.decode(self.policy_options or "{}", type=dict[str, Any])
-        except msgspec.DecodeError as error:
+        except DECODE_ERRORS as error:
             raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {error}") from error
 
     def create_policy(self, create: Callable[[], Policy]) -> Policy:

@@ -61,7 +61,7 @@ def health(source: Source, *, is_liveness: bool = False) -> Answer:
 def decisions(source: Source, query: str) -> Answer:
     """Return the newest decisions, newest first. query: limit=1 to 100 (default 100)."""
     text = parse_qs(query).get("limit", [str(MAX_DECISIONS)])[-1]
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DECISIONS:
+    if text not in map(str, range(1, MAX_DECISIONS + 1)):
         return http_error("400 Bad Request", f"limit must be an integer from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
     return _json(source.decisions(int(text)))
 

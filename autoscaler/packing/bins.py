@@ -30,10 +30,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Limits of one bin: λ in events/s and lag in events; infinity: no limit.
-
-    Raises ValueError for a capacity that is not positive.
-    """
+    """Limits of one bin: λ in events/s, lag in events; infinity: no limit. Raises ValueError unless positive."""
 
     arrival_rate: float
     lag: float

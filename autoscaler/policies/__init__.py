@@ -1,1 +1,1 @@
-"""Observation to decision: one module per family of policies, and guards that wrap any of them."""
+"""Policies, which turn observations into decisions: one module for each family, and guards that can wrap any policy."""

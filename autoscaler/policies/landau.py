@@ -18,13 +18,9 @@ from autoscaler.packing.owners import fresh_names
 from autoscaler.packing.packers import ARRIVAL_ORDER_PACKERS, PACKERS
 from autoscaler.policies.planning import change, describe_unowned, no_change, number
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rules, Settings, Values, setting
+from contracts.settings import Rules, Settings, must, setting
 
 Speeds = NDArray[np.float64]
-
-
-def _unknown_packer(values: Values) -> str | None:
-    return None if values["packer"].lower() in PACKERS else f"known are {', '.join(PACKERS)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +35,9 @@ class LandauSettings(Settings):
     """Longest time between two packings: the iteration of the paper's model."""
     fill: float = setting(0.75, "share", above=0, most=1)
     """Share of μ that a packing uses; 100/133 in the paper. A partition with a greater load gets its own replica."""
-    RULES: ClassVar[Rules] = (("packer", _unknown_packer),)
+    RULES: ClassVar[Rules] = (
+        must("packer", lambda of: of["packer"].lower() in PACKERS, f"known are {', '.join(PACKERS)}"),
+    )
 
 
 class Landau:

@@ -3,14 +3,19 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from contracts.settings import Rule, Rules, Settings, Target, Values, setting
+from contracts.settings import Rule, Rules, Settings, Target, Values, must, setting
 
 REPLICA_PREFIX: Final = "payment"
-
-
-def _down_below_up(values: Values) -> str | None:
-    up = values["f_up"]
-    return None if values["f_down"] <= up else f"is more than f_up = {up:g}: the group would shrink and grow in turn"
+DOWN_BELOW_UP: Final = must(
+    "f_down",
+    lambda of: of["f_down"] <= of["f_up"],
+    "is more than f_up = {f_up:g}: the group would shrink and grow in turn",
+)
+TICK_INSIDE_INTERVAL: Final = must(
+    "tick_offset_s",
+    lambda of: of["tick_offset_s"] < of["decision_interval_s"],
+    "is not less than decision_interval_s = {decision_interval_s:g}",
+)
 
 
 def _below_maximum(name: str) -> Rule:
@@ -19,11 +24,6 @@ def _below_maximum(name: str) -> Rule:
         return f"is more than max_replicas = {most}" if 0 < most < values[name] else None
 
     return rule
-
-
-def _tick_inside_interval(values: Values) -> str | None:
-    interval_s = values["decision_interval_s"]
-    return None if values["tick_offset_s"] < interval_s else f"is not less than decision_interval_s = {interval_s:g}"
 
 
 def _initial_within_bounds(values: Values) -> str | None:
@@ -40,7 +40,7 @@ class Factors(Settings):
     """Share of a replica's capacity that a plan may use. CLOSER 2024 keeps 10 % in reserve."""
     f_down: float = setting(0.4, "share", above=0, most=1)
     """Share of capacity that a smaller group may use before replicas are removed. A low value prevents flapping."""
-    RULES: ClassVar[Rules] = (("f_down", _down_below_up),)
+    RULES: ClassVar[Rules] = (DOWN_BELOW_UP,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,4 +122,4 @@ class Scaling(Factors, Limits):
     """Policies use the measured rebalance time (p99); false repeats published experiments."""
     absence_grace_s: float = setting(0.0, "s", least=0)
     """Time that the partitions of a dead replica wait for its return; 0: others take over at once."""
-    RULES: ClassVar[Rules] = (("tick_offset_s", _tick_inside_interval), ("initial_replicas", _initial_within_bounds))
+    RULES: ClassVar[Rules] = (TICK_INSIDE_INTERVAL, ("initial_replicas", _initial_within_bounds))

@@ -24,10 +24,9 @@ from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.problems import PERSISTENT_TICKS, Problems, exit_status_of
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import PolicyConfig
-from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from autoscaler.shadow import settings as declared
-from autoscaler.shadow.measurements import CommittedRates, MemberReader
+from autoscaler.shadow.measurements import MemberReader
 from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.shadow_group import ShadowGroup
 from contracts.clock import monotonic_s
@@ -71,15 +70,7 @@ class Shadow:
         self._offsets = OffsetReader.of(connection, settings, settings.decision_interval_s)
         self._loads = LoadReader(self._offsets)
         self._members = MemberReader(connection, name, topic)
-        self._group = ShadowGroup(
-            self._loads,
-            self._members.read,
-            CommittedRates(settings.member_rate),
-            prefix=REPLICA_PREFIX,
-            startup_s=settings.member_startup_s,
-            rebalance_time_s=settings.rebalance_time_s,
-            latency_target_s=settings.latency_target_s,
-        )
+        self._group = ShadowGroup(self._loads, self._members.read, settings)
         self._recent: deque[TickRecord] = deque(maxlen=MAX_RECENT_DECISIONS)
         journal = LiveJournal(self._record, self._group.status, policy.name, self._problems)
         self._controller = Controller(self._group, policy, journal)
@@ -140,9 +131,8 @@ class Shadow:
         assert isinstance(entry, TickRecord)
         self._recent.append(entry)
         self._metrics[declared.DECISIONS].labels(entry.action).inc()
-        self._problems.report(
-            "comparison", f"waiting for the {entry.missing}" if entry.missing else "", after=PERSISTENT_TICKS
-        )
+        waiting = f"waiting for the {entry.missing}" if entry.missing else ""
+        self._problems.report("comparison", waiting, after=PERSISTENT_TICKS)
 
     def _page(self) -> dict[str, Any]:
         plan = self._group.plan

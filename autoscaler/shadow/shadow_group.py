@@ -8,9 +8,11 @@ import numpy as np
 from autoscaler.live.loads import LoadReader
 from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import round_robin
+from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.shadow.measurements import CommittedRates, Floats, LagClock
+from autoscaler.shadow.settings import ShadowSettings
 
 
 @dataclass(slots=True)
@@ -40,16 +42,10 @@ class ShadowGroup:
         self,
         loads: LoadReader,
         members: Callable[[], Mapping[str, frozenset[int]] | None],
-        rates: CommittedRates,
-        *,
-        prefix: str,
-        startup_s: float,
-        rebalance_time_s: float,
-        latency_target_s: float,
+        settings: ShadowSettings,
     ) -> None:
-        self._loads, self._members, self._rates = loads, members, rates
-        self._startup_s, self._rebalance_time_s, self._target_s = startup_s, rebalance_time_s, latency_target_s
-        self._prefix = prefix
+        self._loads, self._members, self._settings = loads, members, settings
+        self._rates = CommittedRates(settings.member_rate)
         self.plan = self._in_force = Plan((), None)
         """Intended plan, and plan in force. They start with the real replica count once members and rate are known."""
         self._ready_s: dict[str, float] = {}
@@ -86,14 +82,14 @@ class ShadowGroup:
             no_rate = "service rate of a member: no member had lag so far; set TAILPACK_MEMBER_RATE"
             raise NotReadyError(no_rate if owned else no_members)
         if not self.plan.count:
-            self.plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)
+            self.plan = Plan(tuple(f"{REPLICA_PREFIX}-{number}" for number in range(len(owned))), None)
             self._ready_s, self._began_s, passed_s = dict.fromkeys(self.plan.replicas, at_s), at_s, 0.0
         self._serve(at_s, passed_s, arrived, rate)
         self.actual.replicas, self.shadow.replicas = len(owned), self.plan.count
         self.actual.lag_s = self._clock.oldest_age_s(self._ends - lags)
         self.shadow.lag_s = self._clock.oldest_age_s(self._ends - self._waiting)
         for account in (self.actual, self.shadow):
-            account.book(passed_s, self._target_s)
+            account.book(passed_s, self._settings.latency_target_s)
         return self._observed(at_s, partitions, rate)
 
     def arrivals(self) -> RecentArrivals | None:
@@ -104,8 +100,8 @@ class ShadowGroup:
         """Set the intended plan. Its new replicas start."""
         assert self._at_s is not None
         self.plan = decision.plan
-        known = self._ready_s
-        self._ready_s = {name: known.get(name, self._at_s + self._startup_s) for name in decision.plan.replicas}
+        known, ready_s = self._ready_s, self._at_s + self._settings.member_startup_s
+        self._ready_s = {name: known.get(name, ready_s) for name in decision.plan.replicas}
 
     def status(self) -> GroupStatus:
         """Return the current numbers without a request."""
@@ -133,8 +129,8 @@ class ShadowGroup:
             replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self.plan.replicas),
             assignment=self._owners(self.plan, len(partitions)),
             service_rate=rate,
-            rebalance_time_s=self._rebalance_time_s,
-            startup_s=self._startup_s,
+            rebalance_time_s=self._settings.rebalance_time_s,
+            startup_s=self._settings.member_startup_s,
             recent=self._loads.recent,
         )
 

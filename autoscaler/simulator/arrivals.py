@@ -104,8 +104,8 @@ class Feed:
         first_us, last_us = int(chunk.intended_us[0]), int(chunk.intended_us[-1])
         if first_us < self._last_us or last_us >= self._workload.duration_s * 1e6:
             raise ValueError(
-                f"a chunk of events from {first_us / 1e6} to {last_us / 1e6} s does not follow {self._last_us / 1e6} s "
-                f"or lies outside a run of {self._workload.duration_s} s"
+                f"events from {first_us / 1e6} to {last_us / 1e6} s cannot be added: they must not begin before the "
+                f"last event ({self._last_us / 1e6} s) and must end before the run does ({self._workload.duration_s} s)"
             )
         self._last_us = last_us
         low = 0

@@ -94,10 +94,7 @@ class StartUp:
 
 
 class Heartbeats:
-    """Times at which each member contacts its group: every `interval_us`, at a uniformly random phase.
-
-    Interval 0: at any time.
-    """
+    """Times at which each member contacts its group: every `interval_us`, at a random phase; 0: at any time."""
 
     def __init__(self, interval_us: int, seed: int) -> None:
         self._interval_us = interval_us

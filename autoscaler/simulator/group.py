@@ -6,6 +6,7 @@ from typing import Final
 
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.packing.owners import count_moves
+from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.arrivals import Agenda
@@ -37,7 +38,7 @@ class SimulatedGroup:
         partitions: int,
         keep: bool = True,
     ) -> None:
-        """keep: whether plans and changes of replicas are recorded."""
+        """keep: whether plans are recorded."""
         self._keep = keep
         self._engine = engine
         self._agenda = agenda
@@ -49,12 +50,12 @@ class SimulatedGroup:
         self._rates = LearnedRates(settings.service, partitions, 1 + settings.service_rate_error)
         self._dying: frozenset[int] = frozenset()
         self._dead: frozenset[int] = frozenset()
-        self.members = Members(keep=keep)
+        self.members = Members()
         self.epoch = 0
         self.plans: list[PlanWritten] = []
         self.changes: list[Change] = []
         self.kills: list[Kill] = []
-        names = tuple(f"{settings.replica_prefix}-{ordinal}" for ordinal in range(settings.initial_replicas))
+        names = tuple(f"{REPLICA_PREFIX}-{ordinal}" for ordinal in range(settings.initial_replicas))
         self._plan = Plan(names, None)
         first = [self._request(name) for name in names]
         for member in first:
@@ -145,8 +146,7 @@ class SimulatedGroup:
                 self.members.make_ready(member, self._engine.now_us)
         self._place()
         count = count_moves(before.aim, self._placement.aim)
-        at_s = self._engine.now_us / 1e6
-        self.changes.append(Change(at_s, decision.action, decision.plan.count, count))
+        self.changes.append(Change(self._engine.now_us / 1e6, decision.action, decision.plan.count, count))
         self._write(decision.action.value, decision.reason, count)
         self.release()
 
@@ -225,9 +225,8 @@ class SimulatedGroup:
         self._dead |= {victim.number}
         before = self._placement
         self._place()
-        self._write(
-            REPAIR, f"{victim.name} died: its partitions go to the others", count_moves(before.aim, self._placement.aim)
-        )
+        moved = count_moves(before.aim, self._placement.aim)
+        self._write(REPAIR, f"{victim.name} died: its partitions go to the others", moved)
 
     def _write(self, action: str, reason: str, count: int) -> None:
         self.epoch += 1

@@ -113,7 +113,10 @@ def begin(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, u
 
 @compiled
 def arrive(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, event: int, until_us: int) -> int:
-    """Count and assign the events of the chain from `event` that arrive before `until_us`; return the next one."""
+    """Follow the linked events from `event` on, and return the first that arrives at `until_us` or later.
+
+    Those before it are counted and assigned to the owners of their partitions.
+    """
     arrived = event
     while arrived != NONE and events[arrived - base].intended_us < until_us:
         partitions[events[arrived - base].partition].produced += 1

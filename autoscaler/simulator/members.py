@@ -22,9 +22,7 @@ class Member:
 class Members:
     """All replicas that cost money, in the order of their requests, and the record of all past ones."""
 
-    def __init__(self, *, keep: bool = True) -> None:
-        """keep: whether changes are recorded."""
-        self._keep = keep
+    def __init__(self) -> None:
         self.leaving: list[Member] = []
         """Replicas that are being removed."""
         self._present: dict[str, Member] = {}
@@ -74,8 +72,7 @@ class Members:
         self._note(member, why, at_us)
 
     def _note(self, member: Member, change: ReplicaChange, at_us: int) -> None:
-        if self._keep:
-            self.changes.append(ReplicaChanged(at_us=at_us, replica=member.name, change=change))
+        self.changes.append(ReplicaChanged(at_us=at_us, replica=member.name, change=change))
         if self.requested and self.requested[-1][0] == at_us:
             self.requested.pop()
         if not self.requested or self.requested[-1][1] != len(self._present):

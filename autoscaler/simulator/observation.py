@@ -58,10 +58,7 @@ class OffsetObserver:
         """For each scheduled sample with delayed commits: the commits, once they are read."""
 
     def schedule_sample(self, sample_us: int, agenda: Agenda, *, first: bool = False) -> None:
-        """Schedule the read of the commits of a sample that is later than all scheduled ones.
-
-        first: it is earlier than all scheduled ones.
-        """
+        """Schedule the read of the commits of a sample later than all scheduled ones (`first`: earlier than all)."""
         if self._commit_age_us:
             notes: list[Ints] = []
             (self._commits.appendleft if first else self._commits.append)(notes)

@@ -71,7 +71,7 @@ class Outcomes:
             self._served.append(served)
 
     def latency_us(self) -> Times:
-        """Return done − intended by event number."""
+        """Return the latency of each event, by event number: completion time minus intended arrival time, µs."""
         assert not self._unmatched, "events have no outcome yet"
         return _join(self._latencies, np.int64 if self._keep else np.uint32)
 

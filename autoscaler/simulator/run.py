@@ -38,7 +38,7 @@ TICKS_TO_RECOVER: Final = 1000
 class Simulation:
     """Everything except the controller. The engine has the time; for a share group it is a pool.
 
-    keep: whether events, plans and changes of replicas are kept; else only latencies.
+    keep: whether events and plans are kept; else only latencies.
     """
 
     def __init__(self, workload: Workload, settings: SimulationSettings, *, keep: bool = True) -> None:

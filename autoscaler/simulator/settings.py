@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from autoscaler.model import Action
-from autoscaler.policies.settings import REPLICA_PREFIX
 from contracts.membership import EventCost, ReplicaSpeeds
 from contracts.rebalance_protocol import RebalanceProtocol
 from contracts.settings import Settings, setting
@@ -112,8 +111,6 @@ class SimulationSettings(ObservationSettings):
     """Resolution of `GroupObservation.recent`."""
     initial_replicas: int = setting(1, "replicas", least=1)
     """Replicas at the start."""
-    replica_prefix: str = setting(REPLICA_PREFIX)
-    """Replicas are named prefix-<ordinal>."""
     planned_rebalance_time_s: float | None = setting(None, "s", least=0)
     """t_r that policies get; None: that of the model (pause_s of incremental, else rebalance_time_s)."""
     failures: tuple[Failure, ...] = ()

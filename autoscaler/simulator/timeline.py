@@ -9,7 +9,7 @@ from autoscaler.simulator.run import Run
 
 
 def timeline(run: Run, started_us: int = 0) -> dict[str, NDArray[Any]]:
-    """Return column → values by event number. The array is masked if a run without other stages has no value.
+    """Return column → values by event number. Columns of stages that a simulated run does not have are fully masked.
 
     started_us: epoch µs of second 0. Raises ValueError for a run whose events were not kept.
     """

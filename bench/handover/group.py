@@ -68,7 +68,7 @@ class GroupBenchmark(QuickBenchmark):
 
     @abstractmethod
     def act(self, group: "ServedGroup", announce: Callable[..., None]) -> None:
-        """Take the steps of the benchmark. Raises NotWithinError."""
+        """Take the steps of the benchmark. Raises WaitTimeoutError."""
 
     @staticmethod
     @abstractmethod
@@ -195,7 +195,7 @@ class ServedGroup:
             child.wait(STOP_S)
 
     def begin(self) -> None:
-        """Start replicas with equal shares of the partitions, then the load. Raises NotWithinError.
+        """Start replicas with equal shares of the partitions, then the load. Raises WaitTimeoutError.
 
         A group that does not follow plans is ready when each partition has a finished event.
         """
@@ -255,7 +255,7 @@ class ServedGroup:
         self.quiet.append((from_us, now_us()))
 
     def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = STEP_DEADLINE_S) -> None:
-        """Read what arrives until `condition` is true. Raises NotWithinError."""
+        """Read what arrives until `condition` is true. Raises WaitTimeoutError."""
 
         def is_met() -> bool:
             if not (done := condition()):
@@ -265,7 +265,7 @@ class ServedGroup:
         until(is_met, within_s, what, poll_s=0)
 
     def wait_for_plan(self, within_s: float = STEP_DEADLINE_S) -> None:
-        """Wait until the replicas report their partitions of the newest plan. Raises NotWithinError."""
+        """Wait until the replicas report their partitions of the newest plan. Raises WaitTimeoutError."""
         in_force = lambda: self.observer.reported_owners(self.running) == self.assignment  # noqa: E731
         self.wait_for(in_force, "the newest plan is in force", within_s)
 
@@ -274,7 +274,7 @@ class ServedGroup:
     ) -> None:
         """Wait until a step that began at `at_us` is `done` and its window has ended; record the step.
 
-        Raises NotWithinError, after recording the step. moves: see Step.
+        Raises WaitTimeoutError, after recording the step. moves: see Step.
         """
         overdue = None
         try:

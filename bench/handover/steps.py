@@ -20,7 +20,7 @@ SETTLE_DEADLINE_S: Final = 30.0
 
 
 class PlannedSteps:
-    """Moves, starts, drains and stops by plans. Each step raises NotWithinError if it does not end in time."""
+    """Moves, starts, drains and stops by plans. Each step raises WaitTimeoutError if it does not end in time."""
 
     def __init__(self, group: ServedGroup) -> None:
         self._group, self._observer = group, group.observer

@@ -54,8 +54,8 @@ def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
     times_us = np.concatenate([np.zeros(0, np.int64), *(chunk.offset_us for chunk in chunks)])
     partition = np.concatenate([np.zeros(0, np.int64), *(chunk.partition for chunk in chunks)])
     demands_us = ServiceTimes(settings.service, settings.seed).demands_us(0, len(times_us))
-    names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
-    owners = assign(sent.partitions, names, {})
+    replicas = settings.initial_replicas
+    owners = assign(sent.partitions, [str(number) for number in range(replicas)], {})
     return OptimumProblem(
         times_us=times_us,
         partition=partition,
@@ -67,8 +67,8 @@ def _question(scenario: Scenario, sent: SentEvents) -> OptimumProblem:
         late_share=1 - scenario.target.percentile,
         pause_us=round(settings.rebalance.pause_s * 1e6),
         startup_us=round((settings.startup_s or 0.0) * 1e6),
-        owners=tuple(names.index(owners[partition]) for partition in range(sent.partitions)),
-        replicas=len(names),
+        owners=tuple(int(owners[partition]) for partition in range(sent.partitions)),
+        replicas=replicas,
         least_replicas=scenario.autoscaler.min_replicas,
         most_replicas=min(scenario.autoscaler.max_replicas or sent.partitions, sent.partitions),
     )

@@ -20,6 +20,7 @@ DROPPED_OFF = ("tpepdropoffdatetime", "lpepdropoffdatetime", "tripdropoffdatetim
 ZONE = "pulocationid"
 ZONES, UNKNOWN_ZONE = 265, 264  # the TLC numbers its zones from 1; 264 is "unknown"
 SAME_TRIP = (ZONE, "dolocationid", "vendorid", "vendorname", "passengercount", "tripdistance", "pickuplongitude")
+ZONE_SUFFIX = r"\s*(Z|UTC|[+-]\d\d:?\d\d)$"  # times are New York's clocks, as they are written
 AMERICAN = "M/d/yyyy h:mm:ss a"  # how the city's portal writes times; the files have 2013-01-31 23:59:59
 TRIMMED = {"header": "true", "ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
 SECOND_US = 1_000_000
@@ -40,7 +41,7 @@ def read_trips(spark: SparkSession, file: str, month: str) -> DataFrame:
 
     def time_us(names: tuple[str, ...]) -> Column:
         column = f.col(next(name for name in names if name in rows.columns))
-        text = column.cast("string")
+        text = f.regexp_replace(column.cast("string"), ZONE_SUFFIX, "")
         whole = f.when(f.length(text) >= len("2013-01-01 00:00"), text)  # Spark would take "2013" for a time
         return f.unix_micros(f.coalesce(whole.try_cast("timestamp"), f.try_to_timestamp(text, f.lit(AMERICAN))))
 

@@ -12,7 +12,7 @@ from gevent.monkey import get_original
 from prometheus_client import CollectorRegistry
 
 from contracts.clock import now_us
-from contracts.connection import Connection
+from contracts.connection import Connection, secret_in
 from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.http_sender import HttpSender
@@ -159,7 +159,7 @@ def _http_sender(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> 
     if spec.topology is Topology.PAYMENT_ONLY:
         raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; use a pipeline load or unset it")
     try:
-        token = Path(settings.order_token_file).read_text().strip() if settings.order_token_file else ""
+        token = secret_in(settings.order_token_file) if settings.order_token_file else ""
     except OSError as error:
         raise GeneratorError(f"TAILPACK_ORDER_TOKEN_FILE {settings.order_token_file}: {error.strerror}") from error
     return HttpSender(settings.order_url, token, pause=pause, settled=settled)

@@ -33,6 +33,7 @@ SPARK_SETTINGS: Final = {
     "spark.sql.ui.explainMode": "simple",  # saves seconds of CPU for plans that no user interface shows
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # files of others have columns that no figure needs
     "spark.python.authenticate.socketTimeout": "60s",  # Python may be late on a busy machine
 }
 LOCAL_SETTINGS: Final = {

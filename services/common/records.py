@@ -25,7 +25,7 @@ _NAMESPACE: Final = uuid.UUID("6f0c3a52-5a0b-5c8e-9d0a-7461696c7061")
 
 
 class ServiceError(Exception):
-    """The service cannot go on; its exit code is 1. The message has the problem, its place and a remedy."""
+    """The service cannot continue; its exit code is 1. The message has the problem, its place and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Effect:
     key: bytes | None
     value: bytes | None
     partition: int | None = None
-    """None: the key chooses it."""
+    """Partition of the record; None: the key chooses one."""
 
 
 @dataclass(frozen=True, slots=True)

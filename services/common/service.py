@@ -8,11 +8,13 @@ from typing import Any, Final
 import faust
 import msgspec
 from aiohttp import web
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from contracts.clock import monotonic_s
 from contracts.connection import Connection
-from contracts.preflight import max_record_bytes
-from contracts.topics import Group, Topic, partitions_of, qualified
+from contracts.preflight import client_config
+from contracts.topics import DEFAULT_MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES, Group, Topic, partitions_of, qualified
 from services.common import traces
 from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, ServiceSettings, limit_batches, make_app
 from services.common.fence import Fence
@@ -24,6 +26,7 @@ MAX_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
 """A process that was paused for longer may have been replaced."""
 MIN_RECORD_LIMIT_BYTES: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
 """Least size of records that a broker must accept."""
+ANSWER_S: Final = 2.0  # of a broker that is asked for its limits
 COMMIT_POLL_S: Final = 0.1  # pause between two checks for committed offsets
 STALL_S: Final = 10.0
 """A service is unhealthy if a record is unacknowledged, or a partition not fetched, for this long."""
@@ -42,8 +45,8 @@ class Service:
     """One Faust app with its stage. Call `consume` for each input, then `start`, poll `failure_reason`, then `stop`.
 
     outputs: topics that this stage writes, each with the function that reads the id of an effect from a record.
-    memory: its own topic of state. fence: for a stage that reads settled payments.
-    payment_partitions: number for payments.requested; required by a stage that reads or writes it.
+    memory: the stage's own topic of state. fence: for a stage that reads settled payments.
+    payment_partitions: partition count of payments.requested; required by a stage that reads or writes this topic.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class Service:
         }
         """Topic that this service reads or writes → number of partitions."""
         self.routes: Sequence[web.AbstractRouteDef] = ()
-        """Routes of its HTTP interface in addition to /healthz."""
+        """Routes of the service's HTTP interface in addition to /healthz."""
         self._fetched: dict[Any, tuple[int | None, float]] = {}
         """Partition → timestamp of its last fetch, and steady time since which that has not changed."""
         self._inputs = frozenset(map(self.topic_name, inputs))
@@ -152,7 +155,7 @@ class Service:
         await self.app.stop()
 
     def failure_reason(self) -> str | None:
-        """Return why this process cannot go on; None if it can."""
+        """Return why this process cannot continue; None if it can."""
         if self.pulse.gap_s:
             return self.pulse.describe_pause()
         if self.stage.failed.done():
@@ -260,3 +263,14 @@ def incoming(message: Any) -> Incoming:
     headers: Mapping[str, bytes] = dict(message.headers or ())
     stamp_us = round((message.timestamp or 0.0) * 1e3) * 1000
     return Incoming(message.topic, message.partition, message.offset, stamp_us, message.key, message.value, headers)
+
+
+def max_record_bytes(connection: Connection, topics: Iterable[str]) -> int:
+    """Return the smallest `max.message.bytes` of `topics`; Kafka's default if the broker does not answer."""
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    client = AdminClient(client_config(connection))  # must outlive its answers
+    try:
+        answers = client.describe_configs(resources, request_timeout=ANSWER_S)
+        return min(int(answer.result(2 * ANSWER_S)[MAX_MESSAGE_BYTES].value) for answer in answers.values())
+    except (KafkaException, TimeoutError):
+        return DEFAULT_MAX_MESSAGE_BYTES

@@ -239,12 +239,12 @@ class Stage:
             self.failed.set_result(ServiceError(why))
 
     def on_revoked(self) -> None:
-        """Take no more records, because the partitions are revoked. Pending sends stay registered."""
+        """Stop taking records, because the partitions are revoked. Pending sends stay registered."""
         self.may_run.clear()
         self.acknowledgements.forget()
 
     def on_assigned(self, written: Iterable[str]) -> None:
-        """Take records. written: ids of effects written in the past."""
+        """Begin to take records. written: ids of effects written in the past."""
         self.recent_ids.update(written)
         self.may_run.set()
 

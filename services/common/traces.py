@@ -88,7 +88,7 @@ def work(group: str, records: Sequence[Any], earlier: "SpanContext | None" = Non
 
 
 def under(context: "SpanContext | None") -> AbstractContextManager[object]:
-    """Give records written inside it the `context` of a span that has ended."""
+    """Give records written inside this block the `context` of a span that has ended."""
     return on.api.use_span(on.api.NonRecordingSpan(context)) if on and context else _OFF
 
 

@@ -35,7 +35,7 @@ _poll_bytes_left: ContextVar[int | None] = ContextVar("_poll_bytes_left", defaul
 
 
 class Unreadable(bytes):
-    """The value, empty, of the record that replaces those of a batch that cannot be read."""
+    """The empty value of the record that replaces all records of a batch that cannot be read."""
 
     reason: str = ""
 

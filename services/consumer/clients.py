@@ -49,7 +49,7 @@ CLOSE_WITHOUT_BROKER_S: Final = 0.2  # replaces CLOSE_DEADLINE_S if no broker an
 
 
 class Clients:
-    """The clients. Create them inside a running event loop, and start and close them once."""
+    """The Kafka clients of one replica. Create them inside a running event loop, and start and close them once."""
 
     def __init__(
         self, replica: str, incarnation: str, connection: Connection, topics: Topics, options: Options

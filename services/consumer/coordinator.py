@@ -38,7 +38,7 @@ class RebalanceCallbacks(Protocol):
     """The actions of a replica around each rebalance."""
 
     async def before_rebalance(self) -> None:
-        """Prepare to join the group. Called once per sequence of attempts."""
+        """Prepare to join the group. Called once for each sequence of attempts to join."""
 
     async def apply_assignment(self, partitions: frozenset[int], generation: int) -> None:
         """Serve exactly these partitions after a rebalance. Must not raise."""
@@ -146,6 +146,13 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     def fetched_partitions(self) -> frozenset[int]:
         """Partitions that aiokafka fetches now."""
         return frozenset(at.partition for at in self._subscription.assigned_partitions())
+
+    @property
+    def next_fetch_offsets(self) -> dict[int, int]:
+        """Partition → offset of its next fetch, if known. Between two polls, all events before it are in the queues."""
+        assigned = self._subscription.subscription and self._subscription.subscription.assignment
+        states = {at.partition: assigned.state_value(at) for at in assigned.tps} if assigned else {}
+        return {partition: state.position for partition, state in states.items() if state.has_valid_position}
 
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
         """Fetch exactly `partitions` from now on, starting at `positions` where given."""

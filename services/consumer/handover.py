@@ -26,7 +26,7 @@ MAX_RELEASE_S: Final = 1.0
 """Longest wait of a rebalance for events in flight of partitions to give up; below session and rebalance time-out.
 After it the replica rejoins, still claiming the partition, and the other members continue."""
 FIRST_MAX_RELEASE_S: Final = 0.05
-"""The same in the first rebalance of a plan, because all its other moves wait too; doubled with each follow-up."""
+"""Limit in the first rebalance of a plan, because all other moves of the plan wait too; doubled with each follow-up."""
 ABANDON_TIMEOUT_S: Final = 0.25  # for handlers at work whose events cannot be committed any more
 STOP_TIMEOUT_S: Final = 5.0
 """Eager: longest wait for events in flight before a join, while all members wait; below the rebalance time-out."""
@@ -57,7 +57,7 @@ class Handover:
     """Member id and generation of the last assignment."""
 
     async def stop_serving(self) -> None:
-        """Eager: stop, commit and release all partitions before the group is joined."""
+        """Eager protocol: stop serving, commit and release all partitions before the replica joins the group."""
         owned = self.queues.owned_partitions
         self.queues.close(owned)
         done = await self._finish(await self.queues.wait_until_idle(owned, STOP_TIMEOUT_S))
@@ -81,6 +81,7 @@ class Handover:
         self.queues.drop(cut_off)
         await self.calls.on_lost(cut_off)
         released -= cut_off
+        self.queues.pass_over(self.coordinator.next_fetch_offsets)  # not known any more once they are not fetched
         self.queues.close(released)
         if self.is_eager:
             self.queues.drop(released)  # at once: their new owner serves them, so no late event may be committed

@@ -80,7 +80,7 @@ class Options(Membership, Target):
     http_port: int = setting(0, least=-1, most=65535)
     """Port of `/healthz` and `/metrics`; 0: none; -1: any free port, which progress records contain."""
     http_host: str = setting("127.0.0.1")
-    """Address of these pages."""
+    """Address of `http_port`."""
     max_batch_mb: int = setting(MAX_BATCH_MB, "MB", least=1)
     """Largest unpacked batch. A larger one becomes one failed event."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)

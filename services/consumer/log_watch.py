@@ -104,6 +104,7 @@ class LogWatch:
             self._suspects.discard(partition)  # its current owner examines it
         elif bounds is not None:
             self._suspects.discard(partition)
+            self._queues.pass_over(self._consumer._coordinator.next_fetch_offsets)
             queue = self._queues[partition]
             offset = bounds[0] if queue.next_fetch_offset is None else queue.next_fetch_offset
             if reason := _reason(offset, *bounds):

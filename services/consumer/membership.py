@@ -112,7 +112,7 @@ class Membership:
         return await self.handover.abandon()
 
     async def before_rebalance(self) -> None:
-        """Stop serving, if the replica is eager."""
+        """Stop serving, if the group uses the eager protocol."""
         try:
             if self.handover.is_eager and self._is_subscribed:
                 await self.handover.stop_serving()

@@ -175,6 +175,7 @@ class Committer:
     async def commit(self) -> bool:
         """Commit; return whether the group has the offsets of all done events. If not for `max_age_s`, none starts."""
         async with self._lock:
+            self._queues.pass_over(self._coordinator.next_fetch_offsets)
             in_flight = sum(len(queue.in_flight) for _, queue in self._queues.items())
             done = self._queues.events_begun - in_flight
             if is_committed := await self._commit():

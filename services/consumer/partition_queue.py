@@ -20,11 +20,13 @@ from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 class OffsetTracker:
     """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
 
-    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position")
+    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position", "skipped")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
         """First offset that is not done. None: unknown."""
+        self.skipped = 0
+        """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
         self._first_uncommitted = offset
         self.in_flight: deque[int] = deque()
@@ -51,7 +53,14 @@ class OffsetTracker:
         while self.in_flight and self.in_flight[0] in self._done:
             offset = self.in_flight.popleft()
             self._done.remove(offset)
+            self._advance(offset)
             self.position = offset + 1
+
+    def _advance(self, offset: int) -> None:
+        """Move the position to `offset`; there is no event in between."""
+        if self.position is not None:
+            self.skipped += offset - self.position
+        self.position = offset
 
     @property
     def committable_offset(self) -> int | None:
@@ -59,11 +68,11 @@ class OffsetTracker:
         return self.position if self.position != self._committed else None
 
     def mark_committed(self, offset: int) -> None:
-        """Note that the group has `offset`."""
+        """Note that the group has committed `offset`."""
         self._committed = self._first_uncommitted = offset
 
     def clear_committed(self) -> None:
-        """Note that the offset that this began at is not the group's."""
+        """Note that the group has not committed the offset at which this tracker began."""
         self._committed = None
 
     @property
@@ -94,7 +103,7 @@ class PolledRecord(NamedTuple):
 
     record: Any
     received_us: int
-    """When it was polled (µs since the epoch)."""
+    """When the record was polled (µs since the epoch)."""
     arrived_s: float
     """Arrival time by which events of all partitions are ordered; see the function `arrived_s`."""
 
@@ -117,7 +126,7 @@ class Batch:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether it is the single record that replaces a batch that cannot be read."""
+        """Whether this is the single record that replaces a batch that cannot be read."""
         return self.records[0].record.value.__class__ is Unreadable
 
 
@@ -150,7 +159,7 @@ class PartitionQueue(OffsetTracker):
         self.is_open = True
         self.is_dropped = False
         self.is_in_line = False
-        """Whether it is in the heap of ready queues."""
+        """Whether this queue is in the heap of ready queues."""
         self.is_paused = False
         self.running_handlers = 0
         self._keys: Counter[bytes] = Counter()
@@ -175,13 +184,23 @@ class PartitionQueue(OffsetTracker):
         if records:
             self.next_fetch_offset = max(first_new, records[-1].offset + 1)
 
+    def pass_over(self, offset: int) -> None:
+        """Note that the log was read up to `offset`: what was not `put` from before it is no event, and is done."""
+        if not self.cut_off_reason and (self.next_fetch_offset is None or offset > self.next_fetch_offset):
+            self.next_fetch_offset = offset
+            self._pass_over_end()
+
+    def _pass_over_end(self) -> None:
+        if not self.in_flight and not self.backlog and self.next_fetch_offset is not None:
+            self._advance(self.next_fetch_offset)
+
     @property
     def committable_offset(self) -> int | None:
         """The offset to commit. None: nothing new, or the partition is cut off."""
         return None if self.cut_off_reason else super().committable_offset
 
     def may_start(self, max_handlers: int, *, only_retries: bool = False) -> bool:
-        """Return whether its next event may start now, with at most `max_handlers` running."""
+        """Return whether the partition's next event may start now, with at most `max_handlers` running."""
         if self.running_handlers >= max_handlers or self.is_dropped:
             return False
         if self._due:
@@ -193,7 +212,7 @@ class PartitionQueue(OffsetTracker):
 
     @property
     def next_arrived_s(self) -> float:
-        """Arrival time of its next event, which must exist."""
+        """Arrival time of the partition's next event, which must exist."""
         return (self._due[0].records[0] if self._due else self.backlog[0]).arrived_s
 
     def start(self, max_events: int) -> Batch:
@@ -226,6 +245,7 @@ class PartitionQueue(OffsetTracker):
     def finish(self, batch: Batch) -> None:
         """Note that these events are done for good."""
         self.end(polled.record.offset for polled in batch.records)
+        self._pass_over_end()
         self._mark_idle()
 
     def retry(self, batch: Batch) -> bool:
@@ -335,7 +355,7 @@ class PartitionQueues:
 
     @property
     def free_bytes(self) -> int:
-        """Return how much may be polled. 0: an event that may start must start first."""
+        """Return how many bytes may be polled. 0: an event that may start must start first."""
         left = MAX_WAITING_BYTES - sum(queue.backlog_bytes for queue in self._queues.values())
         return max(left, 0 if self._startable.is_set() else 1)
 
@@ -378,8 +398,14 @@ class PartitionQueues:
             self._check_fetch_limits(queue)
             self._offer(queue)
 
+    def pass_over(self, positions: Mapping[int, int]) -> None:
+        """Note the next offset that the client will fetch of each partition; see `PartitionQueue.pass_over`."""
+        for partition, offset in positions.items():
+            if partition in self._queues:
+                self._queues[partition].pass_over(offset)
+
     def take(self) -> tuple[PartitionQueue, Batch] | None:
-        """Start the event, or batch, that arrived first of all that may start now. None: there is none."""
+        """Start the event or batch that arrived first, of all that may start now. Return None if none may."""
         while self._ready_queues:
             queue = heappop(self._ready_queues)[-1]
             queue.is_in_line = False

@@ -106,7 +106,7 @@ class PlanConsumer:
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Serve until `stop` is set or, without it, until SIGTERM or SIGINT. Raises ReplicaError.
 
-        Then it serves until other replicas have taken over, commits, and leaves the group.
+        After `stop` it serves until other replicas have taken over, commits, and leaves the group.
         """
         if stop is None:
             stop = asyncio.Event()

@@ -26,7 +26,7 @@ class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
     """Where the last owner of a partition stopped."""
 
     offset: int
-    """The next event to serve."""
+    """Offset of the next event to serve."""
     at_us: int
     """When it stopped serving (µs since the epoch, its own clock)."""
 
@@ -84,7 +84,7 @@ class AssignmentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename=WIRE_
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of one member."""
+    """The partitions and the metadata that one member gets."""
 
     partitions: tuple[int, ...]
     assignment: AssignmentMetadata
@@ -97,7 +97,7 @@ def decide(
     generation: int,
     absent_in_grace: Collection[str] = (),
 ) -> dict[str, Share]:
-    """Return member id → share for the rebalance that begins `generation`.
+    """Return member id → Share for the rebalance that begins `generation`.
 
     partitions: all partitions of the topic. absent_in_grace: absent replicas whose partitions wait for their return.
     """

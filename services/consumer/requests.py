@@ -28,7 +28,7 @@ NULL: Final = -1
 
 
 class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no types
-    """A UUID of 16 bytes, for answers only."""
+    """The UUID type of Kafka's protocol (16 bytes). It can only be decoded, because only responses contain it."""
 
     @classmethod
     def decode(cls, data: BytesIO) -> uuid.UUID:
@@ -84,7 +84,7 @@ _DESCRIBE_TOPIC: Final = _struct(
 
 
 class VersionedRequest(Request[RequestStruct]):  # type: ignore[misc]
-    """A request in a fixed version. values: in the order of its schema."""
+    """A request in a fixed version. values: fields in the order of its schema."""
 
     API_KEY = 0
 

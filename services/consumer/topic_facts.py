@@ -39,7 +39,7 @@ RECORD_OVERHEAD_BYTES: Final = 128  # at most, for a batch of one record, on top
 class RecordSizes:
     """The largest record size of topics, queried once. If a limit is lowered later, only the broker enforces it.
 
-    client: aiokafka's. limit_batches: called with the largest batch (bytes) that all queried topics accept.
+    client: aiokafka's client. limit_batches: called with the largest batch (bytes) that all queried topics accept.
     """
 
     def __init__(self, client: Any, limit_batches: Callable[[int], None]) -> None:

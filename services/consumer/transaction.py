@@ -132,7 +132,7 @@ class Transactions:
     ) -> None:
         """Write records and offsets in one transaction. Raises KafkaError: nothing is written, and a retry is possible.
 
-        REFUSED_ERRORS: not a member of the current generation. TransactionLostError: perhaps not a member.
+        REFUSED_ERRORS: this replica is no member of the current generation. TransactionLostError: perhaps it is none.
         """
         if self._producer is None:
             await self.start()
@@ -191,7 +191,7 @@ class Transactions:
 
 
 class AtomicCommitter(Committer):
-    """Commits what events have written with the offsets of these events."""
+    """Commits the outputs of events together with the offsets of these events."""
 
     def __init__(self, *where: Any, outbox: Outbox, transactions: Transactions) -> None:
         super().__init__(*where)

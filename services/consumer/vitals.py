@@ -58,7 +58,7 @@ class Vitals:
     """Address of its pages, HOST:PORT; empty: none."""
 
     def progress(self) -> Progress:
-        """Return a progress report; service times and rebalances since the last one are reset."""
+        """Return a progress report; service times and rebalances since the last report are reset."""
         queues, membership, plan = self.queues, self.membership, self.clients.plans.newest_plan
         recent_rebalances, self.handover.rebalance_reports = tuple(self.handover.rebalance_reports), []
         serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
@@ -73,6 +73,7 @@ class Vitals:
             state=membership.state,
             partitions=queues.served_partitions if serves else (),
             positions={p: at for p, queue in queues.items() if (at := queue.position) is not None} if serves else {},
+            skipped={p: queue.skipped for p, queue in queues.items() if queue.skipped} if serves else {},
             processed=self.server.events_handled,
             busy_us=int(self.busy_s() * 1_000_000),
             late=self.server.events_late,

@@ -17,7 +17,7 @@ from partitioners import Partitioner
 from services.common.faust_app import ServiceSettings
 from services.common.process import main
 from services.common.read_back import id_reader
-from services.common.records import Effect, Incoming, Refusal, encode, typed_decision
+from services.common.records import Effect, Incoming, Refusal, typed_decision
 from services.common.service import Service, StageMemory
 from services.order import domain
 from services.order.http import OrdersApi
@@ -48,7 +48,7 @@ def _token_key_problem(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSettings(ServiceSettings):
-    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
+    """Environment: TAILPACK_PARTITIONER, TAILPACK_PAYMENT_PARTITIONS and the variables of all services."""
 
     payment_partitions: int = required(least=1)
     """Partitions of `payments.requested`."""
@@ -72,7 +72,7 @@ class OrderSettings(ServiceSettings):
 
     @property
     def token_key(self) -> str:
-        """The key in use."""
+        """The configured key of card tokens."""
         return (
             self.card_token_key or (self.card_token_key_file and secret_in(self.card_token_key_file)) or DEMO_TOKEN_KEY
         )
@@ -114,7 +114,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
             return
         order, request = outcome.order, outcome.request
         effect_id = domain.payment_effect_id(order.order_id)
-        yield Effect(effect_id, target, order.order_id.encode(), encode(request), outcome.partition)
+        yield Effect(effect_id, target, order.order_id.encode(), outcome.request_value, outcome.partition)
         status = OrderStatus(
             order_id=order.order_id,
             status=Status.ACCEPTED,

@@ -31,7 +31,7 @@ from contracts.events import (
 from contracts.validation import DECODE_ERRORS
 from partitioners import Partitioner
 from partitioners.source import Source
-from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
+from services.common.records import Incoming, Refusal, decoder, effect_id, encode, order_id_in
 
 STAGE: Final = "order"
 MAX_HEADER_DIGITS: Final = 16
@@ -41,6 +41,7 @@ BUSY_WAIT, IDLE_WAIT = 0.5, 0.1
 """Shares of W: a partition is busy if an event waited longer than BUSY_WAIT, idle if all waited less than IDLE_WAIT."""
 
 _decode = decoder(OrderPlaced)
+_decode_request = decoder(PaymentRequested)
 
 
 def order_of(record: Incoming) -> OrderPlaced | Refusal:
@@ -69,10 +70,11 @@ def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedOrder:
-    """A valid order, its payment request, and the partition of payments.requested for that."""
+    """A valid order, its payment request, as it is written, and the partition of payments.requested for that."""
 
     order: OrderPlaced
     request: PaymentRequested
+    request_value: bytes
     partition: int
 
 
@@ -108,8 +110,8 @@ class Routing:
 def accept_order(record: Incoming, routing: Routing, token_key: str, at_us: int) -> AcceptedOrder | Refusal:
     """Return the outcome of a placed order. at_us: time of acceptance.
 
-    Times come from the record's headers, else from its timestamp. An invalid number or partition in a header makes the
-    outcome a refusal.
+    Times come from the record's headers, else from its timestamp. The outcome is a refusal if a number or partition in
+    a header is invalid, or if Payment would refuse the request, as without a usable timestamp.
     """
     order = order_of(record)
     if isinstance(order, Refusal):
@@ -128,7 +130,9 @@ def accept_order(record: Incoming, routing: Routing, token_key: str, at_us: int)
             accepted_us=at_us,
         ),
     )
-    return AcceptedOrder(order, request, partition)
+    value = encode(request)
+    checked = _decode_request(value)
+    return checked if isinstance(checked, Refusal) else AcceptedOrder(order, request, value, partition)
 
 
 def _number_in(record: Incoming, header: str) -> int | None:

@@ -7,9 +7,11 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
+from aiohttp.helpers import is_ip_address
 
 from contracts.clock import now_us
 from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced, Status
@@ -22,6 +24,8 @@ from services.order.domain import fingerprint, problems_in
 from services.order.status import StatusBoard
 
 MAX_KEY_LENGTH: Final = 200
+CLUSTER_DOMAINS: Final = (".localhost", ".local", ".internal", ".svc")
+"""Ends of names that no public site can have."""
 ACKNOWLEDGEMENT_DEADLINE_S: Final = 5.0
 MAX_REQUEST_AGE_US: Final = 60_000_000
 _REQUEST_START: Final = re.compile(r"t=(\d{1,12}(?:\.\d{1,6})?)")
@@ -48,6 +52,7 @@ class OrdersApi:
         """Return the order's status; 401 without the token, 404 for an unknown order, 503 while the board is read."""
         try:
             self._require_token(request)
+            self._require_own_page(request)
             self._require_board()
             status = self._board[request.match_info["order_id"]]
         except _RefusalError as refusal:
@@ -61,8 +66,11 @@ class OrdersApi:
         """Place an order. Answers 202 when the broker has it, with its id and the URL of its status."""
         try:
             self._require_token(request)
+            self._require_own_page(request)
             self._require_board()
             key = request.headers.get("Idempotency-Key")
+            if request.content_type != "application/json":
+                raise _RefusalError(415, "Content-Type: must be application/json")
             order = _order_in(await request.read(), key)
             await self.place(order, _intended_us(request.headers.get("X-Request-Start", ""), now_us()))
         except web.HTTPRequestEntityTooLarge:
@@ -76,7 +84,7 @@ class OrdersApi:
     async def place(self, order: OrderPlaced, intended_us: int) -> None:
         """Write the order and wait until the broker has it; return at once if it was placed before.
 
-        intended_us: time at which its customer sent it, since the epoch. Latencies count from it.
+        intended_us: time at which the customer sent the order, since the epoch. Latencies count from it.
         Raises _RefusalError if its id belongs to another order, or if the broker does not acknowledge in time. In that
         case the order may still arrive, and a repeat with the same key is safe.
         """
@@ -127,6 +135,21 @@ class OrdersApi:
         if self._api_token and not hmac.compare_digest(sent, self._api_token):
             raise _RefusalError(401, "Authorization: must be Bearer and the token of this service")
 
+    def _require_own_page(self, request: web.Request) -> None:
+        """Raise _RefusalError for what a browser sends from a page of another site.
+
+        Without a token, a name with a dot may be any site's that resolves to this address.
+        """
+        try:
+            host = urlsplit(f"//{request.host}").hostname or ""
+            is_own = not request.headers.get("Origin") or urlsplit(request.headers["Origin"]).netloc == request.host
+        except ValueError:
+            raise _RefusalError(400, "Host or Origin: is not valid") from None
+        if not is_own:
+            raise _RefusalError(403, "Origin: is another site")
+        if not (self._api_token or is_ip_address(host) or "." not in host or host.endswith(CLUSTER_DOMAINS)):
+            raise _RefusalError(403, "Host: must be an address or a local name unless a token is configured")
+
     def _require_board(self) -> None:
         """Raise _RefusalError while the board is incomplete."""
         if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
@@ -160,8 +183,8 @@ def _intended_us(request_start: str, at_us: int) -> int:
 def _order_in(body: bytes, key: str | None) -> OrderPlaced:
     """Return the order in a request's body. Raises _RefusalError with every reason."""
     reasons = []
-    if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
-        reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
+    if key is not None and not (1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
+        raise _RefusalError(422, f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} printable characters of UTF-8")
     try:
         fields = msgspec.json.decode(body)
     except DECODE_ERRORS as error:

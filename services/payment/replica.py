@@ -22,7 +22,7 @@ class ReplicaSettings(ConsumerSettings, EventCost, LiveSpeeds):
     payment_partitions: int = setting(0, "partitions", least=0)
     """Least number of partitions of the input topic, which may grow; 0: any."""
     slow_event_s: float = setting(0.0, "s", least=0)
-    """Service time of events whose order id begins with `slow-`, for experiments; 0: as others."""
+    """Service time of events whose order id begins with `slow-`, for experiments; 0: as all others."""
     replica_number: int = setting(0, least=0)
     """Number of this replica for `speeds` and `slow_replicas`, from 0."""
     key_order: bool = setting(False)
@@ -64,7 +64,7 @@ class ServerDeadlines:
         """Time spent serving, seconds, by the deadlines: without the rounding of sleeps."""
 
     def begin(self, now_s: float, service_time_s: float, *, idle: bool) -> float:
-        """Start one event and return its deadline. idle: no event was waiting when the last one ended."""
+        """Start one event and return its deadline. idle: whether no event was waiting when the last event ended."""
         start_s = max(self._deadline_s, now_s if idle else now_s - MAX_CATCH_UP_S)
         finish_s = start_s + service_time_s
         self.busy_s += finish_s - (start_s if idle else self._deadline_s)

@@ -189,14 +189,17 @@ def record(
                 raise
             interrupted = True
         if not into.rows:
-            raise TailpackError(f"topic {topic} at {bootstrap_servers}: no record to save")
+            raise TailpackError(
+                "; ".join([f"topic {topic} at {bootstrap_servers}: no record to save", *recording.missing])
+            )
         out.parent.mkdir(parents=True, exist_ok=True)
         duration_s = into.write(out, recording.partitions)
     summary = f"{into.rows:,} events of {recording.partitions} partitions in {duration_s:,.1f} s: {out}"
-    Console(stderr=True).print(summary, highlight=False, soft_wrap=True, markup=False)
+    for line in (summary, *recording.missing):
+        Console(stderr=True).print(line, highlight=False, soft_wrap=True, markup=False)
     if as_json:
         result = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
-        print_json(result | {"interrupted": interrupted})
+        print_json(result | {"interrupted": interrupted, "missing": recording.missing})
     next_step(f"tailpack simulate w1 --trace {shlex.quote(str(out))}", as_json=as_json)
     raise typer.Exit(INTERRUPTED if interrupted else 0)
 

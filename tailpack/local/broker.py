@@ -19,7 +19,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from contracts.children import defer_stop_signals, last_log_line, process_identity
+from autoscaler.live.launchers.processes import process_identity
+from contracts.children import defer_stop_signals, last_log_line
 from contracts.waiting import WaitTimeoutError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, NodeState, assign_ports, write_configuration

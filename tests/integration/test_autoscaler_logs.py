@@ -46,7 +46,7 @@ class TestPlanLog:
 
     def test_the_second_controller_fences_the_first(self, connection: Connection) -> None:
         first, second = PlanLog(connection, connection.namespace), PlanLog(connection, connection.namespace)
-        with pytest.raises(FencedError, match="another controller"):
+        with pytest.raises(FencedError, match="another autoscaler"):
             first.write(("payment-0",), None, "too late")
         second.write(("payment-1",), None, "in force")
         with pytest.raises(FencedError):

@@ -143,7 +143,7 @@ def test_a_second_controller_makes_the_first_exit(autoscaler: Autoscaler, tmp_pa
         code, said = autoscaler.ended()
         assert code == 3
         assert len(said.splitlines()) == 1
-        assert "another controller writes" in said
+        assert "another autoscaler writes" in said
         assert alive(before["payment-0"]), "its replicas stay"
 
 

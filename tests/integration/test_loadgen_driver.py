@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka_helpers import DEADLINE_S, admin, create_topics, read_all, wait_for
 
-from contracts.events import OrderPlaced, PaymentRequested
+from contracts.events import OrderPlaced
 from contracts.topics import PIPELINE_PARTITIONS, Topic, qualified
 from loadgen.orders import Orders
 from loadgen.result import READY_FILE, GeneratorResult
@@ -107,23 +107,6 @@ def test_orders_arrive_once_keyed_and_stamped(kafka: str, namespace: str, tmp_pa
         assert 0 <= headers["placed_at"] - headers["intended_at"] < 1_000_000
         assert 0 <= headers["partition"] < 5
     assert 1 < len({record.partition() for record in records}) <= PIPELINE_PARTITIONS
-
-
-def test_payments_are_sent_in_order_to_scheduled_partitions(kafka: str, namespace: str, tmp_path: Path) -> None:
-    create_topics(kafka, namespace, 3)
-    with Generator(tmp_path, kafka, namespace, load(Topology.PAYMENT_ONLY, partitions=3)) as generator:
-        started_us = generator.start()
-        assert generator.wait() == 0
-    records = read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)
-    orders = Orders(namespace, 1)
-    for partition in range(3):
-        found = [record.key().decode() for record in records if record.partition() == partition]
-        assert found == [orders.order_id(number) for number in range(partition, 30, 3)]
-    for record in records:
-        timeline = msgspec.json.decode(record.value(), type=PaymentRequested).timeline
-        headers = values(record.headers())
-        assert (timeline.intended_us, timeline.placed_us) == (headers["intended_at"], headers["placed_at"])
-        assert (timeline.intended_us - started_us) % 1_000_000 == 0
 
 
 def test_a_restart_of_a_killed_broker_loses_and_duplicates_no_event(

@@ -149,6 +149,34 @@ async def test_events_deleted_before_they_were_served_are_reported(ground, polic
     assert [int(value[:4]) for _, value in reader.handled] == served
 
 
+@pytest.mark.parametrize("aborted", [0, 400])
+@in_a_loop
+async def test_offsets_that_hold_no_event_are_committed_and_their_deletion_is_no_loss(ground, aborted):
+    events, at = ground.topics.events, TopicPartition(ground.topics.events, 0)
+    producer = Producer({"bootstrap.servers": ground.kafka, "transactional.id": ground.name})
+    producer.init_transactions(DEADLINE_S)
+
+    def write(count: int, end: Callable[[float], None]) -> None:
+        producer.begin_transaction()
+        for number in range(count):
+            producer.produce(events, str(number), partition=0)
+        assert producer.flush(DEADLINE_S) == 0  # an abort discards what was not sent
+        end(DEADLINE_S)
+
+    for _ in range(2):
+        write(10, producer.commit_transaction)
+        if aborted:
+            write(aborted, producer.abort_transaction)
+        log_end = end_offsets(ground.kafka, events)[0]
+        reader = Reader(ground, FAIL)
+        async with running(reader.consumer):
+            await until(lambda handled=reader.handled: len(handled) == 10, "all events are served")
+            await until(lambda end=log_end: ground.committed(0) == end, "the end of the log is committed")
+            await until(lambda: reported(ground).skipped == {0: 1 + (aborted + 1 if aborted else 0)}, "it is reported")
+        assert reader.cut_off() == {}
+        ground.admin.delete_records([TopicPartition(events, 0, log_end)])[at].result(DEADLINE_S)
+
+
 @in_a_loop
 async def test_events_of_every_compression_codec_are_served(ground):
     kinds = ("gzip", "lz4", "snappy", "zstd")

@@ -9,7 +9,7 @@ import command_line
 import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import NewPartitions, NewTopic
 from kafka_helpers import DEADLINE_S, admin
 from pyarrow import parquet
 
@@ -82,6 +82,37 @@ def test_offset_gaps_aborted_transactions_and_committed_records_are_left_out(
     assert found == Counter(row[1] for row in rows) - Counter({0: 100, 1: 40}) + Counter({3: 5})
     assert reader.committed([TopicPartition(namespace, 0)], DEADLINE_S)[0].offset == 100, "it is only read"
     reader.close()
+
+
+def test_records_that_are_not_in_the_file_are_named(
+    kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign(kafka, namespace, 200)
+    asked, producer = admin(kafka), Producer({"bootstrap.servers": kafka})
+    transactional = Producer({"bootstrap.servers": kafka, "transactional.id": namespace})
+    transactional.init_transactions(DEADLINE_S)
+    transactional.begin_transaction()
+    transactional.produce(namespace, b"open", partition=2)
+    assert transactional.flush(DEADLINE_S) == 0
+    producer.produce(namespace, b"behind", partition=2)
+    producer.produce(namespace, b"stamped in seconds", partition=3, timestamp=BEGAN_MS // 1000)
+    assert producer.flush(DEADLINE_S) == 0
+
+    def grow(*, completed: int) -> None:
+        if len(asked.list_topics(namespace).topics[namespace].partitions) == PARTITIONS:
+            asked.create_partitions([NewPartitions(namespace, PARTITIONS + 1)])[namespace].result(DEADLINE_S)
+
+    monkeypatch.setattr(run, "progress", lambda _, total: nullcontext(grow))
+    reach = ["--bootstrap-servers", kafka, "--topic", namespace]
+    found = json.loads(command_line.run("record", *reach, "--out", tmp_path / "mine.parquet", "--json").stdout)
+    transactional.abort_transaction(DEADLINE_S)
+    untimed, grown, blocked = found["missing"]
+    assert found["events"] == 200
+    assert "1 records with an impossible time" in untimed
+    assert "partition 3 offset 0" in untimed
+    assert "partitions 4 to 4 " in grown
+    assert "up to 2 records behind an open transaction" in blocked
+    assert "(partitions 2)" in blocked
 
 
 def test_a_missing_topic_or_group_is_one_line_and_leaves_no_file(kafka: str, namespace: str, tmp_path: Path) -> None:

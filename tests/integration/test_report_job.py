@@ -131,19 +131,6 @@ def test_invalid_input_is_refused_in_one_line(kafka: str, namespace: str, tmp_pa
         report_run(tmp_path, cluster)
 
 
-def test_a_time_in_the_future_marks_the_run_and_its_event_has_a_cause(tmp_path: Path) -> None:
-    stored_run(tmp_path, done_us=9_000_000_000_000_000)
-
-    result = report_run(tmp_path, Cluster("local[2]", []))
-
-    assert result.integrity is not None
-    assert result.integrity.future == 1
-    assert "1 event with a timestamp after" in result.verdict
-    assert len(result.series.done) == 4 + 600, "a wrong time does not extend the series"
-    assert result.tail is not None
-    assert result.tail.late == 1
-
-
 def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "newer").mkdir()
     entry = msgspec.structs.replace(journal()[0], v=99)  # type: ignore[type-var]

@@ -41,7 +41,7 @@ def trip(picked_up: str, dropped_off: str, miles: str = "1.5") -> str:
 def test_each_trip_is_an_event_at_both_ends_and_bad_rows_are_counted(tmp_path: Path) -> None:
     rows = [
         trip("2013-01-01 00:00:00", "2013-01-01 00:10:59"),  # seconds 0 and 10
-        trip("2013-01-01 00:00:59", "2013-01-01 00:01:00"),  # seconds 0 and 1
+        trip("2013-01-01 00:00:59-05:00", "2013-01-01 00:01:00Z"),  # seconds 0 and 1
         trip("2013-01-01 00:00:59", "2013-01-01 00:01:00"),  # the same again
         trip("2013-01-01 00:00:59", "2013-01-01 00:01:00", miles="1.6"),  # another one
         trip("1/1/2013 12:30:00 AM", "2013-01-01 01:30:00"),  # second 30; ends after the trace

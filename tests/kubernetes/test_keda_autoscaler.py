@@ -28,10 +28,11 @@ def tailpack(kubernetes: str) -> Iterator[Deployed]:
     try:
         # what starts made late would keep pods for minutes
         place.kubectl("set", "env", "deployment/autoscaler", 'TAILPACK_POLICY_OPTIONS={"keep_s": 0}')
+        place.wait_ready(**{"kafka": 1, "tailpack-keda": 1})
         place.kubectl("rollout", "status", "deployment/tailpack-keda", "--timeout=50s")
         followed = (MANIFESTS / "overlays/keda/scaledobject.yaml").read_text()
         place.kubectl("apply", "-f", "-", stdin=followed.replace(".tailpack:", f".{place.name}:"))
-        place.wait_ready(**{"kafka": 1, "tailpack-keda": 1, "autoscaler": 2, "payment": 1})
+        place.wait_ready(autoscaler=2, payment=1)
         yield place
     finally:
         place.delete()

@@ -62,6 +62,7 @@ class FakeCoordinator:
     """Partitions whose committed offset belongs to another log."""
     positions: dict[int, int] = field(default_factory=dict)
     """Partition → offset of its last seek."""
+    next_fetch_offsets: dict[int, int] = field(default_factory=dict)
     answers: list[Exception] = field(default_factory=list)
     """Errors of the next commits, before one is accepted."""
     is_empty: bool = False

@@ -10,7 +10,6 @@ from pods import kubectl
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
 from autoscaler.live.settings import KubernetesSettings
-from bench.cluster import Cluster, Namespace
 
 REPLICA_CODE = (Path(__file__).parent / "reporting_replica.py").read_text(encoding="utf-8")
 DEPLOYMENT = "payment"
@@ -96,5 +95,5 @@ class Pods:
     def close(self) -> None:
         for launcher in self._launchers:
             launcher.close()
-        self.kubectl("delete", "deployments,pods", "--all", "--grace-period=1")
-        Namespace(Cluster(), self.namespace).delete()
+        self.kubectl("delete", "deployments,pods", "--all", "--grace-period=1")  # what is made again is gated
+        kubectl("delete", "namespace", self.namespace, "--wait=false")

@@ -86,8 +86,9 @@ class Deployed(Namespace):
 
 
 def _asked(url: str, body: bytes | None, headers: dict[str, str] | None) -> tuple[int, Any]:
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"} | (headers or {}))  # noqa: S310
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, headers or {}), timeout=10) as answer:  # noqa: S310 loopback
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 loopback
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as refused:
         return refused.code, json.load(refused)

@@ -114,7 +114,7 @@ class Stack:
             return 0, None
 
     def place(self, body: bytes, **headers: str) -> tuple[int, Any]:
-        return self.get("order", "/orders", body, **headers)
+        return self.get("order", "/orders", body, **{"Content-Type": "application/json"} | headers)
 
     def status(self, order_id: str) -> str | None:
         code, status = self.get("order", f"/orders/{order_id}")

@@ -113,7 +113,7 @@ class KubernetesLauncher:
         return instance.last_log_line if instance else ""
 
     def close(self) -> None:
-        """Stop the threads and act once more. Pods keep running."""
+        """Stop the threads, then take one last step from the existing to the wanted pods. Pods keep running."""
         self._closed.set()
         self._notify()
         self._threads[1].join(MIN_RETRY_S)

@@ -153,7 +153,7 @@ class PodInstance:
         self.on_change()
 
     def observe(self, pod: Pod, *, is_deleted: bool) -> None:
-        """Use a newer state of its pod."""
+        """Store a newer state of the pod. Once it was deleted or its container has exited, this instance has ended."""
         self.pod = pod
         has_exited = pod.started > self.started
         if self._ended is None and (is_deleted or has_exited):

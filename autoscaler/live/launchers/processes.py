@@ -5,6 +5,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -12,9 +13,30 @@ import msgspec
 import psutil
 
 from autoscaler.live.launcher import Exit, Orphan
-from contracts.children import describe_exit, last_log_line, process_identity, start
+from contracts.children import describe_exit, last_log_line, start
 from contracts.progress import Progress
 from contracts.validation import DECODE_ERRORS
+
+
+def process_identity(pid: int) -> str:
+    """Return an id that no other process has (boot and start tick); empty if there is none, or it has ended."""
+    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+        process = psutil.Process(pid)
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return ""
+        if not psutil.LINUX:
+            return f"{process.create_time():.6f}"
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return f"{_boot()}/{stat.rpartition(')')[2].split()[19]}"  # the name before it may contain spaces
+    return ""
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 class ReplicaProcess:
@@ -28,7 +50,7 @@ class ReplicaProcess:
     def __init__(self, pid: int, identity: str, child: "subprocess.Popen[bytes] | None" = None) -> None:
         self.pid = pid
         self.identity = identity
-        """Identity of the process, see contracts.children; empty: it did not run."""
+        """Identity of the process, see process_identity; empty: it did not run."""
         self._child = child
 
     @property
@@ -79,7 +101,7 @@ class PidFile(msgspec.Struct, frozen=True, kw_only=True):
 class ProcessLauncher:
     """Starts a command for each replica, in its own session and with its own log file.
 
-    command, environ: may be left out to find only the processes of an earlier launcher.
+    command, environ: not needed if the launcher only finds the processes of an earlier launcher and starts none.
     """
 
     problem = ""

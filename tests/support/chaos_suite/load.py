@@ -100,7 +100,7 @@ class Load:
     def _placed(self, body: str, key: str) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self._world.order_port, timeout=HTTP_S)
         try:
-            connection.request("POST", "/orders", body, {"Idempotency-Key": key})
+            connection.request("POST", "/orders", body, {"Idempotency-Key": key, "Content-Type": "application/json"})
             answer = connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException):

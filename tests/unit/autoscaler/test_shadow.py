@@ -7,6 +7,7 @@ from autoscaler.live.loads import LoadReader
 from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
 from autoscaler.ports import NotReadyError
 from autoscaler.shadow.measurements import CommittedRates, LagClock
+from autoscaler.shadow.settings import ShadowSettings
 from autoscaler.shadow.shadow_group import ShadowGroup
 
 BOTH = {"a": frozenset({0}), "b": frozenset({1})}
@@ -49,15 +50,8 @@ class Loads(LoadReader):
 
 
 def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> ShadowGroup:
-    return ShadowGroup(
-        loads,
-        lambda: BOTH if members is None else members,
-        CommittedRates(rate),
-        prefix="payment",
-        startup_s=3.0,
-        rebalance_time_s=0.05,
-        latency_target_s=0.5,
-    )
+    settings = ShadowSettings(policy="static", member_startup_s=3.0, member_rate=rate)
+    return ShadowGroup(loads, lambda: BOTH if members is None else members, settings)
 
 
 def test_the_shadow_starts_with_the_real_count_and_accounts_for_both_groups() -> None:

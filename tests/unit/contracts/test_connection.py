@@ -70,9 +70,9 @@ def test_aiokafka_gets_the_same_properties(tmp_path: Path) -> None:
 
 def test_a_secret_can_be_in_its_own_file(tmp_path: Path) -> None:
     secret, properties = tmp_path / "secret", tmp_path / "client.properties"
-    secret.write_text("hush \n")
+    secret.write_text("\ufeffhush \n", encoding="utf-8")
     login = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\n"
-    properties.write_text(f"{login}sasl.password.file={secret}\n")
+    properties.write_text(f"\ufeff{login}sasl.password.file={secret}\n")
     connection = Connection(bootstrap_servers="somewhere:1", client_properties=str(properties))
     assert connection.librdkafka()["sasl.password"] == "hush "
     assert not [key for key in connection.librdkafka() if key.endswith(".file")]
@@ -80,3 +80,8 @@ def test_a_secret_can_be_in_its_own_file(tmp_path: Path) -> None:
     secret.unlink()
     with pytest.raises(InvalidSettingsError, match="secret: cannot be read"):
         connection.security()
+
+
+def test_an_address_with_a_protocol_is_refused() -> None:
+    with pytest.raises(ValueError, match="leave out the protocol"):
+        Connection(bootstrap_servers="PLAINTEXT://kafka:9092")

@@ -5,10 +5,12 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from contracts.logs import JsonLines, suppress_repeats
+from contracts import children
+from contracts.logs import JsonLines, TextLines, suppress_repeats
 
 PROCESSES = (
     *("autoscaler.live", "autoscaler.keda", "autoscaler.shadow", "loadgen.drivers", "tailpack.comparators"),
@@ -31,6 +33,14 @@ def test_a_json_line_includes_the_traceback() -> None:
     assert entry["time"].endswith("+00:00")
 
 
+def test_control_characters_of_other_programs_are_escaped() -> None:
+    """A replica's report may contain any text."""
+    for name in ("order", "aiokafka"):
+        line = TextLines("order").format(record("a\norder: all is well\x1b[2K\x9b", OSError("\x07"), logger=name))
+        assert not any(char in line for char in "\n\x1b\x9b\x07"), name
+        assert "\\x1b[2K" in line
+
+
 def test_repeated_messages_are_suppressed_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
     monkeypatch.setattr("contracts.logs.time.monotonic", lambda: now_s)
@@ -41,6 +51,17 @@ def test_repeated_messages_are_suppressed_for_a_while(monkeypatch: pytest.Monkey
     assert [is_shown(record("ends", logger="order")) for _ in range(2)] == [True, True]
     now_s += 11.0
     assert is_shown(record("away"))
+
+
+def test_a_long_log_is_renamed_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "MAX_LOG_BYTES", 3)
+    log = tmp_path / "payment-0.log"
+    for text in ("one", "two", "three"):
+        assert children.start([sys.executable, "-c", f"print('{text}')"], os.environ, log).wait() == 0
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "payment-0.log": "three\n",
+        "payment-0.log.1": "two\n",
+    }
 
 
 @pytest.mark.parametrize("module", PROCESSES)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from clock_that_steps import SteppedClock, needs_libfaketime
 
-from contracts.children import process_identity
+from autoscaler.live.launchers.processes import process_identity
 
 
 def test_a_process_has_one_unique_identity_until_it_ends() -> None:
@@ -29,7 +29,7 @@ def test_a_process_has_one_unique_identity_until_it_ends() -> None:
 @needs_libfaketime
 @pytest.mark.parametrize("step", [3600, -3600, 15])
 def test_the_identity_does_not_depend_on_the_wall_clock(step: int, tmp_path: Path) -> None:
-    read = f"from contracts.children import process_identity; print(process_identity({os.getpid()}))"
+    read = f"from autoscaler.live.launchers.processes import process_identity; print(process_identity({os.getpid()}))"
     clock = SteppedClock(tmp_path)
     clock.set(step)
     environ = os.environ | clock.environ

@@ -41,7 +41,9 @@ def test_the_locks_have_every_required_package_with_its_hash():
     assert len(locked) == len(pins) > 100
     extras = (PYPROJECT["project"]["optional-dependencies"][name] for name in LOCKED_EXTRAS.split())
     needed = map(Requirement, chain(PYPROJECT["project"]["dependencies"], *extras))
-    assert [str(one) for one in needed if locked.get(canonicalize_name(one.name), "0") not in one.specifier] == []
+    assert [str(one) for one in needed if locked.get(canonicalize_name(one.name), "0") not in one.specifier] == [], (
+        "make lock"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -124,6 +124,25 @@ def test_a_partitioner_moves_events_by_their_keys(tmp_path: Path, columns: str) 
     assert all(len(partitions) == 1 for partitions in owners.values()), "kg keeps a key together"
 
 
+def test_keys_of_any_type_keep_their_events_together(tmp_path: Path) -> None:
+    numbers = [None if n == 3 else n % 11 for n in range(600)]
+    nested = pa.array([None if n is None else {"id": n, "shop": "a"} for n in numbers])
+    for keys in (nested, pa.array([None if n is None else [n] for n in numbers]), pa.array(numbers, pa.float64())):
+        parquet.write_table(pa.table({"at_s": np.arange(600) / 20, "key": keys}), tmp_path / "keys.parquet")
+        whole = join_schedules(list(read_trace(tmp_path / "keys.parquet", 3).chunks(keys=True)))
+        assert len({*whole.key.tolist()} - {NO_KEY}) == 11
+        assert (whole.key == NO_KEY).sum() == 1
+        assert all(len({*whole.partition[whole.key == key].tolist()}) == 1 for key in {*whole.key.tolist()} - {NO_KEY})
+
+
+def test_quoted_keys_with_line_breaks_are_read_in_files_of_any_length(tmp_path: Path) -> None:
+    row = '{},{},"{{\n  ""id"": ""{}"",\n  ""pad"": ""{}""\n}}"\n'
+    rows = "".join(row.format(n / 1000, n % 3, n % 11, "x" * 200) for n in range(20_000))
+    assert len(rows) > trace_file.BLOCK_BYTES
+    trace = read_trace(written(tmp_path, "at_s,partition,key\n" + rows), 3)
+    assert trace.counts.sum() == 20_000
+
+
 def test_without_a_partition_column_keys_choose_and_keyless_events_are_spread(tmp_path: Path) -> None:
     rows = "".join(f"{n / 1000},{f'user-{n % 100}' if n % 2 else ''}\n" for n in range(4000))
     trace = read_trace(written(tmp_path, "at_s,key\n" + rows), 4)

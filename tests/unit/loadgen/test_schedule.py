@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from loadgen.schedule import SECOND_US, Bursts, Schedule, Spacing, Split, build_schedule, schedule_chunks
+from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, Split, build_schedule, schedule_chunks
 
 counts_1d = arrays(np.int64, st.integers(1, 8), elements=st.integers(0, 40))
 counts_2d = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.integers(0, 20))
@@ -53,21 +53,12 @@ def test_the_even_split_is_round_robin_across_seconds(counts, spacing, partition
     assert schedule.partition.tolist() == [number % partitions for number in range(counts.sum())]
 
 
-@given(counts_2d, spacings, st.sampled_from(Split), st.integers(1, 60), st.integers(0, 100))
-def test_the_chunks_of_a_schedule_join_to_the_schedule(table, spacing, split, chunk_events, seed) -> None:
+@given(counts_2d, spacings, st.just(EACH_SECOND) | all_bursts(), st.sampled_from(Split), st.integers(1, 60))
+def test_a_schedule_has_all_events_in_order_and_its_chunks_join_to_it(table, spacing, bursts, split, seed) -> None:
+    """The seed is the number of events of a chunk, too."""
     counts = table if split is Split.TABLE else table.sum(axis=1)
-    arguments = {"spacing": spacing, "split": split, "partitions": table.shape[1], "seed": seed}
-    whole, parts = build_schedule(counts, **arguments), list(schedule_chunks(counts, chunk_events, **arguments))
-    assert np.concatenate([part.offset_us for part in parts]).tolist() == whole.offset_us.tolist()
-    assert np.concatenate([part.partition for part in parts]).tolist() == whole.partition.tolist()
-    assert all(len(part) >= chunk_events for part in parts[:-1])
-
-
-@given(counts_2d, all_bursts(), st.sampled_from(Split), st.integers(1, 60), seeds)
-def test_bursts_at_other_times_have_the_same_events_in_order(table, bursts, split, chunk_events, seed) -> None:
-    counts = table if split is Split.TABLE else table.sum(axis=1)
-    arguments = {"spacing": Spacing.BURST, "split": split, "partitions": table.shape[1], "seed": seed, "bursts": bursts}
-    whole, parts = build_schedule(counts, **arguments), list(schedule_chunks(counts, chunk_events, **arguments))
+    arguments = {"spacing": spacing, "split": split, "partitions": table.shape[1], "seed": seed, "bursts": bursts}
+    whole, parts = build_schedule(counts, **arguments), list(schedule_chunks(counts, seed, **arguments))
     assert len(whole) == counts.sum()
     assert (np.diff(whole.offset_us) >= 0).all()
     assert ((whole.offset_us >= 0) & (whole.offset_us < len(counts) * SECOND_US)).all()

@@ -65,6 +65,8 @@ def test_several_columns_are_partitions(tmp_path: Path) -> None:
         ("second,events\n", "it has no event"),
         ("", "line 1: '' is not the header; must be second,events or second,p0,p1,…"),
         (gzip.compress(b"second,events\n0,1\n", mtime=0), "is compressed with gzip; unpack it"),
+        (b"PK\x03\x04second", "is compressed with zip; unpack it"),
+        (b"\x28\xb5\x2f\xfdsecond", "is compressed with zstd; unpack it"),
         (b"second,events\n0,\xe9\n", "line 2: invalid UTF8 data"),
     ],
     ids=str,

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from kafka_helpers import wait_for
 
-from autoscaler.live.launchers.processes import PidFile
+from autoscaler.live.launchers.processes import PidFile, process_identity
 from bench.scenario import load_scenario
-from contracts.children import process_identity, python_module
+from contracts.children import python_module
 from contracts.connection import Connection
 from tailpack.local.stack import Stack, Supervised
 

@@ -87,7 +87,9 @@ def test_all_invalid_settings_are_reported_at_once_with_their_places(tmp_path: P
     assert len(lines) == 5
 
 
-@pytest.mark.parametrize(("text", "message"), [("a =", "not valid TOML"), (None, "cannot be read")])
+@pytest.mark.parametrize(
+    ("text", "message"), [("a =", "not valid TOML"), ("a=" + "[" * 9000, "not valid TOML"), (None, "cannot be read")]
+)
 def test_an_unreadable_file_is_reported_in_one_line(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "own.toml").write_text(text)

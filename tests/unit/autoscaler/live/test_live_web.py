@@ -3,16 +3,20 @@ import socket
 import struct
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection
 from typing import Any
 
+import msgspec
 import pytest
 
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.web import Source, respond
+from contracts import pages
+from contracts.clock import monotonic_s
+from contracts.journal import PartitionState, TickRecord
 from contracts.pages import Answer, PortTakenError, WebServer
 
 
@@ -85,6 +89,26 @@ def test_pages_answer_over_http(server: WebServer) -> None:
             assert connection.getresponse().status == status
 
 
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "x", "\u0663", "9" * 5000])
+def test_a_limit_that_is_no_number_of_decisions_is_refused(source: Source, limit: str) -> None:
+    assert get(source, "/decisions", f"limit={limit}")[0] == "400 Bad Request"
+
+
+def test_clients_that_send_nothing_hold_neither_all_connections_nor_one_for_ever(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as idle:
+        clients = [idle.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(70)]
+        for client in clients[: 70 - pages.MAX_CONNECTIONS]:
+            client.sendall(b"G")
+            assert client.recv(1) == b"", "the oldest are closed"
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=5) as answer:
+            assert answer.status == 200
+        now_s = monotonic_s() + pages.REQUEST_DEADLINE_S + 1
+        monkeypatch.setattr(pages, "monotonic_s", lambda: now_s)
+        assert clients[-1].recv(1) == b"", "the newest at its deadline"
+
+
 def test_a_client_that_disconnects_leaves_no_log_line(
     server: WebServer, source: Source, state: State, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,3 +127,14 @@ def test_a_client_that_disconnects_leaves_no_log_line(
 def test_a_port_in_use_is_reported_at_once(server: WebServer, source: Source) -> None:
     with pytest.raises(PortTakenError, match=f"port {server.port} is taken"):
         WebServer(partial(respond, source), server.port)
+
+
+def test_metrics_of_partitions_that_are_gone_are_removed() -> None:
+    metrics = Metrics()
+    counts = dict.fromkeys(("at_us", "tick", "ready_replicas", "requested_replicas", "planned_replicas", "epoch"), 1)
+    for count in (3, 1):
+        states = [PartitionState(partition=n, arrival_rate=1, lag=n, owner="payment-0") for n in range(count)]
+        fields = {"policy": "p", "action": "none", "reason": "", "service_rate": 1.0, "partitions": states}
+        metrics.count_entry(msgspec.convert({"kind": "tick"} | counts | fields, TickRecord))
+    labelled = [sample for metric in metrics.registry.collect() for sample in metric.samples]
+    assert {sample.labels["partition"] for sample in labelled if "partition" in sample.labels} == {"0"}

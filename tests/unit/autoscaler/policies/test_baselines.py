@@ -1,11 +1,14 @@
 """Tests of `linear` and `ffd-2022`. μ = 200 events/s, W = 0.5 s: the capacity is 200 events/s and 100 events."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import GroupTimeline
 
 from autoscaler.model import Action
-from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear
+from autoscaler.packing.bins import Capacity, Item
+from autoscaler.policies.baselines import FirstFit2022, Linear, first_fit_decreasing
 from autoscaler.policies.settings import PolicySettings
 
 LINEAR = Linear(PolicySettings())
@@ -28,10 +31,6 @@ def test_linear_divides_the_total_rate_by_the_rate_served_in_time(total, now, ac
     assert decision.plan.assignment is None, "the group's own assignor places the partitions"
 
 
-def first_fit(**options):
-    return FirstFit2022(PolicySettings(), FirstFit2022Settings(**options))
-
-
 @pytest.mark.parametrize(
     ("rates", "lags", "planned"),
     [
@@ -42,14 +41,24 @@ def first_fit(**options):
     ],
 )
 def test_the_count_is_that_of_first_fit_with_the_full_capacity(rates, lags, planned):
-    decision = first_fit().decide(seen(rates, lags, replicas=0))
+    decision = FirstFit2022(PolicySettings()).decide(seen(rates, lags, replicas=0))
 
     assert (decision.action, decision.plan.count) == (Action.UP, planned)
     assert set(decision.plan.assignment) == set(range(len(rates)))
 
 
 def test_unowned_partitions_are_assigned_even_while_cooling_down():
-    timeline = GroupTimeline(first_fit())
+    timeline = GroupTimeline(FirstFit2022(PolicySettings()))
 
     timeline.at(0, [120, 120, 0])
     assert timeline.at(1, [120, 120, 0], owned=[]).action is Action.REASSIGN
+
+
+@given(st.lists(st.tuples(st.floats(0, 120), st.floats(0, 60)), min_size=1, max_size=8))
+def test_first_fit_places_every_item_once_and_overfills_no_bin(pairs):
+    capacity = Capacity(100.0, 50.0)
+    bins = first_fit_decreasing([Item(number, rate, lag) for number, (rate, lag) in enumerate(pairs)], capacity)
+    assert sorted(item.partition for bin_ in bins for item in bin_.items) == list(range(len(pairs)))
+    for bin_ in bins:
+        if len([item for item in bin_.items if not item.idle]) > 1:
+            assert not capacity.exceeded_by(bin_.arrival_rate * (1 - 1e-9), bin_.lag * (1 - 1e-9))

@@ -34,6 +34,7 @@ def histories(draw):
 def test_every_decision_is_complete_and_repeatable(name, guards, history):
     first, again = (make_policy(name, None, guards, REQUIRED_OPTIONS.get(name)) for _ in range(2))
 
+    assert first.name == name
     for observation in history:
         decision = first.decide(observation)
         assert again.decide(observation) == decision

@@ -8,12 +8,8 @@ from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.settings import PolicySettings
 
 
-def flink(**options):
-    return FlinkDs2(PolicySettings(), FlinkDs2Settings(**options))
-
-
-def group(*, replicas=1, obeys=True, **options):
-    return GroupTimeline(flink(**options), replicas=replicas, obeys=obeys)
+def group(*, replicas=1, **options):
+    return GroupTimeline(FlinkDs2(PolicySettings(), FlinkDs2Settings(**options)), replicas=replicas)
 
 
 def even(total, partitions=12):

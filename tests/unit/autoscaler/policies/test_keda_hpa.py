@@ -7,12 +7,8 @@ from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.settings import PolicySettings
 
 
-def keda(**options):
-    return KedaHpa(PolicySettings(), KedaHpaSettings(**options))
-
-
-def group(*, replicas=1, obeys=True, **options):
-    return GroupTimeline(keda(**options), replicas=replicas, obeys=obeys)
+def group(*, replicas=1, **options):
+    return GroupTimeline(KedaHpa(PolicySettings(), KedaHpaSettings(**options)), replicas=replicas)
 
 
 def spread_out(total, partitions=20):

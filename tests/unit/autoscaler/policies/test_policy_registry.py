@@ -2,17 +2,10 @@
 
 import pytest
 from unit.autoscaler.builders import seen
-from unit.autoscaler.policies.timelines import REQUIRED_OPTIONS
 
 from autoscaler.model import Action
-from autoscaler.policies.registry import POLICIES, make_policy
+from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import PolicySettings
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_policy_has_the_name_that_creates_it(name):
-    assert make_policy(name, options=REQUIRED_OPTIONS.get(name)).name == name
-    assert POLICIES[name].description
 
 
 def test_an_unknown_name_raises_an_error_with_a_suggestion():

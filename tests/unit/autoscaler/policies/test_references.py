@@ -46,16 +46,12 @@ def test_the_packing_of_the_peak_is_kept():
         assert timeline.at(1, rates, owned=owned).action is Action.NO_CHANGE
 
 
-def clairvoyant(schedule):
-    return Clairvoyant(PolicySettings(), ClairvoyantSettings(schedule=schedule))
-
-
 BOTH, ALONE = ("a", "b"), ("b",)
 SCHEDULE = ((100_000, BOTH, ("a", "b", "a")), (1_100_000, BOTH, ("b", "b", "a")), (3_100_000, ALONE, ("b",) * 3))
 
 
 def test_clairvoyant_carries_out_its_schedule():
-    policy = clairvoyant(SCHEDULE)
+    policy = Clairvoyant(PolicySettings(), ClairvoyantSettings(schedule=SCHEDULE))
 
     plans = [policy.decide(seen([50] * 3, replicas=1, at_s=at_s)).plan for at_s in (0.1, 1.099, 1.1, 2.1, 99.1)]
 

@@ -160,6 +160,28 @@ async def test_a_loss_during_a_release_is_announced_afterwards_for_the_other_par
     assert s.group.take_log() == ["fetch [1] from {}", "released [0]", "lost [1]"]
 
 
+async def test_a_partition_is_handed_over_behind_what_holds_no_event():
+    """Offsets 2 to 4 are a transaction's end; the new position is not known any more once it is not fetched."""
+    s = Harness()
+    await s.rebalance(1, 0, 1, handed_over={0: HandedOverOffset(0, 0), 1: HandedOverOffset(0, 0)})
+    s.queues.put(0, records(0, 2), 1)
+    s.group.next_fetch_offsets = {0: 5, 1: 3}
+    batches = [s.queues.take(), s.queues.take()]
+    assert batches[1] is None
+    queue, batch = batches[0]
+    s.queues.handler_returned(queue, batch)
+    queue.finish(batch)
+    queue, batch = s.queues.take()
+    release = asyncio.ensure_future(s.rebalance(2, 1))
+    await eventually(lambda: s.group.fetched_partitions == {1})
+    s.group.next_fetch_offsets = {1: 3}
+    s.queues.handler_returned(queue, batch)
+    queue.finish(batch)
+    await release
+    assert s.handover.assignor.handed_over[0].offset == 5
+    assert (queue.skipped, s.group.group) == (3, {0: 5, 1: 3})
+
+
 # Reports
 
 

@@ -1,5 +1,6 @@
 """A valid order becomes a payment request; an invalid one is refused with all reasons."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -81,6 +82,16 @@ def test_the_card_number_goes_no_further() -> None:
     assert ORDER.card_number.encode() not in msgspec.json.encode(outcome.request)
     assert outcome.request.card_token == card_token(ORDER.card_number, "secret")
     assert outcome.request.card_token != card_token(ORDER.card_number, "another secret")
+
+
+@pytest.mark.parametrize("stamp_us", [-1000, 10**17])
+def test_an_order_that_payment_would_refuse_is_refused(stamp_us: int) -> None:
+    """A broker accepts a record without a timestamp: -1 ms."""
+    placed = replace(record(GOOD), timestamp_us=stamp_us)
+    refusal = accept_order(placed, Routing(Partitioner.KG, 9), "s", 3)
+    assert isinstance(refusal, Refusal)
+    assert "timeline.intended_us" in refusal.reasons[0]
+    assert refusal.order_id == GOOD["order_id"]
 
 
 def luhn_valid(number: str) -> bool:

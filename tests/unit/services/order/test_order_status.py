@@ -39,6 +39,12 @@ def test_the_oldest_order_is_dropped() -> None:
         orders["a"]
 
 
+def test_reasons_on_the_board_show_no_card_number() -> None:
+    orders = board()
+    list(orders.reject("o", ("merchant: '4111111111111111' is not a known merchant",)))
+    assert orders["o"].reasons == ("merchant: '************1111' is not a known merchant",)
+
+
 class Record:
     """A record of the topic; the board only reads its value."""
 

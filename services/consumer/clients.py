@@ -6,7 +6,7 @@ A replica that leaves waits for Kafka until its deadline, but gives up after SIL
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -21,10 +21,9 @@ from services.consumer.assignor import PlanAssignor
 from services.consumer.connections import RecallingClient
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
-from services.consumer.output import Output
+from services.consumer.output import Output, ProgressReporter, limit_batches
 from services.consumer.plan_reader import PlanReader
 from services.consumer.poller import BUSY_FETCH_WAIT_MS
-from services.consumer.progress_reporter import ProgressReporter
 from services.consumer.topic_facts import RecordSizes
 from services.consumer.transaction import Transactions
 
@@ -125,7 +124,7 @@ class Clients:
         )
 
     def _limit_batches(self, max_bytes: int) -> None:
-        self.output.limit_batches(max_bytes)
+        limit_batches(self.output.producer, max_bytes)
         if self.transactions:
             self.transactions.limit_batches(max_bytes)
 
@@ -141,7 +140,7 @@ class Clients:
     async def _partitions_of(self, topic: str) -> int:
         if topic == self._topics.events:  # its metadata may be large: only the consumer, which needs it, requests it
             return len(await self.consumer._client._wait_on_metadata(topic))
-        return await self.output.partitions_of(topic)
+        return len(await self.output.producer.partitions_for(topic))
 
     async def close(self, *, has_broker: bool) -> None:
         """Disconnect, quickly if no broker answers. The consumer leaves the group first, if it is still a member."""
@@ -236,15 +235,6 @@ async def run_unless(
         return first is worker
     finally:
         await _cancel(worker, waiter)
-
-
-def describe_uncommitted(uncommitted: Mapping[int, range]) -> str:
-    """Describe the events that were begun and not committed. uncommitted: partition → offsets, which may have gaps."""
-    if not uncommitted:
-        return "all events that were begun are committed"
-    count = sum(map(len, uncommitted.values()))
-    starts = ", ".join(f"{partition} from {offsets.start}" for partition, offsets in sorted(uncommitted.items()))
-    return f"at most {count} events were begun and not committed, and will be served again (partition {starts})"
 
 
 async def _cancel(*futures: "asyncio.Future[Any]") -> None:

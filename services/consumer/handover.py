@@ -110,17 +110,15 @@ class Handover:
         await self.calls.on_released(done)
         await self.calls.on_lost(owned - done)
 
-    async def abandon(self) -> dict[int, range]:
-        """Stop serving while the group cannot be reached; return partition → offsets begun and not committed.
+    async def abandon(self) -> None:
+        """Stop serving while the group cannot be reached.
 
         The partitions count as lost: state saved by a listener would be ahead of the committed offsets.
         """
         owned = self.queues.owned_partitions
         self.queues.close(owned)
         await self.queues.wait_until_idle(owned, min(ABANDON_TIMEOUT_S, self.max_release_s))
-        uncommitted = {p: queue.uncommitted_offsets for p, queue in self.queues.items() if queue.uncommitted_offsets}
         await self.lose_all()
-        return uncommitted
 
     def lose_all(self) -> "asyncio.Future[None]":
         """Drop all partitions, which the group has given to others. The future is done when the listener returns."""

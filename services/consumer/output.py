@@ -1,4 +1,4 @@
-"""The records that a replica writes to Kafka: outputs, and offsets of events whose outputs are acknowledged."""
+"""The records that a replica writes to Kafka: outputs, offsets of events whose outputs are acknowledged, progress."""
 
 import asyncio
 import logging
@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
 from aiokafka import AIOKafkaProducer, errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import monotonic_s
+from contracts.progress import PROGRESS_INTERVAL_S, Progress
 from services.common import traces
 from services.consumer.connections import Client
-from services.consumer.partition_queue import MAX_UNCOMMITTED, PartitionQueue, PartitionQueues
+from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +55,6 @@ class Output:
         self._all_acknowledged = asyncio.Event()
         self._all_acknowledged.set()
 
-    async def partitions_of(self, topic: str) -> int:
-        """Return the number of partitions of `topic`. Raises KafkaError if it does not exist."""
-        return len(await self.producer.partitions_for(topic))
-
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Send one record. The future is done once the broker has acknowledged it."""
         future = await self._enqueue(topic, key, value)
@@ -81,10 +79,6 @@ class Output:
                 self._fail(error)
                 raise
             return future
-
-    def limit_batches(self, max_bytes: int) -> None:
-        """Limit batches to `max_bytes`."""
-        limit_batches(self.producer, max_bytes)
 
     async def wait_until_acknowledged(self) -> None:
         """Wait until all outputs sent so far are acknowledged."""
@@ -136,7 +130,7 @@ class Committer:
         """Returns the metadata that is stored with each committed offset."""
         self.last_confirmed_s = monotonic_s()
         """When the group last had the offsets of all done events (by `monotonic_s`)."""
-        self._early_commit = queues.early_commit
+        self._early_commit = asyncio.Event()
         self._lock = asyncio.Lock()
         self._generation = -1
         self._unanswered: dict[int, int] = {}
@@ -161,27 +155,24 @@ class Committer:
 
     async def last_commit(self) -> bool:
         """Commit before a handover, with retries; return whether the group has the offsets of all done events."""
-        timeout_s = LAST_COMMIT_TIMEOUT_S
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(LAST_COMMIT_TIMEOUT_S):
                 # A coordinator that moves or restarts sends no event when it is back.
                 while not (is_committed := await self.commit()) and self._may_commit():  # noqa: ASYNC110
                     await asyncio.sleep(RETRY_INTERVAL_S)
                 return is_committed
         except TimeoutError:
-            log.warning("The last commit was not confirmed within %g s; its events may be served again", timeout_s)
+            log.warning("No commit confirmed within %g s; its events may be served again", LAST_COMMIT_TIMEOUT_S)
             return False
 
     async def commit(self) -> bool:
         """Commit; return whether the group has the offsets of all done events. If not for `max_age_s`, none starts."""
         async with self._lock:
             self._queues.pass_over(self._coordinator.next_fetch_offsets)
-            in_flight = sum(len(queue.in_flight) for _, queue in self._queues.items())
-            done = self._queues.events_begun - in_flight
-            if is_committed := await self._commit():
-                self._queues.limit_begins(done + MAX_UNCOMMITTED)
-            elif monotonic_s() - self.last_confirmed_s > self._max_age_s:
-                self._queues.limit_begins(0)
+            is_committed = await self._commit()
+            is_held = monotonic_s() - self.last_confirmed_s > self._max_age_s
+            if is_held != self._queues.is_held:
+                self._queues.hold(is_held)
             return is_committed
 
     async def _commit(self) -> bool:
@@ -227,3 +218,50 @@ class Committer:
 
     def _may_commit(self) -> bool:
         return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.is_joining)
+
+
+TOPIC_QUERY_MS: Final = 500  # pause between two queries for a progress topic that is missing
+
+
+class ProgressReporter:
+    """Writes reports one at a time, with a producer of its own, so that no output waits for one."""
+
+    snapshot: Callable[[], Progress]
+    """Returns the report to write."""
+
+    def __init__(self, connection: Mapping[str, Any], topic: str) -> None:
+        self.producer = AIOKafkaProducer(**{**connection, "retry_backoff_ms": TOPIC_QUERY_MS})
+        Client.adopt(self.producer.client)
+        self._topic = topic
+        self._report_requested = asyncio.Event()
+        self.lost = 0
+        """Number of reports that could not be written."""
+        self.problem = ""
+        """Why the newest report could not be written. Empty: it was."""
+
+    def report_now(self) -> None:
+        """Write a report at once, because the replica's state has changed."""
+        self._report_requested.set()
+
+    async def run(self) -> None:
+        """Write reports until cancelled."""
+        while True:
+            self._report_requested.clear()
+            await self.report()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._report_requested.wait(), PROGRESS_INTERVAL_S)
+
+    async def report(self) -> None:
+        """Write one report, and return when the broker has it or it is lost."""
+        progress = self.snapshot()
+        try:
+            await self.producer.send_and_wait(self._topic, msgspec.json.encode(progress), progress.replica.encode())
+        except errors.KafkaError as error:
+            self.lost += 1
+            if not self.problem:
+                log.warning(
+                    "Cannot write progress reports to %s (%r); events are served all the same", self._topic, error
+                )
+            self.problem = f"progress reports cannot be written to {self._topic}: {error!r}"
+        else:
+            self.problem = ""

@@ -5,7 +5,6 @@ if the replica takes the same partition again. `OffsetTracker` has the offset of
 """
 
 import asyncio
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from services.common.unpacking import MAX_POLL_BYTES, Unreadable
 class OffsetTracker:
     """Tracks the offset of a partition that may be committed: all events before it are done, and it only grows."""
 
-    __slots__ = ("_committed", "_done", "_first_uncommitted", "in_flight", "position", "skipped")
+    __slots__ = ("_committed", "_done", "in_flight", "position", "skipped")
 
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
@@ -28,15 +27,12 @@ class OffsetTracker:
         self.skipped = 0
         """Number of offsets before `position` that held no event, such as aborted records and transaction markers."""
         self._committed: int | None = offset
-        self._first_uncommitted = offset
         self.in_flight: deque[int] = deque()
         """Offsets that were begun and at which, or before which, an event is not done; ascending."""
         self._done: set[int] = set()
 
     def begin(self, offsets: Sequence[int]) -> None:
         """Note that these events, ascending, are handled from now on."""
-        if self._first_uncommitted is None:
-            self._first_uncommitted = offsets[0]
         self.in_flight.extend(offsets)
 
     def undo_begin(self, offsets: Sequence[int]) -> bool:
@@ -69,24 +65,13 @@ class OffsetTracker:
 
     def mark_committed(self, offset: int) -> None:
         """Note that the group has committed `offset`."""
-        self._committed = self._first_uncommitted = offset
+        self._committed = offset
 
     def clear_committed(self) -> None:
         """Note that the group has not committed the offset at which this tracker began."""
         self._committed = None
 
-    @property
-    def uncommitted_offsets(self) -> range:
-        """Offsets of the events that were begun here and are not committed; may be empty."""
-        if self._first_uncommitted is None:
-            return range(0)
-        end = self.in_flight[-1] + 1 if self.in_flight else self.position
-        return range(self._first_uncommitted, self._first_uncommitted if end is None else end)
 
-
-MAX_UNCOMMITTED: Final = 5000
-"""Events that a replica begins beyond its last commit, at most, as the other stages. This bounds the repeats after a
-crash. At half of it a commit is sent before its interval is over."""
 PAUSE_FETCH_RECORDS: Final = 200
 """Backlog of a partition at which fetching it pauses: a second of work at 5 ms, and little memory."""
 RESUME_FETCH_RECORDS: Final = 50  # backlog of a partition at which fetching it resumes
@@ -199,14 +184,14 @@ class PartitionQueue(OffsetTracker):
         """The offset to commit. None: nothing new, or the partition is cut off."""
         return None if self.cut_off_reason else super().committable_offset
 
-    def may_start(self, max_handlers: int, *, only_retries: bool = False) -> bool:
+    def may_start(self, max_handlers: int) -> bool:
         """Return whether the partition's next event may start now, with at most `max_handlers` running."""
         if self.running_handlers >= max_handlers or self.is_dropped:
             return False
         if self._due:
             return not any(polled.record.key in self._keys for polled in self._due[0].records)
         slots = max_handlers - self.running_handlers - len(self._retried)
-        if only_retries or not self.is_open or self.is_paused or not self.backlog or slots <= 0:
+        if not self.is_open or self.is_paused or not self.backlog or slots <= 0:
             return False
         return self._is_free(self.backlog[0].record.key)
 
@@ -307,10 +292,8 @@ class PartitionQueues:
         """Heap of (arrival time, tie breaker, queue). Each queue is in it at most once, and may have become unready."""
         self._tie_breakers = count()
         self._startable = asyncio.Event()
-        self.events_begun = 0
-        self._begin_limit = sys.maxsize
-        self.early_commit = asyncio.Event()
-        """Set while half of MAX_UNCOMMITTED events, or more, are uncommitted."""
+        self.is_held = False
+        """Whether no event may start, because nothing can be committed."""
         self.on_full: Callable[[int, bool], None] = lambda partition, is_full: None
         """Called when fetching a partition should pause (True) and resume (False)."""
         self.full_partitions: set[int] = set()
@@ -406,31 +389,21 @@ class PartitionQueues:
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
         """Start the event or batch that arrived first, of all that may start now. Return None if none may."""
-        while self._ready_queues:
+        while self._ready_queues and not self.is_held:
             queue = heappop(self._ready_queues)[-1]
             queue.is_in_line = False
-            if queue.may_start(self._per_partition, only_retries=self.is_held):
+            if queue.may_start(self._per_partition):
                 batch = queue.start(self._batch_size)
-                self.events_begun += len(batch.records)
-                if self._begin_limit - self.events_begun <= MAX_UNCOMMITTED // 2:
-                    self.early_commit.set()
                 self._check_fetch_limits(queue)
                 self._offer(queue)
                 return queue, batch
         self._startable.clear()
         return None
 
-    @property
-    def is_held(self) -> bool:
-        """Whether no event may be begun until a commit succeeds; retries may start."""
-        return self.events_begun >= self._begin_limit
-
-    def limit_begins(self, begin_limit: int) -> None:
-        """Begin no event while `events_begun` is `begin_limit` or more."""
-        self._begin_limit = begin_limit
-        self.early_commit.clear()
-        for queue in self._queues.values():
-            self._offer(queue)
+    def hold(self, is_held: bool) -> None:
+        """Start no event (True), or go on (False)."""
+        self.is_held = is_held
+        self._startable.set()
 
     def handler_returned(self, queue: PartitionQueue, batch: Batch) -> None:
         """Note that the handler has returned, so that the next event of the partition, or the key, may start."""
@@ -452,7 +425,7 @@ class PartitionQueues:
 
     def _offer(self, queue: PartitionQueue) -> None:
         """Add a queue that has changed to the ready queues, if an event of it may start."""
-        if not queue.is_in_line and queue.may_start(self._per_partition, only_retries=self.is_held):
+        if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))
             self._startable.set()

@@ -14,7 +14,7 @@ from prometheus_client import Metric
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.rebalance_protocol import Guarantee, RebalanceProtocol
-from services.consumer.clients import SILENCE_S, Clients, describe_uncommitted, run_unless, wait_for_silence
+from services.consumer.clients import SILENCE_S, Clients, run_unless, wait_for_silence
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
@@ -275,8 +275,8 @@ class PlanConsumer:
         except TimeoutError:
             log.warning("Left without an answer from Kafka; events that are not committed will be served again")
             return
-        uncommitted = describe_uncommitted(await self._membership.abandon())
-        log.warning("No broker answered for %g s: no replica can take over; %s", SILENCE_S, uncommitted)
+        await self._membership.abandon()
+        log.warning("No broker answered for %g s: events since the last commit will be served again", SILENCE_S)
         self._has_broker = False
 
     async def _leave(self) -> None:

@@ -6,7 +6,7 @@ generation, so a removed member cannot commit. The partition's next owner waits 
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, Final
@@ -48,26 +48,19 @@ class MemberSender(Sender):  # type: ignore[misc]
     """aiokafka's sender, changed to send offsets in the name of a group member."""
 
     member: MemberIdentity
-    on_unanswered: Callable[[], None]
 
     async def _do_txn_offset_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], group_id: str) -> None:
         node = await self._find_coordinator(CoordinationType.GROUP, group_id)
-        request = _MemberOffsets(self, offsets, group_id)
-        await request.do(node)
-        if not request.is_answered:
-            self.on_unanswered()
+        await _MemberOffsets(self, offsets, group_id).do(node)
 
 
 class _MemberOffsets(TxnOffsetCommitHandler):  # type: ignore[misc]
-    is_answered = False
-
     def create_request(self) -> VersionedRequest:
         manager = self._sender._txn_manager
         producer = (manager.transactional_id, manager.producer_id, manager.producer_epoch)
         return txn_offset_commit(producer, self._group_id, self._sender.member, self._offsets)
 
     def handle_response(self, response: Any) -> float | None:
-        self.is_answered = True
         answers = [(topic, [(p, code) for p, code, _ in partitions]) for topic, partitions, _ in response.topics]
         codes = {code for _, partitions in answers for _, code in partitions}
         for error in REFUSED_ERRORS:
@@ -96,8 +89,6 @@ class Transactions:
         self._timeout_ms = round(timeout_s * 1000)
         self._max_batch_bytes = DEFAULT_MAX_MESSAGE_BYTES
         self._producer: AIOKafkaProducer | None = None
-        self.on_unanswered: Callable[[], None] = lambda: None
-        """Called if offsets were not answered: the broker may add them to a later transaction of this generation."""
 
     async def start(self) -> None:
         """Connect, and end an open transaction of this id's last producer. May be called again after an error."""
@@ -138,7 +129,7 @@ class Transactions:
             await self.start()
         assert self._producer is not None
         producer = self._producer
-        producer._sender.member, producer._sender.on_unanswered = member, self.on_unanswered
+        producer._sender.member = member
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._write(producer, records, offsets)
@@ -199,7 +190,6 @@ class AtomicCommitter(Committer):
         self._early_commit = outbox.early_commit
         self._transactions = transactions
         self._consecutive_losses = 0
-        transactions.on_unanswered = self._wait_for_rebalance
 
     async def commit(self) -> bool:
         """Commit as Committer does. If the caller is cancelled, the transaction still runs to its end."""
@@ -227,10 +217,6 @@ class AtomicCommitter(Committer):
             raise errors.CommitFailedError from lost
         self._consecutive_losses = 0
         self._outbox.discard_before({owned[p]: offset for p, offset in offsets.items()})
-
-    def _wait_for_rebalance(self) -> None:
-        self.suspend()
-        self._coordinator.request_rejoin()
 
     def _leave_group(self, member: MemberIdentity) -> None:
         """Give up all partitions, unless `member` is not the current membership any more."""

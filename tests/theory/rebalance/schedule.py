@@ -60,7 +60,7 @@ class Scenario:
                 "services.consumer.poller.BUSY_FETCH_WAIT_MS": 200,
                 "services.consumer.clients.BUSY_FETCH_WAIT_MS": 200,
                 "services.consumer.clients.MIN_REQUEST_TIMEOUT_S": SESSION_S / 3,
-                "services.consumer.progress_reporter.PROGRESS_INTERVAL_S": 2.0,
+                "services.consumer.output.PROGRESS_INTERVAL_S": 2.0,
             }.items():
                 patches.enter_context(patch(what, value))
             try:

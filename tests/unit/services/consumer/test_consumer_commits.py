@@ -110,26 +110,6 @@ async def test_no_event_starts_while_commits_fail_for_too_long():
     assert s.queues.take() is not None
 
 
-async def test_no_event_starts_while_too_many_are_uncommitted(monkeypatch):
-    monkeypatch.setattr(output, "MAX_UNCOMMITTED", 2)
-    s = Harness()
-    assert await s.committer.commit()
-    s.queues.put(0, records(13, 4), 1)
-
-    def take() -> int:
-        count = 0
-        while (work := s.queues.take()) is not None:
-            s.queues.handler_returned(*work)
-            work[0].finish(work[1])
-            count += 1
-        return count
-
-    assert take() == 2
-    assert s.queues.early_commit.is_set()
-    assert await s.committer.commit()
-    assert take() == 2, "all are served"
-
-
 async def test_the_last_commit_ends_at_its_deadline(monkeypatch):
     s = Harness()
     monkeypatch.setattr(output, "LAST_COMMIT_TIMEOUT_S", 0.03)

@@ -170,9 +170,7 @@ class Committer:
         async with self._lock:
             self._queues.pass_over(self._coordinator.next_fetch_offsets)
             is_committed = await self._commit()
-            is_held = monotonic_s() - self.last_confirmed_s > self._max_age_s
-            if is_held != self._queues.is_held:
-                self._queues.hold(is_held)
+            self._queues.hold(monotonic_s() - self.last_confirmed_s > self._max_age_s)
             return is_committed
 
     async def _commit(self) -> bool:

@@ -22,7 +22,7 @@ class PartitionLoad:
     arrival_rate: float
     lag: int
     age_s: float = 0.0
-    """Age of the values that they are computed from, seconds; 0: read for this observation."""
+    """Age of the offsets from which both are computed, seconds; 0: read for this observation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Replica:
     name: str
     ready: bool
     service_rate: float | None = None
-    """Its own μ, events/s, if it is known to differ from the group's; else None."""
+    """The replica's own μ, events/s, if it is known to differ from the group's; else None."""
     silent_s: float = 0.0
-    """Seconds since its last progress report was due; 0: it reports. Whether a silent replica still serves is
+    """Seconds since the replica's last report was due; 0: it reports. Whether a silent replica still serves is
     unknown."""
     late: int | None = None
     """Events that took longer than W, as reported since the previous observation; None: it has reported nothing since
@@ -42,7 +42,7 @@ class Replica:
 
     @property
     def surely_ready(self) -> bool:
-        """Whether it is ready and not silent."""
+        """Whether the replica is ready and not silent."""
         return self.ready and not self.silent_s
 
 
@@ -163,12 +163,12 @@ class Alternative:
     in_sla: float
     """Predicted share of waiting and expected events that are in time."""
     cost_s: float
-    """Replica-seconds, including late events at their price. The policy chooses the allowed plan with the lowest."""
+    """Replica-seconds, including late events at their price. The policy chooses the cheapest allowed plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The plan that a policy wants, and why. If the action is `NO_CHANGE`, it is the plan in force."""
+    """The plan that a policy wants, and why. With the action `NO_CHANGE`, this is the plan in force."""
 
     action: Action
     plan: Plan

@@ -186,7 +186,7 @@ class Namespace:
             time.sleep(POLL_INTERVAL_S)
 
     def delete(self) -> None:
-        """Delete it and wait until it is gone: its pods would take CPU and room on the nodes from the next run."""
+        """Delete the namespace and wait until it is gone: its pods would take CPU and room from the next run."""
         for _ in range(5):  # minutes: pods stop within 30 s, on a busy node later
             self.cluster.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--timeout=55s", may_fail=True)
 

@@ -279,7 +279,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scenario: str
     set: dict[str, Any] = {}
     label: str = ""
-    """Scenario and changes, without those of the axis."""
+    """Scenario and its changes, without those of the axis."""
     point: str = ""
     """Label of the point on the axis; empty without an axis."""
 

@@ -15,7 +15,7 @@ from report.run_info import CLAIRVOYANT_POLICIES
 from report.wording import minutes, share
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
-"""Reference contender: the first of these that takes part, else the first contender."""
+"""Candidates for the reference: the first that takes part, else the first contender of the matrix."""
 MEANS: Final = (
     *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
@@ -38,7 +38,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...]
     """Changes of the scenario, key=value."""
     case: str
-    """Scenario and changes, without those of the contender."""
+    """Scenario and its changes, without those of the contender."""
     point: str
     """Label of the point on the axis."""
     random: tuple[str, ...]
@@ -60,7 +60,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that failed."""
+    """A run that failed, with the reason."""
 
     run: str
     why: str

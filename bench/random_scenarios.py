@@ -25,7 +25,7 @@ SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = {
     "pause_s": (0.02, 0.05, 0.1),
     "distribution": ("deterministic", "exponential"),
 }
-"""Setting → values, of which each is drawn with equal probability."""
+"""Setting → possible values, one of which is chosen with equal probability."""
 MAX_PARTITION_LOAD: Final = 0.6
 """Largest share of a second, and of W for a burst, that the events of one partition may take."""
 MIN_LOAD_REPLICAS: Final = 1.5

@@ -37,7 +37,7 @@ BASE: Final = "w1"
 IN_SLA_POINTS: Final = 0.5
 """Largest difference of the shares in time at which live and simulated count as equal, in percentage points."""
 REPLICA_MINUTES_SHARE: Final = 0.03
-"""Largest such difference of replica-minutes, as a share of the live value."""
+"""Largest difference of replica-minutes at which both count as equal, as a share of the live value."""
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 FIGURES: Final = ("events", "in_sla", *RANKS, "replica_minutes", *COUNTS)
 """Compared figures, named as in a report."""

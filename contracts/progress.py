@@ -40,7 +40,6 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     taken: int
     released: int
     pause_us: int
-    plan_us: int
     at_us: int
 
 

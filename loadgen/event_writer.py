@@ -22,7 +22,7 @@ CACHE_KIB: Final = 65_536
 
 
 class EventWriter:
-    """Collects rows in any order; `write` writes the file. Until then `folder` has the rows, about 25 bytes each."""
+    """Collects rows in any order, in `folder` (about 25 bytes each), until `write` writes the file."""
 
     def __init__(self, folder: Path) -> None:
         os.environ["SQLITE_TMPDIR"] = str(folder)  # the sort spills there, not into /tmp

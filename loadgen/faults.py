@@ -32,7 +32,7 @@ class Fault:
     begin_s: int
     end_s: int
     amount: float
-    """Burst: factor; poison: number of events; others: share of the events."""
+    """Size of the fault. Burst: factor; poison: number of events; others: share of the events."""
 
     @classmethod
     def of(cls, text: str) -> Self:

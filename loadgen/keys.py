@@ -22,13 +22,13 @@ def customer_name(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Customers of a load, drawn with its seed."""
+    """Customers of a load, chosen pseudo-randomly from its seed."""
 
     seed: int
     skew: float = 0.0
     """Exponent of Zipf's law; 0: uniform."""
     partitioner: Partitioner = Partitioner.EXPLICIT
-    """`explicit`: the partitions of the schedule stay."""
+    """Partitioner of the events; `explicit`: the partitions of the schedule stay."""
     partitions: int = 1
     hot: tuple[Fault, ...] = ()
     """Periods in which one customer has a share of the events."""
@@ -40,7 +40,7 @@ class Keys:
 
     @property
     def change_partitions(self) -> bool:
-        """Whether they change the partitions of a schedule."""
+        """Whether the keys change the partitions of a schedule."""
         return self.partitioner is not Partitioner.EXPLICIT or bool(self.hot)
 
     def assign_keys(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:

@@ -95,7 +95,6 @@ class Orders:
         return tuple(Flaw)[chance[16] % len(Flaw)]
 
     def _random_bytes(self, number: int) -> bytes:
-        """Return 32 pseudo-random bytes that depend on seed and number."""
         return blake2b(number.to_bytes(8, "big"), key=self._chance_key, digest_size=32).digest()
 
 
@@ -107,7 +106,6 @@ def card_number(customer: int) -> str:
 
 
 def _amount_minor(chance: int) -> int:
-    """Return a log-normal amount from 48 random bits, at least 1 and at most MAX_AMOUNT_MINOR."""
     drawn = exp(_AMOUNT.inv_cdf((chance + 0.5) / 2**48))
     return min(max(round(drawn), 1), MAX_AMOUNT_MINOR)
 

@@ -17,7 +17,7 @@ MAX_SILENCE_S: Final = 60.0
 """The recording fails if nothing arrives for this long although records are left."""
 BATCH: Final = 10_000  # records
 LEAST_MS: Final = 10**12
-"""2001-09-09. A record with an earlier time was stamped in seconds, or by a clock that was never set."""
+"""Time of 2001-09-09. A record with an earlier time was stamped in seconds, or by a clock that was never set."""
 MAX_FUTURE_S: Final = 86_400.0
 CLIENT: Final[dict[str, Any]] = {
     "enable.auto.commit": False,
@@ -63,10 +63,10 @@ class Recording:
         self._untimed = 0
         self._first_untimed = ""
         self.missing: list[str] = []
-        """After `run`: which records of the topic are not in the file, and why; empty: the file has all of them."""
+        """After `run`: the records of the topic that are not in the file, and why; empty: the file has all of them."""
 
     def run(self, into: EventWriter, *, seconds: float | None, on_progress: Callable[[int], None]) -> None:
-        """Write all records to `into`. seconds: go on with new arrivals that long. on_progress: gets the row count.
+        """Write all records to `into`. seconds: also record new arrivals so long. on_progress: gets the row count.
 
         Raises RecordingError for a record without a timestamp or a lost broker; KeyboardInterrupt. Records read before
         that are in `into`. The connection is always closed.
@@ -164,7 +164,6 @@ class Recording:
         return len(metadata.partitions)
 
     def _retained_range(self, partition: int) -> tuple[int, int]:
-        """Return the first retained offset and the end offset."""
         begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=REQUEST_TIMEOUT_S)
         return begin, end
 
@@ -178,7 +177,6 @@ class Recording:
         return offsets
 
     def _query(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the broker's answer. Raises RecordingError without one."""
         try:
             return request(*arguments)
         except KafkaException as error:
@@ -186,7 +184,6 @@ class Recording:
             raise RecordingError(f"{problem}{self._why()}") from error
 
     def _why(self) -> str:
-        """Return the client's reason, if it has one, and what to do."""
         self._consumer.poll(0)  # runs error_cb
         reasons = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
         reason = f": {reasons[-1]}" if reasons else ""

@@ -11,7 +11,7 @@ from loadgen.shapes import IntArray
 
 RESULT_FILE: Final = "generator.json"
 READY_FILE: Final = "generator.ready"
-"""Written next to it when the generator is connected and waits for its start."""
+"""File next to the load file, written when the generator is connected and waits for its start."""
 ON_TIME_US: Final = 2_000
 LATENESS_SHARE: Final = 0.05
 """A run is invalid if the generator's p99 lateness exceeds this share of W."""
@@ -35,15 +35,15 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     repeated: int = 0
     """Scheduled events that are sent a second time."""
     produced: int
-    """Passed to the client (Kafka or HTTP)."""
+    """Events passed to the client (Kafka or HTTP)."""
     acknowledged: int
-    """Written to all in-sync replicas, as the broker confirmed."""
+    """Events that the broker confirmed as written to all in-sync replicas."""
     failed: int
-    """Dropped by the client, or not confirmed before the generator stopped waiting."""
+    """Events dropped by the client, or not confirmed before the generator stopped waiting."""
     invalid_orders: int
     """Produced events that Order must refuse."""
     interrupted: bool
-    """Whether a signal stopped it before the end of the schedule."""
+    """Whether a signal stopped the generator before the end of the schedule."""
     started_us: int | None
     """Intended time of second 0, since the epoch; None if the run never started."""
     ended_us: int

@@ -22,11 +22,11 @@ class Spacing(StrEnum):
     """Distribution of the events within a second."""
 
     BURST = "burst"
-    """All at its start, or as configured by `Bursts`."""
+    """All events at the start of the second, or as configured by `Bursts`."""
     SMOOTH = "smooth"
-    """Evenly spaced."""
+    """Events evenly spaced."""
     POISSON = "poisson"
-    """Uniformly random."""
+    """Events at uniformly random times."""
 
 
 class Split(StrEnum):
@@ -35,9 +35,9 @@ class Split(StrEnum):
     EVEN = "even"
     """Event number k of the run goes to partition k mod n."""
     RANDOM = "random"
-    """Each event to a uniformly random partition."""
+    """Each event goes to a uniformly random partition."""
     TABLE = "table"
-    """By the workload's own table."""
+    """The workload's own table decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,11 @@ class Bursts(Settings):
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and those that keep bursts in order."""
+        """Return the rules of the base class and those that keep bursts in order."""
         return (*super().rules(), *BURST_RULES)
 
     def phase_s(self, seed: int) -> float:
-        """Return the phase; a random one is drawn with the seed."""
+        """Return the phase; a random phase is chosen by the seed."""
         phase = self.burst_phase_s
         return _random_streams(seed)[2].uniform(0, self.burst_period_s) if isinstance(phase, str) else phase
 
@@ -162,7 +162,6 @@ def schedule_chunks(
 
 
 def _random_streams(seed: int) -> list[np.random.Generator]:
-    """Return independent generators for: times in a second, partitions, phase of bursts, jitter of bursts."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
 
 
@@ -185,7 +184,6 @@ def _bursts(counts: IntArray, bursts: Bursts, phase_s: float, random: np.random.
 
 
 def _parts(sizes: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
-    """Yield [begin, end) of successive seconds or bursts, as few as contain `chunk_events`."""
     reached = np.cumsum(sizes)
     begin, before = 0, 0
     while begin < len(reached):
@@ -195,13 +193,11 @@ def _parts(sizes: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
 
 
 def _rank(group_sizes: IntArray) -> IntArray:
-    """Return 0, 1, … within each group. Example: sizes (2, 3) → 0 1 0 1 2."""
     starts = np.cumsum(group_sizes) - group_sizes
     return np.arange(group_sizes.sum()) - np.repeat(starts, group_sizes)
 
 
 def _offsets_in_second_us(per_second: IntArray, spacing: Spacing, random: np.random.Generator) -> IntArray:
-    """Return the time of each event in its second, µs in [0, 1e6)."""
     total = int(per_second.sum())
     if spacing is Spacing.BURST:
         return np.zeros(total, dtype=np.int64)

@@ -20,7 +20,7 @@ TAXI_S: Final = 7207
 TAXI_DAY_S: Final = 2160.0
 """A real hour takes 90 s."""
 TAXI_MEAN: Final = 228.7
-"""Events/s."""
+"""Mean load, events/s."""
 TAXI_DAILY: Final = (
     *((-304.5, -606.2), (-142.9, 236.7), (5.0, 9.7), (-9.0, 9.3), (11.5, -9.8)),
     *((2.4, -5.6), (-5.7, -3.8), (-2.2, 4.6), (-0.4, -0.9), (1.0, 0.5)),
@@ -103,7 +103,6 @@ def taxi() -> IntArray:
 
 
 def _harmonics(t: FloatArray, period_s: float, weights: tuple[tuple[float, float], ...]) -> FloatArray:
-    """Return Σ a·cos(2πkt/period) + b·sin(2πkt/period) over k = 1, 2, …"""
     cosine, sine = np.array(weights).T
     angle = 2 * np.pi * np.outer(t, np.arange(1, len(weights) + 1)) / period_s
     return np.asarray(np.cos(angle) @ cosine + np.sin(angle) @ sine)
@@ -160,7 +159,7 @@ def walk_loads(
 
 
 def landau(delta: int) -> IntArray:
-    """Return such loads as events/s: 32 partitions for 100 s, one of the sizes in the paper."""
+    """Return the loads of `walk_loads` as events/s: 32 partitions for 100 s, one of the sizes in the paper."""
     return walk_loads(np.random.default_rng(2402), partitions=32, seconds=100, delta=delta)
 
 

@@ -26,7 +26,7 @@ class Topology(StrEnum):
     """Input topic of the load, and so the stages of the run."""
 
     PIPELINE = "pipeline"
-    """Orders enter at `orders.placed`."""
+    """The load enters as orders at `orders.placed`."""
     PAYMENT_ONLY = "payment-only"
     """The generator writes `payments.requested` itself, as the papers did."""
 
@@ -205,7 +205,6 @@ def _known_workload(values: Values) -> str | None:
 
 
 def _unless_traced(rule: Callable[[Values, Workload], str | None], values: Values) -> str | None:
-    """Apply a rule about the workload, unless there is a trace: it has its own checks in `trace_problems`."""
     return None if values["trace"] else rule(values, WORKLOADS[values["workload"]])
 
 

@@ -19,7 +19,7 @@ from loadgen.trace_file import Part, TraceFile
 SECOND, AT, PARTITION, KEY, SIZE = "second", "at_s", "partition", "key", "size"
 FORM: Final = "second,events or second,p0,p1,… or at_s,partition[,key][,size] or at_s,key[,size]"
 PARTITIONS: Final = b"tailpack.partitions"
-"""Metadata key of a recorded Parquet file: number of partitions of the topic."""
+"""Metadata key of a recorded Parquet file; its value is the number of partitions of the topic."""
 MAX_DURATION_S: Final = int(31 * DAY_S)
 MAX_PARTITIONS: Final = 10_000
 MAX_CELLS: Final = 20_000_000
@@ -45,7 +45,7 @@ class Trace:
 
     @property
     def partitions(self) -> int | None:
-        """Number of its partition columns; None if it only has the total."""
+        """Number of partition columns of the trace; None if it only has the total."""
         return None if self.counts.ndim == 1 else self.counts.shape[1]
 
 
@@ -55,7 +55,7 @@ class EventTrace:
 
     path: Path
     partitions: int
-    """From the metadata of the file, else from the caller; larger if the events use more."""
+    """Number of partitions: from the metadata of the file, else from the caller; larger if the events use more."""
     duration_s: int
     counts: IntArray
     """Events of each second and partition, shape (seconds, partitions)."""
@@ -169,7 +169,6 @@ def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -
 
 
 def _grow(counts: IntArray, seconds: int, partitions: int) -> IntArray:
-    """Return `counts` with room for these seconds and partitions. Growth doubles the seconds."""
     if seconds <= counts.shape[0] and partitions == counts.shape[1]:
         return counts
     larger = np.zeros((max(counts.shape[0], min(2 * seconds, MAX_CELLS // partitions)), partitions), dtype=np.int64)

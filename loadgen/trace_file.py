@@ -31,7 +31,7 @@ Check = tuple[str, npt.NDArray[np.float64], npt.NDArray[np.bool_], str]
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """One file; each pass over its parts opens it again."""
+    """A trace file. Each pass over its parts opens it again."""
 
     path: Path
     parquet: bool

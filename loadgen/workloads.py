@@ -84,7 +84,6 @@ def _levels(name: str, description: str, *pieces: tuple[int, int]) -> Workload:
 def _ruled(
     name: str, description: str, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray]
 ) -> Workload:
-    """Return `counts`, spread over partitions by `rule`."""
     seconds, partitions = rule(counts()).shape
     return Workload(name, description, seconds, partitions, lambda: rule(counts()), rule)
 

@@ -35,7 +35,7 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     policy: str
     world: str
-    """live or simulated."""
+    """Origin of the runs: live or simulated."""
     runs: int
     pairs: int
     """Runs that have a partner with the same seed in the reference."""
@@ -56,7 +56,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedRun(msgspec.Struct, frozen=True):
-    """A run to compare."""
+    """One of the runs that are compared."""
 
     folder: Path
     info: RunInfo

@@ -41,15 +41,15 @@ class Takeover:
     old: str
     new: str
     left_us: int
-    """When the old owner completed its last event."""
+    """Time at which the old owner completed its last event."""
     came_us: int
-    """When the new owner received its first event."""
+    """Time at which the new owner received its first event."""
     epoch: int | None = None
     """Epoch in which the new owner served its first event."""
     stay: int = -1
     """Number of the new owner's stay."""
     late: int = 0
-    """Late events of that stay."""
+    """Late events of the new owner's stay."""
     sent_us: int = sys.maxsize
     """When the first event of the new owner was written to the topic; sys.maxsize: unknown."""
 

@@ -20,7 +20,7 @@ JOURNAL: Final = "journal.parquet"
 MIN_INTENDED_US: Final = 946_684_800_000_000
 """The year 2000, µs. Earlier times have a wrong unit or clock."""
 MAX_DURATION_DAYS: Final = 40
-"""Limit of a report, because series have one entry per second."""
+"""Longest run that a report covers, because series have one entry per second."""
 FORMER_NAMES: Final = {"delivery": "rebalance_protocol", "grouping": "partitioner"}
 CLAIRVOYANT_POLICIES: Final = ("clairvoyant",)
 """Policies that know all events in advance: references only, left out of Pareto fronts."""

@@ -8,7 +8,7 @@ from typing import Final
 QUANTILE: Final = 0.99
 """Quantile of the pauses that counts as t_r, as in the papers (CLOSER 2024: 50 ms)."""
 MAX_PAUSES: Final = 200
-"""Newest pauses that are kept."""
+"""Number of the newest pauses that are kept."""
 MIN_PAUSES: Final = 30
 """Pauses that must be observed before they replace the setting."""
 
@@ -38,7 +38,7 @@ class RebalanceTime:
 
     @property
     def learned_s(self) -> float | None:
-        """The p99 of the kept pauses (of fewer than 100, the longest), seconds; None: fewer than `MIN_PAUSES`."""
+        """The p99 of the kept pauses (the longest of fewer than 100), seconds; None: fewer than `MIN_PAUSES`."""
         if self.pause_count < MIN_PAUSES:
             return None
         rank = math.ceil((len(self._pauses_s) + 1) * QUANTILE - 1e-9)

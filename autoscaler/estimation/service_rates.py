@@ -39,17 +39,17 @@ class WorkCounters(NamedTuple):
     incarnation: str
     processed: int
     busy_us: int
-    """Time spent serving them, µs, without waiting for input."""
+    """Time spent serving these events, µs, without waiting for input."""
 
 
 class RateEstimate(NamedTuple):
-    """μ, events/s, with its 95 % confidence interval."""
+    """Service rate (μ), events/s, with its 95 % confidence interval."""
 
     value: float
     low: float
     high: float
     samples: int
-    """Events of this replica that it was learned from; 0: it comes only from other replicas."""
+    """Events of this replica from which μ was learned; 0: μ comes only from other replicas."""
 
 
 class _Typical(NamedTuple):
@@ -83,7 +83,7 @@ class ServiceRates:
         self._typical: _Typical | None = None
 
     def observe(self, now: WorkCounters) -> None:
-        """Add one report. The first of an incarnation only sets its counters; one out of order is ignored."""
+        """Add one report. The first of an incarnation only sets its counters; an outdated report is ignored."""
         work = self._work.setdefault(now.replica, _Work(now))
         if work.last.incarnation != now.incarnation:
             work.last = now
@@ -103,7 +103,7 @@ class ServiceRates:
         self._typical = None
 
     def keep(self, replicas: Collection[str]) -> None:
-        """Forget all replicas except these."""
+        """Forget all replicas except those in `replicas`."""
         self._work, self._typical = {name: work for name, work in self._work.items() if name in replicas}, None
 
     def estimate(self, replica: str) -> RateEstimate:

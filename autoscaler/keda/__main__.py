@@ -29,7 +29,7 @@ from contracts.plan import PlanRecord
 
 log = logging.getLogger("keda")
 ASK_EVERY_S: Final = 1.0
-"""Interval of a request to the brokers. Without it an unreachable broker looks like a topic without new plans."""
+"""Interval of requests to the brokers. Without them an unreachable broker looks like a topic without new plans."""
 ASK_TIMEOUT_S: Final = 1.0
 MAX_POLL_AGE_S = 10.0
 """The health page answers 503 if the plan topic was not polled for this duration."""

@@ -23,12 +23,12 @@ MESSAGES: Final[dict[str, dict[str, str | list[str]]]] = {
     "GetMetricsResponse": {"metricValues": ["MetricValue"]},
 }
 """Messages of KEDA's externalscaler.proto: name → fields, numbered from 1 in this order; a list means repeated.
-Generated code would tie protobuf's release to a compiler's. Protobuf ignores other fields that KEDA sends."""
+Generated code would tie protobuf's release to that of a compiler. Protobuf ignores other fields that KEDA sends."""
 METRIC: Final = "tailpack-planned-replicas"
 TARGET: Final = 1
 """Target of the metric for each replica: the HPA requests ⌈metric⌉ replicas."""
 TOLERANCE_MARGIN: Final = 0.01
-"""Added to the metric, because the HPA acts above 1 + tolerance, not at it. The metric has three decimals."""
+"""Amount added to the metric, because the HPA acts above 1 + tolerance, not at it. The metric has three decimals."""
 
 
 def _messages() -> dict[str, Any]:

@@ -90,7 +90,7 @@ class LiveAutoscaler:
     """One controller with everything around it."""
 
     def __init__(self, config: StartupConfig, launcher: Launcher, stop: Event, *, warn: Callable[[str], None]) -> None:
-        """Bind the port, then take over the plan log. Nothing is decided or started yet.
+        """Bind the port, then take over the plan log. No decision is made and no replica started yet.
 
         The order matters: an autoscaler that cannot run must not fence the one that runs.
         warn: called with log lines for an operator.

@@ -82,8 +82,7 @@ class LiveGroup:
 
     def start(self, initial: tuple[str, ...]) -> None:
         """Adopt running replicas and keep the plan in force. Without a plan, make one for the `initial` replicas."""
-        in_force = self._publisher.in_force
-        self._scaler.adopt(self._reports.poll(), in_force.replicas if in_force else ())
+        self._scaler.adopt(self._reports.poll(), found.replicas if (found := self._publisher.in_force) else ())
         plan, reason = self._first_plan(initial, self._loads.count_partitions())
         if self._settings.runtime:
             plan = Plan(plan.replicas, None)
@@ -147,7 +146,7 @@ class LiveGroup:
         return Replica(name, ready, self._service_rates.own_rate(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
-        """Return the arrivals since the last observation; None where no new ones were sampled."""
+        """Return the arrivals since the last observation; None if no new arrivals were sampled."""
         return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
@@ -157,7 +156,7 @@ class LiveGroup:
         self.advance()
 
     def advance(self) -> None:
-        """Take every step that is due: processes, then the plan, then releases. Called every 20 ms; never waits.
+        """Take every step that is due: of processes, then the plan, then releases. Called every 20 ms; never waits.
 
         Raises FencedError when another autoscaler has taken over.
         """

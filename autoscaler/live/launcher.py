@@ -38,7 +38,7 @@ class Exit:
 
     description: str
     is_clean: bool
-    """It exited by itself with status 0, or its status is unknown."""
+    """The instance exited by itself with status 0, or its status is unknown."""
     is_status_known: bool = True
     """The exit status could be read."""
 
@@ -48,23 +48,23 @@ class Instance(Protocol):
 
     @property
     def description(self) -> str:
-        """How an operator finds it, for example `pid 4711`."""
+        """How an operator finds this instance, for example `pid 4711`."""
 
     @property
     def pending_reason(self) -> str:
-        """Why it does not run yet, for example because its image is pulled; empty: it runs or has exited."""
+        """Why this instance does not run yet, for example because its image is pulled; empty: it runs or has exited."""
 
     def exit(self) -> Exit | None:
-        """Return how it exited; None: it runs, or its state is unknown."""
+        """Return how the instance exited; None: it runs, or its state is unknown."""
 
     def is_source_of(self, report: Progress) -> bool:
         """Return whether this instance wrote the report, not an earlier or later instance of that name."""
 
     def terminate(self) -> None:
-        """Send SIGTERM, so that it drains and exits. An instance that does not run yet will never run."""
+        """Send SIGTERM, so that the replica drains and exits. An instance that does not run yet will never run."""
 
     def kill(self) -> None:
-        """Kill it. Retries while the API server does not answer."""
+        """Kill the instance. Retries while the API server does not answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ class LoadReader:
         return self._offsets.partitions
 
     def count_partitions(self) -> int:
-        """Ask for the number of partitions. Without an answer, return the last known number."""
+        """Query the number of partitions. Without an answer, return the last known number."""
         with suppress(NotReadyError):
             return self._offsets.count_partitions()
         return self.partitions
@@ -161,7 +161,7 @@ class LoadReader:
         return self._samples.recent(newest_s, newest_s - self._last_s, {})
 
     def sample(self, now_s: float) -> None:
-        """Sample the end offsets between two ticks, if that is due. Unreadable ones are skipped."""
+        """Sample the end offsets between two ticks, if a sample is due. Unreadable offsets are skipped."""
         if self._samples.is_due(now_s) and now_s >= self._sample_s:
             at_s = now_s
             with suppress(NotReadyError):
@@ -170,7 +170,7 @@ class LoadReader:
             self._sample_s = now_s + max(self.partitions / MAX_ENDS_PER_S, (at_s - now_s) / MAX_QUERY_TIME_SHARE)
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
-        """Return when the end offsets were read (seconds, by the offsets' clock), and the load of every partition.
+        """Return when the end offsets were read (seconds, by their clock), and the load of every partition.
 
         An unreadable lag is replaced by its upper bound and marked with its age. Raises NotReadyError if no end offset
         is known or if an arrival rate (λ) has only one reading.

@@ -1,6 +1,6 @@
 """The plan topic, written by one controller at a time.
 
-The producer is transactional and its id names the group, so Kafka rejects writes of a replaced controller. This fences
+The producer is transactional and its id names the group, so Kafka rejects writes of a replaced autoscaler. This fences
 writes; it does not elect a leader.
 """
 
@@ -29,14 +29,14 @@ _decoder = msgspec.json.Decoder(PlanRecord)
 
 
 class FencedError(Exception):
-    """Another controller has taken over the plan topic. This process must exit.
+    """Another autoscaler has taken over the plan topic. This process must exit.
 
     Brokers that do not answer within the transaction timeout cause the same error. The replicas keep running.
     """
 
 
 class PlanNotWrittenError(Exception):
-    """The brokers did not accept the plan. It may be written again."""
+    """The brokers did not accept the plan. The caller may write it again."""
 
 
 @dataclass(slots=True)
@@ -187,7 +187,7 @@ class PlanReader:
         """The end of the topic was reached. Its last offset is a commit marker, which consumers never receive."""
 
     def read_on(self) -> bool:
-        """Take one record, if one arrives within 0.1 s. Return whether the topic was read to its end."""
+        """Process one record, if one arrives within 0.1 s. Return whether the topic was read to its end."""
         message = self.consumer.poll(0.1)
         if message is None:
             return self.complete

@@ -16,7 +16,7 @@ from contracts.validation import InvalidSettingsError
 log = logging.getLogger(__name__)
 
 PERSISTENT_TICKS: Final = 3
-"""Consecutive failures after which a problem is no accident."""
+"""Consecutive ticks with a problem after which the problem counts as persistent."""
 MAX_LISTED: Final = 5
 
 
@@ -104,7 +104,7 @@ class Problems:
         return failure
 
     def query(self, component: str, question: Callable[[], bool], *, fatal: type[Exception]) -> bool:
-        """Return the answer, or False if asking fails. Raises `fatal`."""
+        """Return the answer of `question`, or False if it fails. Raises `fatal`."""
         answers = list[bool]()
         self.run_step(component, lambda: answers.append(question()), fatal=fatal)
         return any(answers)

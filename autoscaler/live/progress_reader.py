@@ -29,7 +29,7 @@ _MAX_POLL_GAP_S: Final = 1.0
 
 
 class ProgressReader:
-    """Never waits: librdkafka fetches in the background, and `poll` takes what has arrived."""
+    """Reads progress reports. Never waits: librdkafka fetches in the background; `poll` takes the arrived ones."""
 
     def __init__(
         self, connection: Connection, *, deadline_s: float = 10.0, clock: Callable[[], float] = monotonic_s
@@ -106,7 +106,7 @@ class ProgressReader:
         return sorted(report.pages for report in self._fresh_reports() if report.pages)
 
     def close(self) -> None:
-        """Leave the brokers."""
+        """Disconnect from the brokers."""
         self._consumer.close()
 
     def _fresh_reports(self) -> list[Progress]:
@@ -190,7 +190,7 @@ class PlanAdoption:
         self._pause_s = within_s
         self._repeat_at_s = 0.0
         self.laggards: tuple[str, ...] = ()
-        """Members that exceed `within_s`."""
+        """Members that still serve by an older plan after `within_s`."""
 
     def observe(self, plan: PlanRecord | None, epochs: Mapping[str, int]) -> None:
         """Compare the reports with the plan. epochs: member → epoch of its assignment; silent members are left out."""

@@ -29,7 +29,7 @@ class Intent:
     action: str
     reason: str
     was_in_force: bool = False
-    """The complete plan was in force once."""
+    """Whether the complete plan was in force once."""
 
 
 class _DuePlan(NamedTuple):

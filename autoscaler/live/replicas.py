@@ -55,7 +55,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     READY = "ready"
     LEAVING = "leaving"
-    """It drains, but not on request of its scaler. It will be replaced."""
+    """The replica drains, but not on request of its scaler. It will be replaced."""
     DRAINING = "draining"
     STOPPING = "stopping"
 
@@ -67,11 +67,11 @@ class RequestedReplica:
     name: str
     phase: Phase
     due_s: float
-    """When the current phase times out."""
+    """Time at which the current phase times out."""
     instance: Instance | None = None
     report: Progress | None = None
     incarnation: str = ""
-    """Incarnation in its reports; empty: not known yet. An earlier autoscaler may have saved it."""
+    """Incarnation in the replica's reports; empty: not known yet. An earlier autoscaler may have saved it."""
     previous_incarnation: str = ""
     """Incarnation that last reported under this name before the start. Its reports are ignored, even with this pid."""
     ready_s: float = 0.0
@@ -79,13 +79,13 @@ class RequestedReplica:
     kill_reason: str = ""
     is_requested_again: bool = False
     is_replacement: bool = False
-    """It replaces an instance that exited without a request."""
+    """Whether this instance replaces one that exited without a request."""
     died_s: float | None = None
     """When the replaced instance died; None: it exited cleanly."""
 
     @property
     def is_absent(self) -> bool:
-        """Whether it cannot serve although it should: it leaves without a request, has exited, or fails to start."""
+        """Whether the replica cannot serve although it should: it leaves unrequested, has exited, or fails to start."""
         is_starting = self.phase in (Phase.WAITING, Phase.STARTING)
         return self.phase is Phase.LEAVING or (is_starting and (self.failures > 0 or self.is_replacement))
 
@@ -170,7 +170,7 @@ class ReplicaScaler:
         self.reconcile(reports)
 
     def request(self, names: Iterable[str]) -> None:
-        """Request replicas. Running and draining ones stay."""
+        """Request replicas. Running and draining replicas stay."""
         for name in names:
             replica = self._replicas.get(name)
             if replica is None:

@@ -30,7 +30,7 @@ class Source:
     unhealthy_reason: Callable[[], str] = str
     """Problem that stops the autoscaler from doing its work; empty: none."""
     not_ready_reason: Callable[[], str] = str
-    """The same, for a problem that a restart does not fix: /livez stays 200."""
+    """Problem that a restart does not fix, so /livez stays 200."""
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
 

@@ -55,7 +55,7 @@ class ChainedPolicy:
 
     @property
     def name(self) -> str:
-        """Name of the policy inside."""
+        """Name of the wrapped policy."""
         return self._policy.name
 
     def decide(self, observation: GroupObservation) -> Decision:

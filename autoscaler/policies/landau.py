@@ -58,7 +58,7 @@ class Landau:
         self._chance = np.random.default_rng(0)
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Pack if there is a reason to."""
+        """Pack the partitions if there is a reason to."""
         speeds = np.minimum(self._write_speeds(observation), observation.service_rate)
         since_s, interval_s = observation.at_s - self._packed_s, self.options.interval_s
         due = f"{number(since_s)} s since the last packing" if since_s < math.inf else "first packing"

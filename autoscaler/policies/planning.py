@@ -139,10 +139,10 @@ class ScalingHistory:
         self._changes: deque[tuple[float, int]] = deque()
         self._last: tuple[float, int] | None = None
         self.last_s = -math.inf
-        """Time of the latest change, however old."""
+        """Time of the latest change, even if it is older than `memory_s`."""
 
     def observe(self, observation: GroupObservation) -> None:
-        """Add one tick."""
+        """Add the replica count of one tick."""
         at_s, count = observation.at_s, observation.requested_replicas
         if self._last is not None and count != self._last[1]:
             self.last_s = self._last[0]

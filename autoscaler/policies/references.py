@@ -105,7 +105,7 @@ class ClairvoyantSettings(Settings):
 
 
 class Clairvoyant:
-    """Carries out the schedule of the optimum, which was computed from the known future. It has no state."""
+    """Carries out the schedule of the optimum, which was computed from the known future. The policy has no state."""
 
     name = "clairvoyant"
 

@@ -39,7 +39,7 @@ class Simulator(QuickBenchmark):
         return list(RUNS)[: -1 if self.quick else None]
 
     def measure(self, case: str, tools: Tools) -> Row:
-        """Serve one workload, after a small one that triggers compilation."""
+        """Serve one workload, after a small workload that triggers compilation."""
         serve(1_000, *RUNS[case][1:])
         return serve(*RUNS[case])
 

@@ -29,7 +29,7 @@ from loadgen.orders import Orders, Record, order_event, payment_event
 MEASURED_BACKLOG_SHARE: Final = 0.9
 """Share of the backlog after which the measurement ends: the last records are not distributed evenly."""
 MIN_COMMITS: Final = 4
-"""If more commits than this were observed (start included), the time before the first is excluded."""
+"""If more commits than this were observed (start included), the time before the first commit is excluded."""
 START_S: Final = 120.0
 STALL_TIMEOUT_S: Final = 60.0
 REQUEST_S: Final = 2.0

@@ -137,7 +137,7 @@ class Observer:
         return self._last.get((partition, replica), 0)
 
     def owners(self) -> dict[int, str]:
-        """Return partition → replica that finished the newest event of it."""
+        """Return partition → replica that finished the partition's newest event."""
         return dict(sorted(self._last, key=lambda place: self._last[place]))
 
     def reported_owners(self, among: Iterable[str]) -> dict[int, str]:

@@ -43,7 +43,7 @@ STOP_S: Final = 15.0
 WRITE_S: Final = 10.0
 SESSION_S: Final = 6.0
 LONGEST_S, MOST_EVENTS = 7_200, 2_000_000
-"""Limits of the load; it ends at the first one reached."""
+"""Limits of the load, which ends at the first limit reached."""
 
 
 @dataclass(kw_only=True)

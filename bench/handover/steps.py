@@ -13,7 +13,7 @@ from bench.handover.group import SETTLE_S, ServedGroup
 from contracts.plan import Eviction
 
 AFTER_PROCESS_CHANGE_S: Final = 0.4
-"""Pause after a process has started or ended: its imports occupy a core."""
+"""Pause after a process has started or ended, because its imports occupy a core."""
 QUIET_S: Final = 0.6
 """Length of the quiet period in each cycle of steps."""
 SETTLE_DEADLINE_S: Final = 30.0

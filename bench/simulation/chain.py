@@ -46,7 +46,7 @@ class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
-    """Sum over all stages."""
+    """Replica-minutes, summed over all stages."""
     stages: tuple[StageResult, ...]
 
 

@@ -53,15 +53,15 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     scale_downs: int
     reassignments: int
     replicas_added: int = 0
-    """Sum over all scale-ups; some papers count these as ups."""
+    """Added replicas, summed over all scale-ups; some papers count these as ups."""
     replicas_removed: int = 0
-    """Sum over all scale-downs."""
+    """Removed replicas, summed over all scale-downs."""
     moved_partitions: int
     """Changes of owner, summed over all decisions."""
     wall_s: float
     """Duration of the simulation on this machine, policy included."""
     policy_s: float
-    """Time of the policy, which `wall_s` includes."""
+    """Time spent in the policy; `wall_s` includes it."""
     lost: int = 0
     duplicates: int = 0
     phase_s: float = 0.0

@@ -59,7 +59,7 @@ class HttpSender(Sender):
         self._requests.spawn(self._place, record, time.perf_counter())
 
     def poll(self) -> None:
-        """Do nothing: answers are processed on arrival."""
+        """Do nothing, because answers are processed on arrival."""
 
     def drain(self, deadline_s: float) -> None:
         """Wait for outstanding answers. An order without one at the deadline is dropped and counts as failed."""
@@ -94,7 +94,6 @@ class HttpSender(Sender):
         self._on_settled(len(body), time.perf_counter() - sent_s, error)
 
     def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, str]:
-        """Return status code and text of the answer; code 0 and the error without an answer."""
         try:
             answer = self._client.request(method, path, body=body or b"", headers={**self._headers, **headers})
             return answer.status_code, answer.read().decode(errors="replace")[:200]
@@ -103,7 +102,6 @@ class HttpSender(Sender):
 
 
 def _without_id(value: bytes) -> bytes:
-    """Return an order as a customer would send it. A value that is not JSON stays unchanged."""
     try:
         fields = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:

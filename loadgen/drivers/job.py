@@ -43,7 +43,7 @@ def pause(pause_s: float) -> None:
 
 
 class Job:
-    """Sends its part of the load. `result` is available at any time."""
+    """Sends one process's part of the load. `result` is available at any time."""
 
     def __init__(self, spec: LoadSpec, connection: Connection, settings: DriverSettings, *, settled: Settled) -> None:
         self._spec = spec
@@ -78,7 +78,7 @@ class Job:
         self._sender.connect(self._partitions, deadline_s)
 
     def send(self, started_us: int) -> None:
-        """Send all events on time. started_us: second 0, µs since the epoch. Raises GeneratorError."""
+        """Send all events on time. started_us: time of second 0, µs since the epoch. Raises GeneratorError."""
         self._pacer = Pacer(
             self._due_us[self._numbers],
             orders.events(
@@ -155,7 +155,6 @@ class Job:
 
 
 def _http_sender(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Sender:
-    """Return a sender to the Order service. Raises GeneratorError."""
     if spec.topology is Topology.PAYMENT_ONLY:
         raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; use a pipeline load or unset it")
     try:

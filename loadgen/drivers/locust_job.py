@@ -91,7 +91,6 @@ def statistics(environment: Environment, settings: DriverSettings) -> Any:
 
 @contextmanager
 def _page(environment: Environment, settings: DriverSettings) -> Iterator[None]:
-    """Show Locust's web page if a port is configured."""
     page = environment.create_web_ui(settings.web_host, settings.web_port) if settings.web_port else None
     try:
         yield

@@ -33,7 +33,7 @@ PRODUCER: Final[dict[str, Any]] = {
 
 
 class GeneratorError(Exception):
-    """The generator cannot start or go on. The message has the problem, its place and a remedy."""
+    """The generator cannot start or continue. The message has the problem, its place and a remedy."""
 
 
 Pause = Callable[[float], None]

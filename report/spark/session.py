@@ -47,7 +47,7 @@ LOCAL_SETTINGS: Final = {
 """Settings for one machine; a cluster configures them in spark-defaults.conf ($SPARK_CONF_DIR)."""
 EVENTS_PER_TASK: Final = 1_500_000
 JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
-"""Without them the JVM never compiles the methods above 8,000 bytes that Spark generates."""
+"""JVM options without which the JVM never compiles the methods above 8,000 bytes that Spark generates."""
 JAVA_TOO_NEW_ERROR: Final = "getSubject is not supported"
 """Error of Java 24 and newer with the Hadoop of Spark 4.0."""
 QUICK_START_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"

@@ -143,7 +143,6 @@ class _Consumer(Consumer):  # type: ignore[misc]
         return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def _getmany(self, *arguments: Any, **options: Any) -> Any:
-        """Return polled records; none while those that are not acknowledged have MAX_POLL_BYTES."""
         if sum(len(each.value or b"") for each in self.unacked) < MAX_POLL_BYTES:
             return await super()._getmany(*arguments, **options)
         await asyncio.sleep(FULL_PAUSE_S)

@@ -84,9 +84,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
         ends = await _seek_tails(consumer, tails)
         while ends:
             with poll_limit(MAX_POLL_BYTES):
-                batch: dict[TopicPartition, list[Any]] = await consumer.getmany(
-                    *ends, timeout_ms=200, max_records=BATCH
-                )
+                batch: Any = await consumer.getmany(*ends, timeout_ms=200, max_records=BATCH)
             for partition, records in batch.items():
                 for record in records:
                     try:
@@ -104,7 +102,6 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: TakeReco
 
 
 async def _seek_tails(consumer: AIOKafkaConsumer, tails: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """Assign every non-empty partition and seek to the start of its tail. Return the end offset of each."""
     partitions = await _partitions(consumer, tails)
     starts = await consumer.beginning_offsets(partitions)
     ends = {tp: end for tp, end in (await consumer.end_offsets(partitions)).items() if end > starts[tp]}

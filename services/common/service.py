@@ -197,7 +197,6 @@ class Service:
         return None
 
     async def _send(self, effect: Effect) -> "asyncio.Future[Any]":
-        """Write directly to the producer, without Faust's topics and serialisers."""
         producer = self.app.producer
         sent: asyncio.Future[Any] = await producer.send(
             effect.topic, effect.key, effect.value, effect.partition, None, traces.headers()

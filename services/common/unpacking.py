@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -150,7 +151,8 @@ def _unpack_snappy(packed: Any) -> Any:
         at = end
     if at != len(view):
         raise ValueError("the snappy data is not complete")
-    _check(sum(map(cramjam.snappy.decompress_raw_len, blocks)))
+    _check(size := sum(map(cramjam.snappy.decompress_raw_len, blocks)))
+    _count(size)
     return codec.snappy_decode(packed)
 
 
@@ -160,7 +162,9 @@ def _unpack_into(decompress_into: Callable[[Any, Any], int], packed: Any) -> Any
     while True:
         buffer = bytearray(min(size, _max_batch_bytes))
         try:
-            return memoryview(buffer)[: decompress_into(packed, buffer)]
+            unpacked = decompress_into(packed, buffer)
+            _count(unpacked)
+            return memoryview(buffer)[:unpacked]
         except cramjam.DecompressionError as error:
             if _BUFFER_IS_FULL not in str(error):
                 raise
@@ -168,16 +172,7 @@ def _unpack_into(decompress_into: Callable[[Any, Any], int], packed: Any) -> Any
         size *= _BUFFER_GROWTH
 
 
-def _counted(unpack: Callable[..., Any], *arguments: Any) -> Callable[[Any], Any]:
-    def unpack_and_count(packed: Any) -> Any:
-        unpacked = unpack(*arguments, packed)
-        _count(len(unpacked))
-        return unpacked
-
-    return unpack_and_count
-
-
-LIMITED_DECODERS: Final = {"snappy_decode": _counted(_unpack_snappy)} | {
-    f"{name}_decode": _counted(_unpack_into, getattr(cramjam, name).decompress_into) for name in ("gzip", "lz4", "zstd")
+LIMITED_DECODERS: Final[dict[str, Callable[[Any], Any]]] = {"snappy_decode": _unpack_snappy} | {
+    f"{name}_decode": partial(_unpack_into, getattr(cramjam, name).decompress_into) for name in ("gzip", "lz4", "zstd")
 }
 """Replacements of aiokafka's decoders."""

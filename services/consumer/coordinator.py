@@ -219,7 +219,6 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         await self._client.send(node, MetadataRequest([]))
 
     async def _extended_timeout(self, request: Any) -> AbstractContextManager[None]:
-        """Extend the time-out of a request whose answer waits for the other members of a rebalance."""
         node, group = self.coordinator_id, ConnectionGroup.COORDINATION
         waits = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         if not waits or node is None or not await self._client.ready(node, group=group):

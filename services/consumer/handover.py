@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import Histogram
 
-from contracts.clock import now_us
-from contracts.plan import PlanRecord
-from contracts.progress import Rebalance, RebalanceKind
+from contracts.clock import monotonic_s, now_us
+from contracts.progress import Rebalance
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.interface import ListenerCalls
@@ -41,7 +40,6 @@ class Handover:
     queues: PartitionQueues
     committer: Committer
     calls: ListenerCalls
-    newest_plan: Callable[[], PlanRecord | None]
     is_eager: bool
     max_release_s: float = MAX_RELEASE_S
     rebalances: int = 0
@@ -52,6 +50,11 @@ class Handover:
     """Rebalances that changed this replica's partitions and are not reported yet; the reporter clears the list."""
     pauses: Histogram = field(default_factory=lambda: PAUSE.create(None))
     """For each partition taken over from another replica: how long no replica served it (s)."""
+    clock_offset_s: float = 0.0
+    """Own wall clock minus that of the last replica that a partition was taken over from."""
+    _assigned_s: float = 0.0
+    """When the last assignment arrived, by `monotonic_s`."""
+    _previous_s: float | None = None  # the same for the generation before; None: this replica got none
     _rejoin_tasks: "set[asyncio.Future[None]]" = field(default_factory=set)
     _last_member: tuple[str, int] = ("", -1)
     """Member id and generation of the last assignment."""
@@ -73,7 +76,8 @@ class Handover:
             await self.calls.on_lost(owned)
             await self.coordinator.fetch((), {})  # the backlog is gone: fetch again from the committed offsets
             owned = frozenset()
-        self._last_member = (str(self.coordinator.member_id), generation)
+        self._previous_s = self._assigned_s if self._last_member[1] == generation - 1 else None
+        self._assigned_s, self._last_member = monotonic_s(), (str(self.coordinator.member_id), generation)
         assignor.start_generation(generation)
         self.committer.resume(generation)
         taken, released = partitions - owned, owned - partitions
@@ -151,11 +155,16 @@ class Handover:
         fetched = self.coordinator.fetched_partitions
         starts = {p: self.queues[p].next_fetch_offset for p in partitions if p not in fetched} | offsets
         await self.coordinator.fetch(partitions, {p: start for p, start in starts.items() if start is not None})
-        at_us = now_us()
-        pauses_us = [max(0, at_us - handed_over[p].at_us) for p in offsets if p in handed_over]
-        for pause_us in pauses_us:
-            self.pauses.observe(pause_us / 1e6)
-        return max(pauses_us, default=0)
+        return max((self._pause_us(handed_over[p]) for p in offsets if p in handed_over), default=0)
+
+    def _pause_us(self, handed_over: HandedOverOffset) -> int:
+        """Return how long no replica served the partition; 0: unknown. Compares durations, not clocks of two hosts."""
+        if self._previous_s is None or handed_over.served_us < 0:
+            return 0
+        pause_us = max(0, round((monotonic_s() - self._previous_s) * 1e6) - handed_over.served_us)
+        self.clock_offset_s = (now_us() - handed_over.at_us - pause_us) / 1e6
+        self.pauses.observe(pause_us / 1e6)
+        return pause_us
 
     async def _release(self, partitions: frozenset[int]) -> None:
         timeout_s = min(self.max_release_s, FIRST_MAX_RELEASE_S * 2**self.assignor.last_assignment.follow_ups)
@@ -171,13 +180,13 @@ class Handover:
         A partition without a confirmed commit is claimed for another rebalance: its next owner would begin at an offset
         whose state no listener has saved.
         """
-        stopped_us = now_us()
+        stopped_us, served_us = now_us(), round((monotonic_s() - self._assigned_s) * 1e6)
         await self.committer.last_commit()  # busy ones too: fewer of their events repeat
         queues = {p: self.queues[p] for p in idle & self.queues.owned_partitions}
         done = {p for p, queue in queues.items() if queue.committable_offset is None and not queue.cut_off_reason}
         for p in done:
             if (position := queues[p].position) is not None:
-                self.assignor.handed_over[p] = HandedOverOffset(position, stopped_us)
+                self.assignor.handed_over[p] = HandedOverOffset(position, stopped_us, served_us)
         return done
 
     def _rejoin_when_idle(self, partition: int) -> None:
@@ -195,10 +204,7 @@ class Handover:
 
     def _record_rebalance(self, taken: int, released: int, pause_us: int) -> None:
         self.partitions_taken += taken
-        assignment, plan, at_us = self.assignor.last_assignment, self.newest_plan(), now_us()
-        plan_us = 0
-        if plan is not None and plan.epoch == assignment.epoch and assignment.kind is not RebalanceKind.MEMBERSHIP:
-            plan_us = max(0, at_us - plan.at_us)
+        assignment = self.assignor.last_assignment
         self.rebalance_reports.append(
             Rebalance(
                 generation=self.assignor.generation,
@@ -209,7 +215,6 @@ class Handover:
                 taken=taken,
                 released=released,
                 pause_us=pause_us,
-                plan_us=plan_us,
-                at_us=at_us,
+                at_us=now_us(),
             )
         )

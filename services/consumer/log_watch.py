@@ -114,7 +114,6 @@ class LogWatch:
                 self._consumer.resume(at)
 
     async def _bounds(self, at: TopicPartition) -> tuple[int, int] | None:
-        """Return the log's first offset and its next offset to write. None: the broker does not answer."""
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 begin = await self._consumer.beginning_offsets([at])
@@ -144,7 +143,6 @@ class LogWatch:
 
 
 def _reason(offset: int, begin: int, end: int) -> str:
-    """Return why `offset` cannot be fetched from a log of `begin` to `end`. Empty: it can."""
     if offset > end:
         return f"its log ends at {end}, before the next offset {offset}: it was truncated or re-created"
     if offset < begin:

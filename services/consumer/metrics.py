@@ -23,6 +23,7 @@ PAUSE: Final = histogram(
     "For each partition taken over from another replica: time from that replica's stop until this one can start",
     bounds=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
+CLOCK_OFFSET: Final = gauge("tailpack_consumer_clock_offset_seconds", "seconds", "Own clock minus the last owner's")
 EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Handled events, including failed ones")
 EVENTS_FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events that failed for good")
 ATTEMPTS_RETRIED: Final = counter("tailpack_consumer_attempts_retried_total", "attempts", "Retried attempts")

@@ -207,7 +207,6 @@ class Committer:
         return offsets == done
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
-        """Send the offsets to the group. Raises KafkaError if the group did not accept them."""
         await self._coordinator._do_commit_offsets(None, self._with_metadata(offsets))
 
     def _with_metadata(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:

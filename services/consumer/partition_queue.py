@@ -53,7 +53,6 @@ class OffsetTracker:
             self.position = offset + 1
 
     def _advance(self, offset: int) -> None:
-        """Move the position to `offset`; there is no event in between."""
         if self.position is not None:
             self.skipped += offset - self.position
         self.position = offset
@@ -383,9 +382,8 @@ class PartitionQueues:
 
     def pass_over(self, positions: Mapping[int, int]) -> None:
         """Note the next offset that the client will fetch of each partition; see `PartitionQueue.pass_over`."""
-        for partition, offset in positions.items():
-            if partition in self._queues:
-                self._queues[partition].pass_over(offset)
+        for partition in positions.keys() & self._queues.keys():
+            self._queues[partition].pass_over(positions[partition])
 
     def take(self) -> tuple[PartitionQueue, Batch] | None:
         """Start the event or batch that arrived first, of all that may start now. Return None if none may."""
@@ -424,7 +422,6 @@ class PartitionQueues:
         self._offer(queue)
 
     def _offer(self, queue: PartitionQueue) -> None:
-        """Add a queue that has changed to the ready queues, if an event of it may start."""
         if not queue.is_in_line and queue.may_start(self._per_partition):
             queue.is_in_line = True
             heappush(self._ready_queues, (queue.next_arrived_s, next(self._tie_breakers), queue))

@@ -51,7 +51,6 @@ def place(
 
 
 def _eligible(plan: PlanRecord | None, members: Sequence[Member]) -> list[Member]:
-    """Return the newest process of each name, without draining and unplanned members unless no others exist."""
     by_name: dict[str, Member] = {}
     for member in sorted(members, key=lambda m: (m.first_generation, m.incarnation, m.member_id)):
         by_name[member.name] = member

@@ -187,7 +187,6 @@ class PlanConsumer:
             queues=queues,
             committer=self._committer,
             calls=ListenerCalls(self._listeners),
-            newest_plan=lambda: clients.plans.newest_plan,
             is_eager=options.rebalance_protocol is RebalanceProtocol.EAGER,
             max_release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),
         )
@@ -262,7 +261,6 @@ class PlanConsumer:
             await pages.stop()
 
     async def _wait_for_first(self, tasks: "list[asyncio.Future[Any]]") -> None:
-        """Return when one of `tasks` is done. Raises its error."""
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -287,7 +285,6 @@ class PlanConsumer:
 
 @contextmanager
 def _quiet_aiokafka() -> Iterator[None]:
-    """Hide aiokafka's warnings: an absent broker is reported once, at the deadline."""
     log = logging.getLogger("aiokafka")
     level = log.level
     log.setLevel(logging.CRITICAL)

@@ -77,7 +77,6 @@ class Poller:
                 self._queues.put(at.partition, records, received_us)
 
     def _is_fatal(self, error: errors.KafkaError) -> bool:
-        """Return whether the error is fatal, aiokafka's coordination task has ended, or the problem lasts too long."""
         if isinstance(error, FATAL_ERRORS) or self._consumer._coordinator._coordination_task.done():
             return True
         if error.retriable:
@@ -95,12 +94,9 @@ class Poller:
 
     def _pause_or_resume(self, partition: int, is_full: bool) -> None:
         at = TopicPartition(self._topic, partition)
-        if at not in self._consumer.assignment():
-            return
-        if is_full:
-            self._consumer.pause(at)
-        else:
-            self._consumer.resume(at)
+        if at in self._consumer.assignment():
+            pause_or_resume = self._consumer.pause if is_full else self._consumer.resume
+            pause_or_resume(at)
 
 
 BUSY_FETCH_WAIT_MS: Final = 25

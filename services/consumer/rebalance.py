@@ -29,6 +29,8 @@ class HandedOverOffset(msgspec.Struct, frozen=True, array_like=True):
     """Offset of the next event to serve."""
     at_us: int
     """When it stopped serving (µs since the epoch, its own clock)."""
+    served_us: int = -1
+    """How long it served after its last assignment, which all members get at the same time; -1: unknown."""
 
 
 WIRE_NAMES: Final = {

@@ -132,7 +132,6 @@ class Server:
     async def _handle_failure(
         self, queue: PartitionQueue, batch: Batch, events: Sequence[Event], error: Exception
     ) -> None:
-        """Retry the batch or, after its last attempt, hand its events over to `on_error`."""
         if queue.is_dropped or self._retry(queue, batch, error):  # dropped: the next owner handles its events
             return
         with traces.under(batch.span_context):
@@ -154,7 +153,6 @@ class Server:
         return True
 
     async def _hand_over(self, events: Sequence[Event], error: Exception) -> None:
-        """Call `on_error` with each event; without that callback, raise the error."""
         if self._on_error is None:
             raise error
         for event in events:
@@ -186,7 +184,6 @@ class Server:
         future.add_done_callback(on_done)
 
     def _start_timer(self, future: "asyncio.Future[object]") -> asyncio.TimerHandle | None:
-        """Cancel the handler's awaitable at the time limit."""
         if self._timeout_s is None or future.done():
             return None
         message = str(self._timeout_error("the handler's awaitable"))

@@ -165,7 +165,6 @@ class Transactions:
             log.warning("Cannot end an open transaction of %s; it has to time out: %r", dead.replica, error)
 
     async def _abort(self, producer: AIOKafkaProducer) -> bool:
-        """Abort the transaction; return False if that is left to the broker and the producer is discarded."""
         _mark_retrieved(producer._txn_manager.wait_for_transaction_end())
         if not producer._txn_manager.is_fatal_error():
             with suppress(errors.KafkaError, TimeoutError):
@@ -176,7 +175,6 @@ class Transactions:
         return False
 
     async def _discard_producer(self, producer: AIOKafkaProducer) -> None:
-        """Stop the producer; the next producer of this id, or the broker, ends its transaction."""
         self._producer = None
         await _stop_quietly(producer)
 
@@ -219,7 +217,6 @@ class AtomicCommitter(Committer):
         self._outbox.discard_before({owned[p]: offset for p, offset in offsets.items()})
 
     def _leave_group(self, member: MemberIdentity) -> None:
-        """Give up all partitions, unless `member` is not the current membership any more."""
         if self._may_commit() and member == (self._generation, self._coordinator.member_id):
             self._coordinator.reset_generation()
 

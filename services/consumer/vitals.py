@@ -121,6 +121,7 @@ class Vitals:
             metrics.IN_SLA: latencies.events_in_time,
             metrics.TARGET: latencies.target.latency_target_s,
             metrics.BUDGET: 1 - latencies.target.percentile,
+            metrics.CLOCK_OFFSET: self.handover.clock_offset_s,
             metrics.EVENTS: server.events_handled,
             metrics.EVENTS_FAILED: server.events_failed,
             metrics.ATTEMPTS_RETRIED: server.attempts_retried,
@@ -234,7 +235,6 @@ def local_address_towards(brokers: str) -> str:
 
 
 def _labelled(histogram: Histogram, labels: Mapping[str, str]) -> Iterator[Metric]:
-    """Yield the metrics of a histogram without labels, with these labels added."""
     for metric in histogram.collect():
         samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
         metric.samples = [type(s)(s.name, {**labels, **s.labels}, *s[2:]) for s in samples]

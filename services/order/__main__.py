@@ -73,9 +73,8 @@ class OrderSettings(ServiceSettings):
     @property
     def token_key(self) -> str:
         """The configured key of card tokens."""
-        return (
-            self.card_token_key or (self.card_token_key_file and secret_in(self.card_token_key_file)) or DEMO_TOKEN_KEY
-        )
+        in_file = secret_in(self.card_token_key_file) if self.card_token_key_file else ""
+        return self.card_token_key or in_file or DEMO_TOKEN_KEY
 
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
@@ -86,11 +85,12 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         routing.record_wait(payment)
         return board.apply_update(payment_status(payment))
 
+    def on_notified(sent: NotificationSent) -> Iterator[Effect]:
+        return board.apply_update(notification_status(sent))
+
     status_inputs = {
         Topic.PAYMENTS_SETTLED: typed_decision(PaymentSettled, on_settled),
-        Topic.NOTIFICATIONS_SENT: typed_decision(
-            NotificationSent, lambda n: board.apply_update(notification_status(n))
-        ),
+        Topic.NOTIFICATIONS_SENT: typed_decision(NotificationSent, on_notified),
     }
     board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
     service = Service(

@@ -136,7 +136,6 @@ def accept_order(record: Incoming, routing: Routing, token_key: str, at_us: int)
 
 
 def _number_in(record: Incoming, header: str) -> int | None:
-    """Return a header as a number, None without one. Raises ValueError if it is not a decimal number."""
     text = record.headers.get(header)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""POST /orders and GET /orders/{id}. An order is written to the topic once for each idempotency key."""
+"""POST /orders and GET /orders/{id}. An order is written once for each Idempotency-Key of the last half hour."""
 
 import asyncio
 import hmac
@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.helpers import is_ip_address
 
 from contracts.clock import now_us
-from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced, Status
+from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced
 from contracts.topics import Topic
 from contracts.validation import DECODE_ERRORS
 from services.common import traces
@@ -24,8 +24,7 @@ from services.order.domain import fingerprint, problems_in
 from services.order.status import StatusBoard
 
 MAX_KEY_LENGTH: Final = 200
-CLUSTER_DOMAINS: Final = (".localhost", ".local", ".internal", ".svc")
-"""Ends of names that no public site can have."""
+CLUSTER_DOMAINS: Final = (".localhost", ".local", ".internal", ".svc")  # no public site can have such a name
 ACKNOWLEDGEMENT_DEADLINE_S: Final = 5.0
 MAX_REQUEST_AGE_US: Final = 60_000_000
 _REQUEST_START: Final = re.compile(r"t=(\d{1,12}(?:\.\d{1,6})?)")
@@ -51,9 +50,7 @@ class OrdersApi:
     async def get(self, request: web.Request) -> web.Response:
         """Return the order's status; 401 without the token, 404 for an unknown order, 503 while the board is read."""
         try:
-            self._require_token(request)
-            self._require_own_page(request)
-            self._require_board()
+            self._admit(request)
             status = self._board[request.match_info["order_id"]]
         except _RefusalError as refusal:
             return refusal.response()
@@ -65,9 +62,7 @@ class OrdersApi:
     async def post(self, request: web.Request) -> web.Response:
         """Place an order. Answers 202 when the broker has it, with its id and the URL of its status."""
         try:
-            self._require_token(request)
-            self._require_own_page(request)
-            self._require_board()
+            self._admit(request)
             key = request.headers.get("Idempotency-Key")
             if request.content_type != "application/json":
                 raise _RefusalError(415, "Content-Type: must be application/json")
@@ -90,10 +85,10 @@ class OrdersApi:
         """
         content = fingerprint(order, self._token_key)
         recent = self._recent.get(order.order_id)
-        previous = recent[0] if recent else self._on_board(order.order_id)
-        if previous not in (None, content):
+        is_repeat = recent[0] == content if recent else self._board.is_repeat(order.order_id, content, now_us())
+        if is_repeat is False:
             raise _RefusalError(422, "Idempotency-Key: was used for another order; use a new one")
-        if previous is not None and recent is None:
+        if is_repeat and recent is None:
             return
         sending = recent[1] if recent else self._begin(order, content, intended_us)
         try:
@@ -104,14 +99,6 @@ class OrdersApi:
         except Exception as error:
             self._recent.pop(order.order_id, None)
             raise _RefusalError(503, f"Kafka did not accept the order ({type(error).__name__}); repeat it") from error
-
-    def _on_board(self, order_id: str) -> str | None:
-        """Return the fingerprint of an order on the board. None: unknown, without one, or rejected."""
-        try:
-            status = self._board[order_id]
-        except KeyError:
-            return None
-        return None if status.status is Status.REJECTED else status.fingerprint
 
     def _begin(self, order: OrderPlaced, content: str, intended_us: int) -> "asyncio.Task[None]":
         sending = asyncio.create_task(self._send(order, intended_us))
@@ -128,12 +115,14 @@ class OrdersApi:
             headers = [(INTENDED_AT_HEADER, b"%d" % intended_us), (PLACED_AT_HEADER, at), *(traces.headers() or ())]
             await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
-    def _require_token(self, request: web.Request) -> None:
-        """Raise _RefusalError if a token is configured and the request does not carry it."""
+    def _admit(self, request: web.Request) -> None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         sent = token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else b""
         if self._api_token and not hmac.compare_digest(sent, self._api_token):
             raise _RefusalError(401, "Authorization: must be Bearer and the token of this service")
+        self._require_own_page(request)
+        if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
+            raise _RefusalError(503, "the status of orders is being read back; try again in a second")
 
     def _require_own_page(self, request: web.Request) -> None:
         """Raise _RefusalError for what a browser sends from a page of another site.
@@ -149,11 +138,6 @@ class OrdersApi:
             raise _RefusalError(403, "Origin: is another site")
         if not (self._api_token or is_ip_address(host) or "." not in host or host.endswith(CLUSTER_DOMAINS)):
             raise _RefusalError(403, "Host: must be an address or a local name unless a token is configured")
-
-    def _require_board(self) -> None:
-        """Raise _RefusalError while the board is incomplete."""
-        if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
-            raise _RefusalError(503, "the status of orders is being read back; try again in a second")
 
 
 class _RefusalError(Exception):

@@ -14,17 +14,20 @@ from contracts.clock import now_us
 from contracts.events import MAX_ID_LENGTH, NotificationSent, OrderStatus, PaymentSettled, Status
 from services.common.records import Effect, encode, mask_cards
 
-MAX_ORDERS: Final = 100_000  # oldest dropped first; about 40 MB
+MAX_ORDERS: Final = 100_000  # with their status, oldest dropped first; about 40 MB
+KEY_WINDOW_S: Final = 1800
+"""How long a placed order is recognised when its request is repeated."""
+MAX_OLD_ORDERS: Final = 150_000
+"""Older orders within that time, recognised without their status; about 20 MB. The window is shorter above 138/s."""
 RECORDS_PER_ORDER: Final = 3  # accepted, settled, notified
 _RANK: Final = {status: rank for rank, status in enumerate(Status)}
-
-
+_HASH_MASK: Final = 2**64 - 1
 _decode = msgspec.json.Decoder(OrderStatus).decode
 
 
 def tail_records(partitions: int) -> int:
-    """Return how many records a start reads from each partition of the topic: those of MAX_ORDERS orders."""
-    return RECORDS_PER_ORDER * MAX_ORDERS // partitions
+    """Return how many records a start reads from each partition of the topic: those of all orders to remember."""
+    return RECORDS_PER_ORDER * (MAX_ORDERS + MAX_OLD_ORDERS) // partitions
 
 
 def next_status(current: OrderStatus | None, update: OrderStatus) -> OrderStatus | None:
@@ -72,13 +75,22 @@ class StatusBoard:
         self._topic = topic
         self._max_orders = max_orders
         self._store: dict[bytes, bytes] = {}
-
-    def __len__(self) -> int:
-        return len(self._store)
+        self._old: dict[int, int] = {}
+        """Hash of an order id → time (µs since the epoch) above 64 bits of the content's hash, oldest first."""
 
     def __getitem__(self, order_id: str) -> OrderStatus:
         """Return the status of an order. Raises KeyError for an unknown one."""
         return _decode(self._store[order_id.encode()])
+
+    def is_repeat(self, order_id: str, fingerprint: str, at_us: int) -> bool | None:
+        """Return whether an order of KEY_WINDOW_S has this content. None: unknown, rejected, or its content unknown."""
+        if value := self._store.get(order_id.encode()):
+            status = _decode(value)
+            is_known = status.fingerprint and status.status is not Status.REJECTED
+            return status.fingerprint == fingerprint if is_known else None
+        old = self._old.get(hash(order_id), 0)
+        is_unknown = not old or at_us - (old >> 64) > KEY_WINDOW_S * 1_000_000
+        return None if is_unknown else (old ^ hash(fingerprint)) & _HASH_MASK == 0
 
     def apply_update(self, update: OrderStatus) -> Iterator[Effect]:
         """Apply an update, and yield the record that restores it after a restart."""
@@ -101,7 +113,11 @@ class StatusBoard:
     def _store_status(self, key: bytes, value: bytes) -> None:
         self._store[key] = value
         if len(self._store) > self._max_orders:
-            del self._store[next(iter(self._store))]
+            old = _decode(self._store.pop(next(iter(self._store))))
+            if old.fingerprint and old.status is not Status.REJECTED:
+                self._old[hash(old.order_id)] = old.at_us << 64 | hash(old.fingerprint) & _HASH_MASK
+            if len(self._old) > MAX_OLD_ORDERS:
+                del self._old[next(iter(self._old))]
 
     def reject(self, order_id: str | None, reasons: tuple[str, ...]) -> Iterator[Effect]:
         """Record that an order was refused. An order without a usable id gets no status."""

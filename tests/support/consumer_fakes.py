@@ -158,7 +158,6 @@ class HandoverHarness:
             queues=self.queues,
             committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
             calls=ListenerCalls(Listeners(**listeners)),
-            newest_plan=lambda: self.plan_now,
             is_eager=is_eager,
             max_release_s=0.02,
         )

@@ -80,14 +80,14 @@ class KubernetesLauncher:
             return instance
 
     def save_incarnation(self, name: str, incarnation: str) -> None:
-        """Annotate its pod in the background."""
+        """Annotate the pod of `name` in the background."""
         with self._lock:
             if name in self._wanted:
                 self._wanted[name].incarnation = incarnation
                 self._notify()
 
     def forget(self, name: str) -> None:
-        """Reserve its pod for a restart, unless it was stopped. A second call releases the pod."""
+        """Reserve the pod of `name` for a restart, unless it was stopped. A second call releases the pod."""
         with self._lock:
             instance = self._wanted.pop(name, None)
             self._reserved.pop(name, None)
@@ -108,7 +108,7 @@ class KubernetesLauncher:
                     yield Orphan(pod.replica, instance, instance.incarnation)
 
     def last_log_line(self, name: str) -> str:
-        """Return the last line that the kubelet kept of its log."""
+        """Return the last line of the replica's log that the kubelet kept."""
         instance = self._wanted.get(name)
         return instance.last_log_line if instance else ""
 

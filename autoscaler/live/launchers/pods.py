@@ -36,7 +36,7 @@ class Pod:
     annotations: Mapping[str, str]
     is_gated: bool
     is_terminating: bool
-    """It is being deleted or has failed, so the ReplicaSet does not count it."""
+    """The pod is being deleted or has failed, so the ReplicaSet does not count it."""
     ready: bool
     started: int
     """Number of exited containers, which is the number of the current or next container."""
@@ -109,7 +109,7 @@ class PodInstance:
     stop_requested: bool = False
     kill_requested: bool = False
     released_s: float = 0.0
-    """When the requested count was lowered for it; 0: not yet."""
+    """When the requested count was lowered for this instance; 0: not yet."""
     _ended: Exit | None = None
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class PodInstance:
 
     @property
     def pending_reason(self) -> str:
-        """Why it does not run: no pod, no node or no image yet."""
+        """Why the container does not run: no pod, no node or no image yet."""
         if self._ended is not None or (self.pod is not None and self.pod.running):
             return ""
         no_pod = f"no pod yet: {self.no_pod_reason}" if self.no_pod_reason else "no pod yet"
@@ -130,11 +130,11 @@ class PodInstance:
 
     @property
     def last_log_line(self) -> str:
-        """Its last log line, once it has exited."""
+        """The last line of the container's log, once it has exited."""
         return self.pod.last_log_line if self.pod and self._ended else ""
 
     def exit(self) -> Exit | None:
-        """Return how its container exited, or that its pod was deleted."""
+        """Return how the container exited, or that its pod was deleted."""
         return self._ended
 
     def is_source_of(self, report: Progress) -> bool:
@@ -143,12 +143,12 @@ class PodInstance:
         return is_same_pod and (self._ended is None or report.incarnation == self.incarnation)
 
     def terminate(self) -> None:
-        """Have its pod deleted with its grace period."""
+        """Let the launcher delete the pod with its grace period."""
         self.stop_requested = True
         self.on_change()
 
     def kill(self) -> None:
-        """Have its pod deleted at once."""
+        """Let the launcher delete the pod at once."""
         self.kill_requested = True
         self.on_change()
 
@@ -160,12 +160,12 @@ class PodInstance:
             self._ended = (pod.exit if has_exited else None) or Exit("its pod was deleted", is_clean=False)
 
     def cancel(self) -> None:
-        """Mark it as exited before it got a pod."""
+        """Mark this instance as exited before it got a pod."""
         self._ended = Exit("had no pod yet", is_clean=True)
 
     @property
     def stuck_reason(self) -> str:
-        """Why it will not run until an operator acts; empty: it will."""
+        """Why the container will not run until an operator acts; empty: it will."""
         is_stuck = self.pod.waiting_reason.startswith(STUCK_REASONS) if self.pod else bool(self.no_pod_reason)
         ended = self.pod.exit if self.pod else None
         last_exit = f"; its last exit: {ended.description}: {self.pod.last_log_line}" if self.pod and ended else ""

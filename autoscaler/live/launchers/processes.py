@@ -42,7 +42,7 @@ def _boot() -> str:
 class ReplicaProcess:
     """One process, running or exited.
 
-    child: the process, if this autoscaler started it; None: an earlier one did, and its exit status cannot be read.
+    child: the process, if this autoscaler started it. None: an earlier autoscaler did; the exit status is unreadable.
     """
 
     pending_reason = ""
@@ -55,11 +55,11 @@ class ReplicaProcess:
 
     @property
     def description(self) -> str:
-        """Its pid."""
+        """The pid of the process."""
         return f"pid {self.pid}"
 
     def exit(self) -> Exit | None:
-        """Return how it exited; None: it runs."""
+        """Return how the process exited; None: it runs."""
         if self._child is None:
             unknown = "exited; status unknown, because an earlier autoscaler started it"
             return None if self._runs() else Exit(unknown, is_clean=True, is_status_known=False)

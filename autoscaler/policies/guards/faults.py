@@ -93,7 +93,7 @@ class CountByLoad:
         return Plan(replicas, None if guards.counts_only else _place(observation, replicas)), why
 
     def reset(self) -> None:
-        """Forget the needed counts: the policy works again."""
+        """Forget the needed counts, because the policy works again."""
         self._needed.forget()
 
 

@@ -50,7 +50,7 @@ class Bounds(PolicyWrapper):
 
     minimum: int = 1
     maximum: int = 0
-    """0: the number of partitions."""
+    """Maximum count; 0: the number of partitions."""
     replica_prefix: str = REPLICA_PREFIX
 
     def decide(self, observation: GroupObservation) -> Decision:

@@ -9,7 +9,7 @@ from contracts.progress import Rebalance, RebalanceKind
 def pause(pause_s: float, kind: RebalanceKind = RebalanceKind.PLAN) -> Rebalance:
     return Rebalance(
         generation=1, epoch=1, kind=kind, members=3, moved=1, taken=1, released=0,
-        pause_us=round(pause_s * 1e6), plan_us=0, at_us=0
+        pause_us=round(pause_s * 1e6), at_us=0
     )  # fmt: skip
 
 

@@ -3,13 +3,13 @@
 import asyncio
 from dataclasses import replace
 
+import msgspec
 import pytest
 from aiokafka.errors import NotCoordinatorForGroupError
 from consumer_fakes import HandoverHarness as Harness
 from consumer_fakes import eventually, offsets, records
 
 from contracts.clock import now_us
-from contracts.plan import PlanRecord
 from contracts.progress import RebalanceKind
 from services.consumer import handover as handover_module
 from services.consumer.rebalance import HandedOverOffset
@@ -185,19 +185,30 @@ async def test_a_partition_is_handed_over_behind_what_holds_no_event():
 # Reports
 
 
-async def test_a_rebalance_is_reported_with_its_pause_and_the_age_of_its_plan():
+async def test_a_rebalance_is_reported_with_its_pause():
+    """The clock of the last owner is 3 s ahead. Each replica measures a duration since the assignment before."""
     s = Harness()
-    at_us = now_us()
-    s.plan_now = PlanRecord(epoch=4, at_us=at_us - 50_000, replicas=("me",), assignment={0: "me"}, reason="")
-    await s.rebalance(
-        1, 0, 1, handed_over={0: HandedOverOffset(3, at_us - 20_000), 1: HandedOverOffset(3, at_us - 30_000)}, epoch=4
-    )
+    await s.rebalance(1)
+    s.handover._assigned_s -= 1.0
+    at_us, ahead_us, served = now_us(), 3_000_000, ((0, 980_000), (1, 970_000))
+    stops = {p: HandedOverOffset(3, at_us - 1_000_000 + served_us + ahead_us, served_us) for p, served_us in served}
+    await s.rebalance(2, 0, 1, handed_over=stops, epoch=4)
     (report,) = s.handover.rebalance_reports
-    assert (report.generation, report.epoch, report.kind, report.members) == (1, 4, RebalanceKind.PLAN, 2)
+    assert (report.generation, report.epoch, report.kind, report.members) == (2, 4, RebalanceKind.PLAN, 2)
+    assert round(s.handover.clock_offset_s) == -3
     assert (report.taken, report.released) == (2, 0)
     assert 30_000 <= report.pause_us < 1_000_000
-    assert 50_000 <= report.plan_us < 1_000_000
     assert report.at_us >= at_us
+
+
+@pytest.mark.parametrize("generation", [2, 3])
+async def test_no_pause_is_reported_without_durations_from_the_same_assignment(generation):
+    s = Harness()
+    await s.rebalance(1)
+    from_older_replica = msgspec.json.decode(b"[3,7]", type=HandedOverOffset)
+    stop = from_older_replica if generation == 2 else HandedOverOffset(3, 7, 0)
+    await s.rebalance(generation, 0, handed_over={0: stop})
+    assert s.handover.rebalance_reports[0].pause_us == 0
 
 
 # A removed member

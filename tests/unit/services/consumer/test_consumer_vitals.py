@@ -33,7 +33,7 @@ class Replica:
             events_late=None, latency_counts=[], events_failed=0, attempts_retried=0, rebalances=0, partitions_taken=0,
             rebalance_reports=[], state=state, member_id="", generation=1, plans=SimpleNamespace(newest_plan=None),
             assignor=SimpleNamespace(last_assignment=SimpleNamespace(epoch=0)),
-            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.create(None),
+            clock_offset_s=0.0, consumer=SimpleNamespace(highwater=lambda at: 12), pauses=PAUSE.create(None),
             progress=SimpleNamespace(lost=3, problem="no topic"),
         )  # fmt: skip
         self.vitals = Vitals(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import OrderStatus, Status
-from services.order.status import StatusBoard
+from services.order.status import KEY_WINDOW_S, StatusBoard
 
 
 def status_of(status: Status, order_id: str = "o", **known: object) -> OrderStatus:
@@ -34,7 +34,6 @@ def test_the_oldest_order_is_dropped() -> None:
     orders = board(max_orders=2)
     for name in ("a", "b", "c"):
         list(orders.apply_update(status_of(Status.ACCEPTED, name)))
-    assert len(orders) == 2
     with pytest.raises(KeyError):
         orders["a"]
 
@@ -43,6 +42,17 @@ def test_reasons_on_the_board_show_no_card_number() -> None:
     orders = board()
     list(orders.reject("o", ("merchant: '4111111111111111' is not a known merchant",)))
     assert orders["o"].reasons == ("merchant: '************1111' is not a known merchant",)
+
+
+def test_a_repeated_order_is_recognised_for_a_window_of_time_not_of_orders() -> None:
+    orders, end_us = board(max_orders=2), KEY_WINDOW_S * 1_000_000
+    for number, content in enumerate(("first", "second", "", "fourth", "fifth")):
+        list(orders.apply_update(status_of(Status.ACCEPTED, f"o-{number}", fingerprint=content)))
+    list(orders.reject("o-5", ("no",)))
+    known = [orders.is_repeat(f"o-{number}", "first", end_us) for number in range(7)]
+    assert known == [True, False, None, False, False, None, None]
+    assert orders.is_repeat("o-0", "first", end_us + 2) is None
+    assert orders.is_repeat("o-4", "fifth", end_us + 2) is True, "it is on the board"
 
 
 class Record:
